@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from holdfast.agent.subagents.supervisor import request_file
 from holdfast.cli.agents_command import command
 from holdfast.log import load
 from holdfast.log.entries import Ended, Spawned
@@ -71,3 +72,12 @@ def test_an_unknown_one_is_an_error_that_names_those_there_are(session):
     done = run(session, "--stop", "nobody")
     assert done.exit_code == 2
     assert "explore-1, general-2" in done.output
+
+
+def test_one_that_is_waited_for_is_sent_to_the_background(session):
+    """By a request that the process which holds the session takes; nothing else needs one."""
+    path = FileStore().find(session).path
+    request = request_file(path, "general-2", "background")
+    assert "general-2 goes on in the background" in run(session, "--background", "general-2").output
+    assert request.exists()
+    assert "has ended already" in run(session, "--background", "ada").output

@@ -9,9 +9,13 @@ from holdfast.log.entries import (
     CacheBroke,
     Cleared,
     Compacted,
+    Dreamt,
+    Dropped,
     Failed,
     Forked,
     Pinned,
+    Recalled,
+    Remembered,
     Replied,
     Said,
     Snipped,
@@ -146,3 +150,42 @@ def test_explain_and_cost_give_the_same_dollars():
 def test_a_line_says_it_once(entry, line):
     """The reason is not told twice, and one is one."""
     assert describe_entry(entry).startswith(line)
+
+
+def test_what_happened_to_memories_is_one_line_each():
+    """What was recalled changed what the model sees; the rest changed what it will see."""
+    [turn] = explain(
+        [
+            said(1, "hello"),
+            Recalled(n=2, names=("a.md", "b.md"), said=1),
+            Remembered(n=3, cursor=1, names=("c.md",)),
+            Remembered(n=4, cursor=1, names=("d.md",), by="agent", inbox=True),
+            Remembered(n=5, cursor=1),
+            Dreamt(n=6, commit="7", by="model", why="2 merged"),
+            Dreamt(n=7),
+            Dropped(n=8, targets=(1,)),
+            Failed(n=9, what="dream", error="it was stopped by the user"),
+        ]
+    )
+    assert [f"{act.kind}: {act.text}" for act in turn.acts] == [
+        "recalled: shown to the model in message 1: a.md, b.md",
+        "remembered: c.md (written by a job beside it)",
+        "remembered: d.md (waits for your consent)",
+        "remembered: nothing new up to message 1",
+        "dreamt: memories were put in order by a model: 2 merged (undo: holdfast memory undo 7)",
+        "dreamt: memories were put in order without a model: no change",
+        "dropped: 1 message marked to leave the view by the user",
+        "failed: dream: it was stopped by the user",
+    ]
+
+
+def test_what_was_cleared_is_named():
+    """By tool and what it was about; of many the first few."""
+    uses = [ToolUse(id=f"t{n}", name="Read", input={"file_path": f"{n}.py"}) for n in range(6)]
+    two = Cleared(n=3, ids=("t0", "t1"), texts=("", ""), why="cleared 2 old results")
+    all_six = Cleared(n=4, ids=tuple(use.id for use in uses), texts=("",) * 6)
+    [turn] = explain([said(1), replied(2, "a", *uses), two, all_six])
+    assert [act.text for act in turn.acts] == [
+        "cleared 2 old results (Read 0.py, Read 1.py)",
+        "6 results cleared (rewritten) (Read 0.py, Read 1.py, Read 2.py, Read 3.py and 2 more)",
+    ]

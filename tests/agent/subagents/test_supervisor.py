@@ -4,6 +4,10 @@ import asyncio
 from dataclasses import replace
 
 from casting import Cast, entries, hidden, told, until
+from holdfast.agent.subagents.mail import Mail, Note
+from holdfast.agent.subagents.mailbox import Mailbox
+from holdfast.agent.subagents.mailer import agent_box
+from holdfast.agent.subagents.supervisor import request_file
 from holdfast.agent.subagents.worktree import BRANCH_PREFIX
 from holdfast.log import load
 from holdfast.log.entries import Ended, Forked, Ran, Spawned
@@ -80,7 +84,8 @@ async def test_one_that_takes_long_goes_on_in_the_background(opened):
     async with opened(cast) as agent:
         work = asyncio.create_task(told(agent))
         await until(lambda: agent.supervisor.running)
-        assert len(agent.supervisor.send_back()) == 1
+        [id] = agent.supervisor.running
+        request_file(agent.engine.log.path, id, "background").touch()
         await until(lambda: entries(agent, Ran))
         held.set()
         assert (await work).text == "ok"
@@ -208,3 +213,36 @@ async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
         await told(agent)
         assert "as many as may be at once" in text_of(entries(agent, Ran)[-1].content)
         agent.supervisor.slots.taken = 0
+
+
+async def test_news_can_be_waited_for_and_is_not_taken_by_looking(opened):
+    """A report and mail; whoever waits is told who it is from, and the model reads it in its turn."""
+    cast = Cast(
+        {
+            "start now": 'tool: Agent {"description": "count", "prompt": "find add", '
+            '"run_in_background": true}\n---\ntext: started',
+            "find add": "text: a",
+            "| a": "text: so a it is",
+            "The tests pass": "text: good",
+        }
+    )
+    held = cast.hold("find add")
+    async with opened(cast) as agent:
+        async for _ in agent.run("start now"):
+            pass
+        waiting = asyncio.create_task(agent.until_news())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        held.set()
+        [line] = await waiting
+        assert "completed, its report not read yet: count" in line
+        assert await agent.until_news() == [line]
+        async for _ in agent.run():
+            pass
+        box = agent_box(agent.engine.directory, "main")
+        note = Note(text="The tests pass.", summary="tests pass")
+        Mailbox(box).send(Mail(id="m1", sender="ben", to="main", body=note))
+        assert await agent.until_news() == ["mail from ben"]
+        async for event in agent.run():
+            end = event
+        assert end.text == "good"

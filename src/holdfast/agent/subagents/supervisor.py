@@ -247,16 +247,9 @@ class Supervisor:
         self._news.set()
         return done
 
-    def send_back(self, id: str = "") -> list[str]:
-        """Move a foreground agent, or all of them, to the background."""
-        waited = [
-            one
-            for one in self.running.values()
-            if not one.is_background and id in ("", one.order.id)
-        ]
-        for one in waited:
-            one.sent_back.set()
-        return [one.order.id for one in waited]
+    def send_back(self, id: str) -> None:
+        """Move an agent to the background: whoever waits for it goes on."""
+        self.running[id].sent_back.set()
 
     def approve_plan(self, name: str) -> None:
         """Let a teammate carry out its plan: the lead has said so."""
