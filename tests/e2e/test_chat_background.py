@@ -123,6 +123,17 @@ def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
     ]
 
 
+def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
+    """And leaves the same trace."""
+    chat.type("remember the harbour\r")
+    chat.wait_for("% left]")
+    chat.wait_for("> ")
+    chat.type("\x03")
+    assert chat.child.wait(10) == 130
+    [failed] = [entry for entry in history() if isinstance(entry, Failed)]
+    assert failed.error == "it was stopped: the user left"
+
+
 def test_a_killed_job_is_gone_and_the_chat_goes_on(chat):
     """By the number that the list shows."""
     chat.type("remember the harbour\r")

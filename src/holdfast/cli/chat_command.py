@@ -28,6 +28,8 @@ from holdfast.view.window import window_for
 SHOWN_LINES = 60
 """Of a value in a question; a whole file to be written need not scroll past."""
 
+LEFT = "it was stopped: the user left"
+"""The trace of a job that a user did not wait for."""
 HALF_TYPED_SECONDS = 0.5
 """How often a line that is being typed is looked at, to wake the model once nobody types."""
 
@@ -76,29 +78,37 @@ async def _talk(chosen: AgentOptions, typed: LineInput) -> AgentOptions | None:
         if chosen.resume:
             show_where(agent)
         show_notices(agent)
-        wakes_left = agent.engine.settings.agents.wakes
-        while True:
-            try:
-                said = await _next_words(agent, typed, may_wake=wakes_left > 0)
-            except EOFError:
-                break
-            word = said.partition(" ")[0] if said else ""
-            wakes_left = wakes_left - 1 if said is None else agent.engine.settings.agents.wakes
+        try:
+            return await _heard(agent, chosen, typed)
+        except asyncio.CancelledError:  # Ctrl-C at the prompt
+            agent.background.cancel(LEFT)
+            raise
+
+
+async def _heard(agent: Agent, chosen: AgentOptions, typed: LineInput) -> AgentOptions | None:
+    """Answer what is typed, and what arrives, until the session is left."""
+    most = wakes_left = agent.engine.settings.agents.wakes
+    while True:
+        try:
+            said = await _next_words(agent, typed, may_wake=wakes_left > 0)
+        except EOFError:
+            said = "/exit"
+        word = said.partition(" ")[0] if said else ""
+        wakes_left = wakes_left - 1 if said is None else most
+        try:
             if word in ("/exit", "/quit"):
-                break
-            try:
-                if word in ("/rewind", "/clear"):
-                    there = _moved(agent, chosen, str(said))
-                    await _leave(agent, word.removeprefix("/"))
-                    return there
-                if word.startswith("/"):
-                    await _run_slash_command(agent, typed, str(said))
-                elif said != "":
-                    await _turn(agent, said or "")
-            except HoldfastError as error:
-                say(str(error), fg="red", err=True)
-        await _leave(agent, "prompt_input_exit")
-        return None
+                await _leave(agent, "prompt_input_exit")
+                return None
+            if word in ("/rewind", "/clear"):
+                there = _moved(agent, chosen, str(said))
+                await _leave(agent, word.removeprefix("/"))
+                return there
+            if word.startswith("/"):
+                await _run_slash_command(agent, typed, str(said))
+            elif said != "":
+                await _turn(agent, said or "")
+        except HoldfastError as error:
+            say(str(error), fg="red", err=True)
 
 
 async def _next_words(agent: Agent, typed: LineInput, *, may_wake: bool) -> str | None:
@@ -149,7 +159,7 @@ async def _leave(agent: Agent, reason: str) -> None:
     if busy:
         seconds = agent.engine.settings.memory.drain_seconds
         say(f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", err=True)
-    with _on_interrupt(lambda: agent.background.cancel("it was stopped: the user left")):
+    with _on_interrupt(lambda: agent.background.cancel(LEFT)):
         await agent.close(reason)
 
 
@@ -167,12 +177,13 @@ def _stoppable(agent: Agent) -> AbstractContextManager[None]:
 
 @contextmanager
 def _on_interrupt(act: Callable[[], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     loop.add_signal_handler(signal.SIGINT, act)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)  # asyncio's own, by which the program cleans up
 
 
 def _show_room(agent: Agent) -> None:
