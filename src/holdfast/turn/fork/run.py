@@ -65,7 +65,7 @@ class Forks:
     toolbox: Callable[[], Toolbox]
     """Returns the conversation's tools just now; gate and context are the fork's own."""
     abort: asyncio.Event = field(default_factory=asyncio.Event)
-    """The parent's: what stops it stops its forks."""
+    """Ends every fork made here; a turn that is stopped does not set it."""
     budget: Budget | None = None
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
