@@ -347,7 +347,9 @@ async def test_near_the_line_the_user_is_warned_once(project):
     window = replace(settings.window, limit_tokens=40_000, warning_buffer_tokens=60_000)
     (project / "long.txt").write_text("a line of words to fill the window\n" * 1_500)
     script = "\n---\n".join(('tool: Read {"file_path": "long.txt"}', "text: a", "text: b"))
-    async with agent(project, script, mode="bypass", settings=replace(settings, window=window)) as one:
+    async with agent(
+        project, script, mode="bypass", settings=replace(settings, window=window)
+    ) as one:
         for words in ("read", "again"):
             await run(one, words)
         told = [line for line in one.notices.take() if "nearly full" in line]

@@ -50,9 +50,7 @@ async def agent(tmp_path):
     """An agent on a model that takes cache edits."""
     for number in range(READS):
         (tmp_path / f"{number}.txt").write_text(f"some words of code, {number}\n" * 150)
-    settings = replace(
-        load_settings(tmp_path), cache=CacheSettings(lifetime="5m", diagnose=False)
-    )
+    settings = replace(load_settings(tmp_path), cache=CacheSettings(lifetime="5m", diagnose=False))
     with running(Reader()) as simulator:
         model = open_model("simulated/claude-opus-5", base_url=simulator.url, api_key="x")
         opened = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)

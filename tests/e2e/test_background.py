@@ -65,7 +65,7 @@ async def at_work(project, brain):
     given = Settings()
     settings = replace(
         given,
-        memory=replace(given.memory, extract="always", consent="write", drain_seconds=5.0),
+        memory=replace(given.memory, extract="always", consent="write", drain_seconds=60.0),
         notes=replace(given.notes, first_tokens=1, model=True),
     )
     with running(brain) as simulator:
@@ -157,7 +157,10 @@ async def test_what_a_job_does_is_counted(project):
 async def test_leaving_stops_jobs_with_a_trace(project):
     """Whoever leaves at once finds in the log what was not done."""
     async with at_work(project, Held()) as agent:
-        agent.background.cancel("it was stopped: the user left")
-        await asyncio.wait_for(agent.close(), 5)
+        closing = asyncio.create_task(agent.close())
+        while not closing.done():  # as often as somebody presses Ctrl-C
+            agent.abort.set()
+            await asyncio.sleep(0.01)
+        await closing
     told = {entry.what: entry.error for entry in entries(agent, Failed)}
     assert told == dict.fromkeys(JOBS, "it was stopped: the user left")

@@ -54,7 +54,8 @@ def chat(tmp_path, brain):
     """A chat whose model is the brain, over HTTP."""
     with running(brain) as simulator:
         terminal = Terminal(
-            ["chat", "--base-url", simulator.url, "--model", "simulated/claude-sonnet-5-5"], tmp_path
+            ["chat", "--base-url", simulator.url, "--model", "simulated/claude-sonnet-5-5"],
+            tmp_path,
         )
         terminal.wait_for("> ")
         yield terminal

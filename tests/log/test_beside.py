@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from contextlib import chdir
 
 import pytest
 
@@ -91,13 +92,9 @@ def test_a_whole_branch_has_all_of_it_but_the_socket_of_a_running_session(sessio
     """A socket belongs to a process and cannot be copied."""
     beside = session.find("abc").directory
     before = found(beside)
-    here = os.getcwd()
-    os.chdir(beside)  # the path of a socket must be short
-    try:
-        listener = socket.socket(socket.AF_UNIX)
+    listener = socket.socket(socket.AF_UNIX)
+    with chdir(beside):  # the path of a socket must be short
         listener.bind("mail.sock")
-    finally:
-        os.chdir(here)
     with session.branch("abc") as log:
         assert found(log.path.with_suffix("")) == before
         assert title_of(log.path) == "The later title"

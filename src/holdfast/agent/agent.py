@@ -30,6 +30,10 @@ from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import ForkReply, ForkRequest
 from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict, budget_in
 
+ENDED = "it was stopped: the session ended"
+LEFT = "it was stopped: the user left"
+"""The traces of jobs that were not waited for long enough."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Agent:
@@ -162,11 +166,13 @@ class Agent:
     async def close(self, reason: str = "other") -> None:
         """End what runs, run SessionEnd hooks, save what was learnt; the log is closed in any case.
 
-        Memory jobs get `memory.drain_seconds` to finish; `background.cancel` cuts that short.
+        Memory jobs get `memory.drain_seconds` to finish; setting `abort` meanwhile cuts that short.
         """
         if self._is_closed:
             return
         self._is_closed = True
+        self.abort.clear()  # what stopped the last turn does not stop the jobs
+        leaving = asyncio.create_task(self._leave_on_abort())
         try:
             if self._events is not None:
                 await self._events.aclose()
@@ -174,9 +180,7 @@ class Agent:
                 await self.supervisor.close()
             if self.memory is not None:
                 await self.memory.close()
-            await self.background.stop(
-                "it was stopped: the session ended"
-            )  # while the model is open
+            await self.background.stop(ENDED)  # before the model that answers them is closed
             await self.tool_context.close()
             if self.toolkit.mcp is not None:
                 await self.toolkit.mcp.close()
@@ -184,7 +188,12 @@ class Agent:
                 await self.hooks.end(reason)
             await self.parts.models.close()
         finally:
+            leaving.cancel()
             self.session.close()
+
+    async def _leave_on_abort(self) -> None:
+        await self.abort.wait()
+        self.background.cancel(LEFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,14 @@
 import asyncio
 import functools
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import get_args
 
 import click
 
-from holdfast.agent.agent import Agent
+from holdfast.agent.agent import LEFT, Agent
 from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
@@ -28,8 +28,6 @@ from holdfast.view.window import window_for
 SHOWN_LINES = 60
 """Of a value in a question; a whole file to be written need not scroll past."""
 
-LEFT = "it was stopped: the user left"
-"""The trace of a job that a user did not wait for."""
 HALF_TYPED_SECONDS = 0.5
 """How often a line that is being typed is looked at, to wake the model once nobody types."""
 
@@ -159,7 +157,7 @@ async def _leave(agent: Agent, reason: str) -> None:
     if busy:
         seconds = agent.engine.settings.memory.drain_seconds
         say(f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", err=True)
-    with _on_interrupt(lambda: agent.background.cancel(LEFT)):
+    with _stoppable(agent):
         await agent.close(reason)
 
 
@@ -170,15 +168,11 @@ async def _turn(agent: Agent, said: str) -> None:
     _show_room(agent)
 
 
-def _stoppable(agent: Agent) -> AbstractContextManager[None]:
-    """Make Ctrl-C stop the agent's work instead of the program."""
-    return _on_interrupt(agent.abort.set)
-
-
 @contextmanager
-def _on_interrupt(act: Callable[[], None]) -> Iterator[None]:
+def _stoppable(agent: Agent) -> Iterator[None]:
+    """Make Ctrl-C stop the agent's work instead of the program."""
     loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
-    loop.add_signal_handler(signal.SIGINT, act)
+    loop.add_signal_handler(signal.SIGINT, agent.abort.set)
     try:
         yield
     finally:
