@@ -154,10 +154,10 @@ def _number(text: str) -> int:
 async def _leave(agent: Agent, reason: str) -> None:
     """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
     busy = ", ".join(job.name for job in agent.background.busy)
-    if busy:
-        seconds = agent.engine.settings.memory.drain_seconds
-        say(f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", err=True)
     with _stoppable(agent):
+        if busy:
+            seconds = agent.engine.settings.memory.drain_seconds
+            say(f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", err=True)
         await agent.close(reason)
 
 
