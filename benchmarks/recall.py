@@ -1,4 +1,4 @@
-"""Recall by words: how often the right memory is among the five shown, and how long it takes.
+"""Recall: how often the right memory is among the five shown, and how long it takes.
 
 Each turn of a conversation is one memory; each question names the turns that hold its answer.
 A question is a hit when one of those is in what recall puts before the model. Measured is the
@@ -10,25 +10,36 @@ copy has, and the hit rate says little about the world: only the latency is comp
 At 200 a question's memories are turns of its own conversation; at 10,000 all conversations
 together, filled up with generated turns.
 
+Beside it stand two sets of our own, written to share few words with their answers and so harder
+than people's questions: a chat of two friends, and, where the recorded sessions are, questions on
+what was said in those. `by_words` is the same without the `recall` extra.
+
     python benchmarks/recall.py [LOCOMO.json] [--questions N] [--json]
 """
 
 import argparse
 import asyncio
+import gzip
 import json
 import random
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
 from holdfast.memory.recall import Recall
+from holdfast.memory.search import MemorySearch
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.vectors import installed
 
 SMALL, LARGE = 200, 10_000
 SEED = 11
+SHORT, LONG = 60, 700
+"""Characters of a text in a session that count as one memory."""
 RUNS = 3
 """Each question is asked so often and its best time counts: other work on the machine is not ours."""
 
@@ -40,6 +51,8 @@ class Turn:
     id: str
     text: str
     when: str = ""
+    place: str = ""
+    """Its conversation and its position there, as a memory's evidence names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +79,7 @@ def locomo(path: Path) -> tuple[list[list[Turn]], list[Question]]:
             if isinstance(told[key], list)
             for turn in told[key]
         ]
+        turns = placed(turns, f"conversation-{number}")
         known = {turn.id for turn in turns}
         for asked in one["qa"]:
             ids = tuple(f"{number}-{id}" for id in asked.get("evidence", ()))
@@ -75,6 +89,81 @@ def locomo(path: Path) -> tuple[list[list[Turn]], list[Question]]:
                 )
         conversations.append(turns)
     return conversations, questions
+
+
+def placed(turns: list[Turn], conversation: str) -> list[Turn]:
+    """Give each turn its place, which extraction records with every memory."""
+    return [replace(turn, place=f"{conversation}#{n}") for n, turn in enumerate(turns)]
+
+
+DATA = Path(__file__).parent / "data"
+SESSIONS = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
+
+
+def two_friends() -> tuple[list[Turn], list[Question]]:
+    """Read our own chat of two friends, and questions that share few words with their answers."""
+    turns: list[Turn] = []
+    when = ""
+    for line in (DATA / "two_friends.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            when = line[2:]
+        else:
+            turns.append(Turn(id=f"f{len(turns) + 1}", text=line, when=when))
+    questions = []
+    for line in (DATA / "two_friends_questions.txt").read_text(encoding="utf-8").splitlines():
+        lines, text = line.split("|")
+        ids = tuple(f"f{n}" for n in lines.split())
+        questions.append(Question(text=text, evidence=ids, conversation=0))
+    return placed(turns, "friends"), questions
+
+
+def recorded_sessions() -> tuple[list[Turn], list[Question]]:
+    """Read what was said in the recorded sessions, and our questions on it; nothing without them."""
+    turns: list[Turn] = []
+    by_record: dict[str, list[str]] = {}
+    questions = (DATA / "session_questions.txt").read_text(encoding="utf-8").splitlines()
+    names = sorted({line.split()[0] for line in questions})
+    for path in [path for name in names for path in SESSIONS.glob(f"claude-code/*/{name}")]:
+        said: list[Turn] = []
+        for record, text in _said_in(path):
+            said.append(Turn(id=f"s{len(turns) + len(said)}", text=text))
+            by_record.setdefault(f"{path.name} {record}", []).append(said[-1].id)
+        turns += placed(said, path.name)
+    asked = [line.split("|") for line in questions]
+    return turns, [
+        Question(text=text, evidence=tuple(by_record[key]), conversation=0)
+        for key, text in asked
+        if key in by_record
+    ]
+
+
+def _said_in(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a session with the ids of their records; short and long ones are left out."""
+    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                content = record["message"]["content"]
+                blocks = [{"text": content}] if isinstance(content, str) else content
+                for text in (str(block.get("text", "")).strip() for block in blocks):
+                    if SHORT <= len(text) <= LONG and not text.startswith("<"):
+                        yield record["uuid"], text
+
+
+def on_own_sets(directory: Path) -> dict[str, dict[str, object]]:
+    """Ask our own questions, with and without the static embedding."""
+    results: dict[str, dict[str, object]] = {}
+    for name, read in (("two friends", two_friends), ("sessions", recorded_sessions)):
+        turns, questions = read()
+        if questions:
+            with filled(directory / name, turns) as store:
+                result: dict[str, object] = {"memories": len(turns), "questions": len(questions)}
+                result |= figures(*asyncio.run(ask(store, questions)))
+                by_words = MemorySearch(store.database, lambda: None)
+                found = [{hit.file for hit in by_words.find(q.text, 5)} for q in questions]
+                with_words = sum(bool(_right(q) & f) for q, f in zip(questions, found, strict=True))
+                results[name] = result | {"by_words": round(with_words / len(questions), 4)}
+    return results
 
 
 THINGS = {
@@ -138,6 +227,7 @@ def filled(place: Path, turns: list[Turn]) -> MemoryStore:
             description=turn.text[:140],
             created=now - number,
             modified=now - number,
+            evidence=(turn.place,) if turn.place else (),
             body=f"{turn.when}\n{turn.text}\n",
         )
         changes.append(MemoryChange(file=memory.file, text=memory.text, expected=""))
@@ -156,9 +246,12 @@ async def ask(store: MemoryStore, questions: list[Question]) -> tuple[int, list[
             found = await recall.recall(question.text)
             times.append((time.perf_counter() - began) * 1_000)
         took.append(min(times))
-        right = {f"{id.replace(':', '-').lower()}.md" for id in question.evidence}
-        hits += bool(found and right & set(found.names))
+        hits += bool(found and _right(question) & set(found.names))
     return hits, took
+
+
+def _right(question: Question) -> set[str]:
+    return {f"{id.replace(':', '-').lower()}.md" for id in question.evidence}
 
 
 def at_small(
@@ -215,11 +308,14 @@ def main() -> None:
         more = [Turn(id=f"x{turn.id}", text=turn.text) for turn in more]
         with filled(Path(name) / "large", (every + more)[:LARGE]) as store:
             large = asyncio.run(ask(store, questions))
+        own = on_own_sets(Path(name))
     result = {
         "data": options.file.name if options.file else "generated (no LoCoMo file was given)",
         "questions": len(questions),
+        "meaning": installed() is not None,
         str(SMALL): figures(*small),
         str(LARGE): figures(*large),
+        "own": own,
     }
     if not options.json:
         for key, value in result.items():

@@ -88,6 +88,7 @@ def _extras() -> Iterator[Finding]:
         ("simulator", "starlette"),
         ("local", "xllamacpp"),
         ("mcp", "mcp"),
+        ("recall", "wordllama"),
     ):
         found = importlib.util.find_spec(module)
         detail = "installed" if found else "not installed"

@@ -22,9 +22,9 @@ from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.memory_calls import Shown
 from holdfast.memory.provenance import changed_sources
-from holdfast.memory.search import words_of
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
+from holdfast.memory.words import words_of
 from holdfast.messages import text_of
 from holdfast.settings import MemorySettings
 from holdfast.turn.engine import Engine

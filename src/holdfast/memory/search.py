@@ -1,39 +1,45 @@
-"""Lexical search over memories: stemmed words in name, description and body, ranked by BM25.
+"""Search over memories: words first, then meaning where it is installed, then what goes together.
 
-Words that occur in most memories are ignored, which also bounds the time.
+Words are stemmed and ranked by BM25 over name, description and body. A word that occurs in most
+memories chooses none of them, which bounds the time, but still tells the chosen ones apart: a
+name that stands in half of all memories says who a question is about.
 """
 
-import re
-from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from holdfast.memory.commits import Database
+from holdfast.memory.neighbours import Neighbours
+from holdfast.memory.vectors import Embedding, Vectors, installed
+from holdfast.memory.words import words_of
 
 QUERY_WORDS = 16
 """The rarest words of a question decide; a pasted page would match everything."""
 COMMON_SHARE = 0.2
-"""A word in more memories than this does not discriminate."""
+"""A word in more memories than this does not choose."""
 COMMON_FLOOR = 20
 """In a small store no word is too common."""
-FEW_WORDS = 2
-"""One matching word of many is chance, unless the question has no more words than this."""
 READ_MEMORIES = 1_000
 """Matches to rank at most; words that would add more cost more than they contribute."""
+CANDIDATES = 120
+"""Matches that are looked at closely."""
+COMMON_WEIGHT = 0.1
+"""What a common word adds, as a share of the best match."""
+MEANING_WEIGHT = 0.35
+"""What the closest meaning adds, as a share of the best match by words."""
+NEAR = 0.15
+"""A memory this close in meaning is as good as a word in common."""
+CLOSE = 0.25
+"""One this close bears on the question by itself: those of other subjects stay below."""
+FEW_WORDS = 2
+"""One matching word of many is chance, unless the question has no more words than this."""
+AROUND = 20
+"""Best memories whose neighbours are looked at."""
 SUPERSEDED_ROOM = 3
 """Candidates for each hit wanted, so that current memories can come before superseded ones."""
 RARE_COUNT = 3
 """A word in so few memories is significant by itself."""
-
-_STOP = (
-    "a an and are as at be but by can could did do does for from had has have he her his how i if"
-    " in into is it its me my not of on or our she so that the their them then there they this to"
-    " us was we were what when where which who why will with would you your please let about just"
-    " some any all get got make made also been than too very"
-)
-STOP_WORDS = frozenset(_STOP.split())
-"""Words too common in questions to search for."""
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,59 +50,127 @@ class MemoryHit:
     description: str
     score: float
     is_significant: bool
-    """More than one word matches, or a rare one, or all words of a short question."""
+    """It matches by more than chance: in two words, a rare one, any of a short question, in a word
+    and its meaning, or closely in meaning; or it stands next to such a memory."""
 
 
-def words_of(text: str) -> list[str]:
-    """Return the searchable words of a text, each once."""
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
-    return [word for word in words if word not in STOP_WORDS and len(word) > 1]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The words of a question, with the memories that have each."""
+
+    chosen: Mapping[str, frozenset[int]]
+    """Words that discriminate, rarest first."""
+    common: Mapping[str, frozenset[int]]
+    is_short: bool
+
+    def is_enough(self, id: int, meaning: float) -> bool:
+        """Say whether a memory matches by more than chance."""
+        found = [len(ids) for ids in self.chosen.values() if id in ids]
+        words = sum(FEW_WORDS if count <= RARE_COUNT else 1 for count in found)
+        if self.is_short and words:
+            return True
+        return words + (meaning >= NEAR) + (meaning >= CLOSE) >= FEW_WORDS
 
 
-def search(database: Database, query: str, limit: int) -> list[MemoryHit]:
-    """Find memories by the words of a question, best first and superseded ones last."""
-    counts = _search_words(database, query)
-    if not counts:
-        return []
-    rows = database.all(
-        "SELECT t.id, file, t.description, score FROM (SELECT rowid AS id, rank AS score FROM words"
-        " WHERE words MATCH ? AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?) AS found"
-        " JOIN tree t ON t.id = found.id ORDER BY t.superseded_by != '', score, file LIMIT ?",
-        " OR ".join(f'"{word}"' for word in counts),
-        *(limit * SUPERSEDED_ROOM, limit),
-    )
-    ids = [row[0] for row in rows]
-    has_few = len(words_of(query)) <= FEW_WORDS
-    significant = set(ids) if has_few else _significant(database, counts, ids)
-    return [
-        MemoryHit(file=file, description=said, score=-score, is_significant=id in significant)
-        for id, file, said, score in rows
-    ]
+class MemorySearch:
+    """Searches one store; keeps what can be kept between questions."""
 
+    def __init__(
+        self, database: Database, embedding: Callable[[], Embedding | None] = installed
+    ) -> None:
+        """Make a search; the embedding is loaded when it is first needed."""
+        self._sql = database
+        self._embedding = embedding
+        self._neighbours = Neighbours(database)
+        self._common: dict[str, frozenset[int]] = {}
+        self._head = -1
 
-def _search_words(database: Database, query: str) -> dict[str, int]:
-    """Choose the words of a question that discriminate, rarest first, with their counts."""
-    total: int = database.one("SELECT count(*) FROM tree")[0]
-    most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
-    asked = words_of(query)[: QUERY_WORDS * 4]
-    # Counted up to one more than `most`: beyond that a word is not used anyway.
-    count_sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-    counts = sorted((database.one(count_sql, f'"{word}"', most + 1)[0], word) for word in asked)
-    counted = [(count, word) for count, word in counts if 0 < count <= most]
-    chosen: dict[str, int] = {}
-    for count, word in counted[:QUERY_WORDS]:
-        if not chosen or sum(chosen.values()) + count <= READ_MEMORIES:
-            chosen[word] = count
-    return chosen
+    @cached_property
+    def _vectors(self) -> Vectors | None:
+        embedding = self._embedding()
+        return Vectors(self._sql, embedding) if embedding else None
 
+    def find(self, query: str, limit: int) -> list[MemoryHit]:
+        """Find memories for a question, best first and superseded ones last."""
+        head: int = self._sql.one("SELECT coalesce(max(id), 0) FROM commits")[0]
+        if head != self._head:
+            self._head = head
+            self._common.clear()
+        asked = self._asked(query)
+        by_words = self._by_words(asked)
+        meaning: Mapping[int, float] = {}
+        if self._vectors:
+            meaning = self._vectors.closest(query, CANDIDATES, by_words, head)
+        base = _fused(by_words, meaning)
+        for id in base:
+            base[id] += COMMON_WEIGHT * sum(id in ids for ids in asked.common.values())
+        significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
+        scores = dict(base)
+        best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
+        for id, near, share in self._neighbours.of(best, head):
+            scores[near] = scores.get(near, 0.0) + share * base[id]
+            if id in significant:
+                significant.add(near)
+        return self._hits(scores, significant, limit)
 
-def _significant(database: Database, counts: dict[str, int], ids: list[int]) -> set[int]:
-    """Return the hits that enough of the words match."""
-    found: Counter[int] = Counter()
-    among = ",".join(map(str, ids))
-    for word, count in counts.items():
-        rows = database.all(
-            f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({among})", f'"{word}"'
+    def _asked(self, query: str) -> _Asked:
+        """Find the memories of each word and choose the words that discriminate, rarest first."""
+        total: int = self._sql.one("SELECT count(*) FROM tree")[0]
+        most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
+        words = words_of(query)
+        chosen: dict[str, frozenset[int]] = {}
+        common: dict[str, frozenset[int]] = {}
+        found = {word: self._with_word(word, most) for word in words[: QUERY_WORDS * 4]}
+        for word, ids in sorted(found.items(), key=lambda pair: len(pair[1])):
+            room = READ_MEMORIES - sum(map(len, chosen.values()))
+            if 0 < len(ids) <= (min(most, room) if chosen else most) and len(chosen) < QUERY_WORDS:
+                chosen[word] = ids
+            elif ids and len(common) < QUERY_WORDS:
+                common[word] = ids
+        return _Asked(chosen, common, len(words) <= FEW_WORDS)
+
+    def _with_word(self, word: str, most: int) -> frozenset[int]:
+        """Return the memories that have a word; of a common one they are remembered."""
+        if word in self._common:
+            return self._common[word]
+        rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", f'"{word}"')
+        ids = frozenset(row[0] for row in rows)
+        if len(ids) > most:
+            self._common[word] = ids
+        return ids
+
+    def _by_words(self, asked: _Asked) -> dict[int, float]:
+        if not asked.chosen:
+            return {}
+        rows = self._sql.all(
+            "SELECT rowid, -rank FROM words WHERE words MATCH ?"
+            " AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?",
+            *(" OR ".join(f'"{word}"' for word in asked.chosen), CANDIDATES),
         )
-        found.update({row[0]: FEW_WORDS if count <= RARE_COUNT else 1 for row in rows})
-    return {id for id, count in found.items() if count >= FEW_WORDS}
+        return dict(rows)
+
+    def _hits(
+        self, scores: Mapping[int, float], significant: set[int], limit: int
+    ) -> list[MemoryHit]:
+        best = sorted(scores, key=scores.__getitem__, reverse=True)[: limit * SUPERSEDED_ROOM]
+        rows = self._sql.all(
+            "SELECT id, file, description, superseded_by != '' FROM tree"
+            f" WHERE id IN ({','.join(map(str, best))})"
+        )
+        rows.sort(key=lambda row: (row[3], -scores[row[0]], row[1]))
+        return [
+            MemoryHit(
+                file=file, description=said, score=scores[id], is_significant=id in significant
+            )
+            for id, file, said, _ in rows[:limit]
+        ]
+
+
+def _fused(by_words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
+    """Add up both measures, each as a share of its best."""
+    best_word = max(by_words.values(), default=1.0) or 1.0
+    best_meaning = max(meaning.values(), default=1.0) or 1.0
+    return {
+        id: by_words.get(id, 0.0) / best_word + MEANING_WEIGHT * meaning.get(id, 0.0) / best_meaning
+        for id in {*by_words, *meaning}
+    }

@@ -18,7 +18,7 @@ from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
-from holdfast.memory.search import MemoryHit, search
+from holdfast.memory.search import MemoryHit, MemorySearch
 from holdfast.settings import MemorySettings
 from holdfast.settings.files import private_directory
 
@@ -151,6 +151,7 @@ class MemoryStore:
         private_directory(root)
         self.database = Database(history or root / DATABASE)
         self.history = CommitHistory(self.database)
+        self._search = MemorySearch(self.database)
         self._checkout = Checkout(root, self.database, step)
         self._checkout.recover()
 
@@ -204,7 +205,7 @@ class MemoryStore:
         return loaded(self.history.text(self.version(INDEX)), self.limits)
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
-        return search(self.database, query, limit)
+        return self._search.find(query, limit)
 
     def find(self, query: str, limit: int) -> dict[str, str]:
         """Return the best matches of a search with their descriptions."""

@@ -66,7 +66,7 @@ class MessageQueue:
         words, self._removed = self._removed, []
         return words
 
-    def undelivered(self) -> Iterable[QueuedWords]:
+    def left(self) -> Iterable[QueuedWords]:
         """Return what the user typed and no answer came to; commands were for the program."""
         return (
             each
