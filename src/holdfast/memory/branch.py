@@ -15,8 +15,8 @@ from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX
-from holdfast.memory.search import words_of
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.words import words_of
 
 
 class Pages(Protocol):

@@ -66,7 +66,7 @@ class MessageQueue:
         words, self._removed = self._removed, []
         return words
 
-    def left(self) -> Iterable[QueuedWords]:
+    def undelivered(self) -> Iterable[QueuedWords]:
         """Return what the user typed and no answer came to; commands were for the program."""
         return (
             each

@@ -126,7 +126,7 @@ class _Reader:
 
     def end(self) -> Iterator[AnyEntry]:
         """Write what is known only now: words that nobody answered, and the title."""
-        for words in self._queue.left():
+        for words in self._queue.undelivered():
             yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
         if self._boundary is not None:
             self._mend("boundaries without a summary")
