@@ -18,7 +18,7 @@ from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
-from holdfast.agent.toolkit import Toolkit, history_over
+from holdfast.agent.toolkit import Toolkit
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
@@ -30,6 +30,7 @@ from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
 from holdfast.session import Session
+from holdfast.session.own_tools import history_over
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill

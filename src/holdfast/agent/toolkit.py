@@ -1,13 +1,9 @@
 """The tools of one agent: its own, and those of MCP servers that were loaded since."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from holdfast.messages import JsonObject
-from holdfast.stages.collapse.collapse import open_span
 from holdfast.tools.describe import Described, declared_by, description_of
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
@@ -41,19 +37,3 @@ class Toolkit:
         """Describe a tool: one of ours by what it declares, any other by its name."""
         tool = self.known.get(name)
         return declared_by(tool) if tool else description_of(name)
-
-
-def history_over(engine: Engine) -> Tool:
-    """Make the tool by which the model looks up what left its view."""
-    history = History(
-        lambda: engine.view.history,
-        directory=engine.directory,
-        session=engine.log.header.session,
-        settings=engine.settings.history,
-        shows=lambda n: engine.view.item_of(n) is not None,
-    )
-    return history_tool(
-        history,
-        window_tokens=lambda: engine.fullness().window.limit_tokens,
-        reopen=partial(open_span, engine),
-    )

@@ -83,6 +83,11 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
     return _override(found, overrides) if overrides else found
 
 
+def is_known(model: str) -> bool:
+    """Return whether a model's limits are published, not guessed."""
+    return canonical_name(model) in _TABLE or model.strip().lower() == "simulator"
+
+
 def known_models() -> tuple[str, ...]:
     """List the canonical names in the table, newest generation of each line first."""
     return tuple(_TABLE)

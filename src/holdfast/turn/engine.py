@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Log, outbox
-from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Said, Switched
+from holdfast.log.entries import AnyEntry, Began, Failed, Framed, Imported, Ran, Said, Switched
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
 from holdfast.messages.measure import Measure
@@ -37,7 +37,13 @@ from holdfast.view.tokens import default_weights, weigh
 from holdfast.view.window import Window
 
 NOT_RUN = "The tool was not run: the session ended before it began."
+MAY_HAVE_RUN = (
+    "No result was recorded: the session ended. The tool may have run, fully or in part; "
+    "check what it did before calling it again."
+)
 INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
+REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED)
+"""What stands for the result of a call that a dead process left open."""
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Raised by a stage on purpose: no later one can help, or nothing can be written."""
@@ -141,14 +147,38 @@ class Engine:
         return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
     def repair(self) -> list[ToolUse]:
-        """Answer the tool uses that a dead process left open, without running any again."""
+        """Answer the tool uses that a dead process left open, without running any again.
+
+        That a tool never began is only said where beginnings are recorded.
+        """
         last = self.view.open_round()
         missing = last.missing() if last else []
         began = {use.id for use in self.view.interrupted()}
+        unknown = NOT_RUN if missing and self._records_beginnings() else MAY_HAVE_RUN
         for use in missing:
-            text = INTERRUPTED if use.id in began else NOT_RUN
-            self.take_result(use.id, text, is_error=True)
+            self.take_result(use.id, INTERRUPTED if use.id in began else unknown, is_error=True)
         return missing
+
+    def _records_beginnings(self) -> bool:
+        """Return whether whoever runs the tools says so each time, as an agent's loop does."""
+        begun, ran, is_ours = set[str](), set[str](), self.view.configured is None
+        for entry in self.view.history:
+            match entry:
+                case Began(tool_use_id=id):
+                    begun.add(id)
+                case Ran(tool_use_id=id, content=content) if content not in REPAIRS:
+                    ran.add(id)
+                case Imported():
+                    is_ours = False
+        return ran <= begun and (is_ours or bool(begun))
+
+    @property
+    def shows_paths(self) -> bool:
+        """Return whether the model may be shown where files of the session lie.
+
+        An agent of ours can read them; what a program's tools reach is not known.
+        """
+        return self.view.configured is None
 
     def resume(self) -> None:
         """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
@@ -184,6 +214,10 @@ class Engine:
         whole = weigh(self.view.total, weights)
         scale = self.fullness().used_tokens / whole if whole else 1.0
         return lambda measure: scale * weigh(measure, weights)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Go by other settings from here on; the caller records why."""
+        self.settings = settings
 
     def switch(self, model: str, reason: str) -> Fullness:
         """Let another model answer from here on; return how full its window is then."""

@@ -19,12 +19,14 @@ from holdfast.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
+    Configured,
     Framed,
     Pinned,
     Ran,
     Redone,
     Replied,
     Restored,
+    Rewound,
     Said,
     Snipped,
     Spilled,
@@ -50,6 +52,8 @@ class View:
         self, history: list[AnyEntry] | None = None, in_force: InForce | None = None
     ) -> None:
         self.frame: Framed | None = None
+        self.configured: Configured | None = None
+        """How the program that owns the session set it up; None for an agent's own."""
         self.model: str = ""
         self.title: str = ""
         self.reported: ReportedSize | None = None
@@ -140,7 +144,7 @@ class View:
 
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
-        if isinstance(entry, Undone | Redone):
+        if isinstance(entry, Undone | Redone | Rewound):
             self.__dict__.update(fold(self.history).__dict__)
             return
         if isinstance(entry, ViewChange):
@@ -339,6 +343,9 @@ class View:
         self.model = entry.model
         self._is_chosen = True
 
+    def _configured(self, entry: Configured) -> None:
+        self.configured = entry
+
     def _titled(self, entry: Titled) -> None:
         self.title = entry.title
 
@@ -386,6 +393,7 @@ _ACTS: dict[type, Callable[[View, Any], None]] = {
     Pinned: View._pinned,
     Framed: View._framed,
     Switched: View._switched,
+    Configured: View._configured,
     Titled: View._titled,
     Asked: View._asked,
 }

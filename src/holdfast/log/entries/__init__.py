@@ -10,11 +10,13 @@ from typing import TypeAlias
 from msgspec import structs
 
 from holdfast.log.entries.bookkeeping import (
+    Configured,
     Directed,
     Dreamt,
     Dropped,
     Ended,
     Failed,
+    Followed,
     Forked,
     Imported,
     Noted,
@@ -23,6 +25,7 @@ from holdfast.log.entries.bookkeeping import (
     Spawned,
     Swept,
     Titled,
+    ToolTraits,
 )
 from holdfast.log.entries.content import (
     AnswerContent,
@@ -46,6 +49,7 @@ from holdfast.log.entries.edits import (
     Pinned,
     Redone,
     Restored,
+    Rewound,
     Snipped,
     Spilled,
     Undone,
@@ -62,11 +66,13 @@ __all__ = [
     "Cleared",
     "Collapsed",
     "Compacted",
+    "Configured",
     "Directed",
     "Dreamt",
     "Dropped",
     "Ended",
     "Failed",
+    "Followed",
     "Forked",
     "Framed",
     "How",
@@ -79,6 +85,7 @@ __all__ = [
     "Remembered",
     "Replied",
     "Restored",
+    "Rewound",
     "Said",
     "Section",
     "Snipped",
@@ -89,6 +96,7 @@ __all__ = [
     "Swept",
     "Switched",
     "Titled",
+    "ToolTraits",
     "Undone",
     "ViewChange",
     "measured",
@@ -108,6 +116,7 @@ AnyEntry: TypeAlias = (
     | Compacted
     | Restored
     | Pinned
+    | Rewound
     | Undone
     | Redone
     | Framed
@@ -116,6 +125,8 @@ AnyEntry: TypeAlias = (
     | CacheBroke
     | Failed
     | Titled
+    | Configured
+    | Followed
     | Imported
     | Swept
     | Dropped
