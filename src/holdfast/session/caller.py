@@ -18,6 +18,7 @@ from holdfast.models.limits import ask_limits
 from holdfast.models.protocol import Request
 from holdfast.request.frame import reframed
 from holdfast.session.arguments import checked_sections, listed, plain_object
+from holdfast.session.call_ids import own_id
 from holdfast.session.configuration import Wishes, configured, settled
 from holdfast.session.dialects import (
     Dialect,
@@ -161,15 +162,16 @@ class Caller:
         return definitions
 
     def check_call(self, id: object, argument: str) -> str:
-        """Refuse a result for a call that the model did not make; return the tool's name."""
-        owner = self._engine.view.round_of(id) if isinstance(id, str) else None
-        if owner is None:
-            last = self._engine.view.open_round()
+        """Refuse an id that no call has; return the one under which it is in the view."""
+        view = self._engine.view
+        own = own_id(id, view) if isinstance(id, str) else ""
+        if view.round_of(own) is None:
+            last = view.open_round()
             waiting = ", ".join(use.id for use in last.missing()) if last else "none"
             raise InvalidArgument(
                 argument, f"the model made no call {id!r}; calls without a result: {waiting}"
             )
-        return next((use.name for use in owner.tool_uses() if use.id == id), "")
+        return own
 
     def check_answered(self) -> None:
         """Refuse to go on while calls have no result: the provider would."""

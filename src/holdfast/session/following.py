@@ -18,6 +18,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.log.entries import AnyEntry, Followed, Ran, Replied, Rewound, Said
 from holdfast.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from holdfast.session.arguments import plain_object
+from holdfast.session.call_ids import given_id, own_id, with_own_ids
 from holdfast.session.dialects import Dialect, Heard
 from holdfast.turn.engine import Engine
 from holdfast.view.block_roles import answerable
@@ -178,9 +179,8 @@ class Following:
                     self._answer(one.content, name)
                 else:
                     for result in one.results:
-                        engine.take_result(
-                            result.tool_use_id, result.content, is_error=result.is_error
-                        )
+                        id = own_id(result.tool_use_id, engine.view)
+                        engine.take_result(id, result.content, is_error=result.is_error)
                     if one.rest:
                         engine.say(one.rest, hidden=one.role == "system")
                 yield engine.view.history[-1].n if engine.view.history else 0
@@ -190,7 +190,7 @@ class Following:
         self._engine.record(
             Replied(
                 response_id=name,
-                content=answerable(content),
+                content=answerable(with_own_ids(content, self._engine.view)),
                 stop_reason="tool_use" if calls else "end_turn",
             )
         )
@@ -218,8 +218,7 @@ def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:
     """Say what became of a list: cut, compacted by its owner, begun anew, or edited."""
     if not new:
         return "shorter"
-    is_tail_known = new[-1] in known[kept:] or (len(new) > 1 and new[-2] in known[kept:])
-    if is_tail_known and len(new) < len(known) - kept:
+    if len(new) < len(known) - kept and not set(known[-2:]).isdisjoint(new):
         return "compacted"
     return "edited" if kept else "replaced"
 
@@ -284,12 +283,19 @@ def _essence(content: Iterable[object]) -> tuple[str, list[tuple[str, str, JsonO
     """Reduce an answer to what every caller hands back: its words and its calls."""
     blocks = list(content)
     words = "".join(block.text for block in blocks if isinstance(block, Text))
-    calls = [(block.id, block.name, block.input) for block in blocks if isinstance(block, ToolUse)]
+    calls = [
+        (given_id(block.id), block.name, block.input)
+        for block in blocks
+        if isinstance(block, ToolUse)
+    ]
     return "".join(words.split()), calls
 
 
 def _is_result(entry: Given, result: ToolResult) -> bool:
-    if not isinstance(entry, Ran) or entry.tool_use_id != result.tool_use_id:
+    if not isinstance(entry, Ran) or result.tool_use_id not in (
+        entry.tool_use_id,
+        given_id(entry.tool_use_id),
+    ):
         return False
     recorded = ToolResult(tool_use_id=entry.tool_use_id, content=entry.content)
     given = ToolResult(tool_use_id=entry.tool_use_id, content=result.content)

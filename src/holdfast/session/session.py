@@ -20,6 +20,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -60,6 +61,7 @@ from holdfast.session.arguments import (
     checked_sections,
     listed,
 )
+from holdfast.session.call_ids import with_own_ids
 from holdfast.session.caller import Caller, retraction
 from holdfast.session.configuration import Wishes, settled
 from holdfast.session.dialects import chosen_dialect
@@ -260,10 +262,9 @@ class Session:
         self._check_open()
         blocks = checked_content(content, "content")
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        for block in results:
-            self._caller.check_call(block.tool_use_id, "content")
-        for block in results:
-            self.engine.take_result(block.tool_use_id, block.content, is_error=block.is_error)
+        ids = [self._caller.check_call(block.tool_use_id, "content") for block in results]
+        for id, block in zip(ids, results, strict=True):
+            self.engine.take_result(id, block.content, is_error=block.is_error)
         rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
         if rest:
             self.engine.say(rest)
@@ -272,13 +273,13 @@ class Session:
         """Record the result of a tool the model called."""
         self._check_open()
         content = checked_result(output, "output")
-        self._caller.check_call(id, "id")
-        self.engine.take_result(id, content, is_error=is_error)
+        own = self._caller.check_call(id, "id")
+        self.engine.take_result(own, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
         self._check_open()
-        self.engine.record(Began(tool_use_id=id, tool=self._caller.check_call(id, "id")))
+        self.engine.record(Began(tool_use_id=self._caller.check_call(id, "id")))
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
@@ -354,6 +355,8 @@ class Session:
         """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
         self._check_open()
         reply = await finished(response)
+        if reply.response_id != self.view.response_id:
+            reply = replace(reply, content=with_own_ids(reply.content, self.view))
         self._attempt, self._has_recovered = 0, False
         self.engine.record_reply(reply, self.layers.after_turn)
 
