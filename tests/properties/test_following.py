@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,8 +15,6 @@ from holdfast.session.dialects import DIALECTS
 from holdfast.settings import ClearSettings, NotesSettings, Settings, SpillSettings
 from holdfast.transcripts.formats import read_lines
 from holdfast.view import fold
-
-import msgspec
 
 MODEL = "claude-opus-4-6"
 PLAIN = Settings(

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from chat_servers import MODEL, SERVERS, SILENT, WINDOW, serving
 from openai import AsyncOpenAI, OpenAI
 
+from chat_servers import MODEL, SERVERS, SILENT, WINDOW, serving
 from holdfast import Session
 from holdfast.errors import InvalidArgument
 from holdfast.log.entries import Configured
@@ -84,11 +84,14 @@ async def test_a_window_that_nobody_knows_is_warned_about_once(tmp_path):
 
 async def test_a_synchronous_client_is_asked_too(tmp_path):
     """In a thread."""
-    with serving(SERVERS["openrouter"]) as (url, _), OpenAI(base_url=url, api_key="x") as client:
-        with Session.open(model=MODEL, client=client, directory=tmp_path) as session:
-            session.user("hi")
-            await session.prepare()
-            assert session.fullness().window.limit_tokens == WINDOW
+    with (
+        serving(SERVERS["openrouter"]) as (url, _),
+        OpenAI(base_url=url, api_key="x") as client,
+        Session.open(model=MODEL, client=client, directory=tmp_path) as session,
+    ):
+        session.user("hi")
+        await session.prepare()
+        assert session.fullness().window.limit_tokens == WINDOW
 
 
 async def test_a_chat_list_is_followed(tmp_path):

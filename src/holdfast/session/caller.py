@@ -29,7 +29,13 @@ from holdfast.session.dialects import (
 )
 from holdfast.session.following import Following, copied
 from holdfast.session.own_tools import history_over
-from holdfast.session.tool_definitions import ToolLike, ToolRegistry, checked_tools, is_history
+from holdfast.session.tool_definitions import (
+    DeclaredTools,
+    ToolLike,
+    ToolRegistry,
+    checked_tools,
+    is_history,
+)
 from holdfast.tools.protocol import Tool
 from holdfast.transcripts.openai import SYSTEM_ROLES
 from holdfast.turn.engine import Engine
@@ -45,6 +51,7 @@ class Caller:
         self._engine = engine
         self._client = client
         self._registry = registry or ToolRegistry({})
+        engine.limits_chars.update(self._registry.limits())
         self._following: Following | None = None
         self._history: Tool | None = None
         self._given: object = None
@@ -86,10 +93,10 @@ class Caller:
         able = capabilities(self._engine.model)
         return worded(request, self.dialect().name, able, self._client)
 
-    def definitions(self, tools: Iterable[object]) -> tuple[JsonObject, ...]:
-        """Read the program's tools, take in what they declare, and add the session's own."""
-        found = checked_tools(tools)
+    def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
+        """Take in what is declared about the program's tools; add the session's own to them."""
         self._registry.declare(found.traits)
+        self.configure(Wishes(), why)
         own = [tool for tool in found.definitions if not is_history(tool)]
         if not self.configuration.history:
             return found.definitions
@@ -135,12 +142,12 @@ class Caller:
             sections.append(Section(name=f"message {i + 1}", text=text_of(heard.content)))
         definitions = None
         if given_tools is not None:
-            definitions = self._declared(given_tools, "tools were declared")
+            definitions = self.declare(checked_tools(given_tools), "other tools")
         self.reframe(sections if system is not None or head else None, definitions)
         self._given = copied(given)
 
     def take_up(
-        self, wishes: Wishes, system: tuple[Section, ...] | None, tools: Iterable[ToolLike] | None
+        self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
     ) -> None:
         """Repair what a dead process left, and take in what is said anew.
 
@@ -153,13 +160,7 @@ class Caller:
             engine.resume()
         if engine.view.configured is not None or wishes != Wishes() or tools is not None:
             self.configure(wishes, "resumed")
-        definitions = self._declared(tools, "resumed") if tools is not None else None
-        self.reframe(system, definitions)
-
-    def _declared(self, tools: Iterable[object], why: str) -> tuple[JsonObject, ...]:
-        definitions = self.definitions(tools)
-        self.configure(Wishes(), why)
-        return definitions
+        self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
 
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""

@@ -16,7 +16,6 @@ exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
-from holdfast.errors import (
-    ModelError,
-    PromptTooLong,
-    RequestRejected,
-    SessionClosed,
-)
+from holdfast.errors import RequestRejected, SessionClosed
 from holdfast.log import Log
 from holdfast.log.entries import (
     Began,
@@ -44,8 +38,6 @@ from holdfast.messages import JsonObject, ToolResult, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
-from holdfast.models.retry import RETRIES, wait_seconds
-from holdfast.models.translate import translate
 from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
@@ -67,7 +59,8 @@ from holdfast.session.configuration import Wishes, settled
 from holdfast.session.dialects import chosen_dialect
 from holdfast.session.opening import check_client, forks_over, newest_in
 from holdfast.session.own_tools import answer, call_of
-from holdfast.session.tool_definitions import ToolLike, ToolRegistry
+from holdfast.session.recovery import Recovery
+from holdfast.session.tool_definitions import ToolLike, ToolRegistry, checked_tools
 from holdfast.settings import Settings, load_settings
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.spill.spill import Spill
@@ -104,13 +97,9 @@ class Session:
         self.layers = layers
         self.ask = ask
         self._caller = caller or Caller(engine)
-        self._sleep = sleep
+        self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
         """Held while a request is prepared: two callers at once take turns."""
-        self._attempt = 0
-        self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
-        self._dice = random.Random()
 
     @classmethod
     def open(
@@ -149,11 +138,12 @@ class Session:
         wishes = Wishes(
             dialect=chosen_dialect(dialect, client, capabilities(model)) or "",
             max_tokens=checked_limit(max_tokens, "max_tokens"),
-            window=checked_limit(window, "window"),
+            window=checked_limit(window, "window") or None,
             settings=settings,
             history=bool(history),
         )
         sections, extra = checked_sections(system), checked_options(options)
+        own_tools = checked_tools(tools)
         directory = directory or Path.cwd()
         settings = settings or load_settings(directory)
         log = (store or FileStore()).create(
@@ -162,8 +152,7 @@ class Session:
         with log.closed_on_failure():
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
             session._caller.configure(wishes)
-            definitions = session._caller.definitions(tools)
-            session._caller.configure(Wishes())
+            definitions = session._caller.declare(own_tools, "opened")
             session.begin(model, frame(sections, definitions, extra), source)
         return session
 
@@ -234,6 +223,7 @@ class Session:
             history=history,
         )
         sections = None if system is None else checked_sections(system)
+        own_tools = None if tools is None else checked_tools(tools)
         store = store or FileStore()
         log = store.open(newest_in(store, directory or Path.cwd()) if id == "newest" else id)
         with log.closed_on_failure():
@@ -241,7 +231,7 @@ class Session:
             base = load_settings(Path(log.header.directory or "."))
             settings = settings or settled(base, found[-1].settings if found else {})
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            session._caller.take_up(wishes, sections, tools)
+            session._caller.take_up(wishes, sections, own_tools)
         return session
 
     @property
@@ -357,7 +347,7 @@ class Session:
         reply = await finished(response)
         if reply.response_id != self.view.response_id:
             reply = replace(reply, content=with_own_ids(reply.content, self.view))
-        self._attempt, self._has_recovered = 0, False
+        self._recovery.answered()
         self.engine.record_reply(reply, self.layers.after_turn)
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
@@ -365,18 +355,7 @@ class Session:
 
         What neither helps against is raised, as one of ours; so is a second overflow in a turn.
         """
-        ours = error if isinstance(error, ModelError) else translate(error)
-        if ours is None:
-            raise error
-        if isinstance(ours, PromptTooLong) and not self._has_recovered:
-            self._has_recovered = True
-            if await self.layers.compact.recover(self.engine, ours):
-                return "retry"
-        self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
-        if wait is None:
-            raise ours from error
-        await self._sleep(wait)
+        await self._recovery.recover(self.engine, error)
         return "retry"
 
     async def compact(self, focus: str = "") -> Compacted:

@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["", "read", "search", "shell", "fetch", "write", "ask"
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class DeclaredTool:
     """A tool's definition with what a session should know about it."""
 
     definition: MessageLike
@@ -38,7 +38,10 @@ class Tool:
     """Longer results are shown as a preview; None goes by the kind."""
 
 
-ToolLike: TypeAlias = MessageLike | Tool
+Tool = DeclaredTool
+"""How programs call it."""
+
+ToolLike: TypeAlias = MessageLike | DeclaredTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def checked_tools(tools: Iterable[object]) -> DeclaredTools:
     traits: dict[str, ToolTraits] = {}
     for i, tool in enumerate(listed(tools, "tools", "tool definitions")):
         where = f"tools[{i}]"
-        given = tool if isinstance(tool, Tool) else None
+        given = tool if isinstance(tool, DeclaredTool) else None
         raw = plain_object(given.definition if given else tool, where)
         inside = _declared_inside(raw, where)
         definition = _definition(raw, where)
@@ -79,7 +82,7 @@ def _declared_inside(raw: JsonObject, where: str) -> JsonObject:
     return declared
 
 
-def _traits(given: Tool | None, inside: JsonObject, where: str) -> ToolTraits:
+def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolTraits:
     said = (
         {"kind": given.kind, "clearable": given.clearable, "limit_chars": given.limit_chars}
         if given
