@@ -276,6 +276,29 @@ async def test_going_back_before_a_compaction_shows_the_messages_again(opened):
     assert [text.split("\n")[0] for text in texts(session)] == ["task 0", "line 0", "task 1"]
 
 
+async def test_an_owner_that_shortens_what_a_summary_covers_undoes_nothing(opened):
+    """Its old results are not shown anyway; a change after the summary is followed from there."""
+    session = opened(settings=SMALL)
+    messages = []
+    for n in range(10):
+        messages += [user(f"task {n}"), call(f"t{n}"), result(f"t{n}", f"line {n}\n" * 200)]
+        messages += [said(f"done {n}")]
+    await session.follow([*messages, user("go on")])
+    await session.compact()
+    messages += [user("go on"), said("on"), user("more")]
+    await session.follow(messages)
+    before = shown(session)
+    messages[2]["content"][0]["content"] = "[cleared by its owner]"
+    await session.follow(messages)
+    assert shown(session) == before
+    await session.follow([*messages[:-1], user("something else")])
+    assert shown(session)[:-1] == before[:-1]
+    session.engine.log.close()
+    with Session.resume(session.id) as again:
+        await again.follow([*messages[:-1], user("something else")])
+        assert shown(again)[:-1] == before[:-1]
+
+
 async def test_two_callers_at_once_take_turns(opened):
     """Each gets the request for its own list."""
     session = opened()

@@ -7,7 +7,7 @@ cut, edited or compacted by its owner is rewound to the last message that stands
 there. Nothing is removed from the log.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import groupby
@@ -21,7 +21,9 @@ from holdfast.session.arguments import plain_object
 from holdfast.session.call_ids import given_id, own_id, with_own_ids
 from holdfast.session.dialects import Dialect, Heard
 from holdfast.turn.engine import Engine
+from holdfast.view import View
 from holdfast.view.block_roles import answerable
+from holdfast.view.items import Spoken
 
 Reason: TypeAlias = Literal["shorter", "edited", "compacted", "replaced"]
 
@@ -63,20 +65,43 @@ class FollowedList:
         """Copy what was not seen before, so that a later change in place is noticed."""
         self._seen.extend(map(copied, messages[len(self._seen) :]))
 
-    def recognise(self, messages: Sequence[object], read: "_Reading") -> int:
-        """Count the leading messages that are the list's own."""
+    def recognise(self, messages: Sequence[object], read: "_Reading", covered: int = 0) -> int:
+        """Count the leading messages that are the list's own.
+
+        The first `covered` stand behind a summary: they are only looked at if nothing after them
+        is known, so an owner that shortens its old messages undoes no decision.
+        """
         end = min(len(messages), len(self.keys))
-        seen = self._seen[:end]
-        if messages[: len(seen)] != seen:
-            changed = [i for i, differs in enumerate(map(ne, messages, seen)) if differs]
+        if 0 < covered < end:
+            found = self._first_other(messages, read, covered, end)
+            if found > covered:
+                return found
+        return self._first_other(messages, read, 0, end)
+
+    def _first_other(
+        self, messages: Sequence[object], read: "_Reading", start: int, end: int
+    ) -> int:
+        """Find the first message that is another than before, comparing values, then keys."""
+        seen = self._seen[start:end]
+        given = messages[start : start + len(seen)]
+        if given != seen:
+            changed = [i for i, differs in enumerate(map(ne, given, seen), start) if differs]
             for i in changed:
                 if read.heard(i).key != self.keys[i]:
                     return i
                 self._seen[i] = copied(messages[i])
-        for i in range(len(seen), end):
+        for i in range(start + len(seen), end):
             if read.heard(i).key != self.keys[i]:
                 return i
         return end
+
+    def behind_summary(self, view: View) -> int:
+        """Count the leading messages that a summary stands for, whole."""
+        items = view.items
+        first = items[0] if items else None
+        if len(items) < 2 or not isinstance(first, Spoken) or first.kind != "summary":
+            return 0
+        return bisect_left(self.ends, items[1].order)
 
 
 class _Reading:
@@ -109,7 +134,7 @@ class Following:
         Everything is read and checked before anything is written.
         """
         read = _Reading(messages, dialect, first)
-        kept = self._list.recognise(messages, read)
+        kept = self._list.recognise(messages, read, self._list.behind_summary(self._engine.view))
         fresh = read.from_place(kept)
         self._check_results(fresh, first + kept)
         if kept < len(self._list.keys):
