@@ -31,7 +31,7 @@ from typing import TypeVar
 from anthropic import AsyncAnthropic
 
 from holdfast import Session, fold, load
-from holdfast.log.entries import Ran, Replied, Said
+from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
 from holdfast.messages import ToolUse, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import NotesSettings, Settings
@@ -42,16 +42,16 @@ from holdfast.turn.engine import NOT_RUN
 MODEL = "claude-sonnet-4-6"
 WINDOW = 32_000
 SYSTEM = "You keep the books of a small firm. " * 60
-RESULT_CHARS = 2_400
+ROWS = 34
+"""With two results a turn, some 1,200 tokens are new in each: half of what is sent is history after ten."""
+NAMES = ("Miller", "the bakery", "a customer from abroad", "the landlord", "the tax office")
 TOOLS = [
     {
         "name": "lookup",
         "description": "Looks an entry of the books up. " * 8,
         "input_schema": {"type": "object", "properties": {"turn": {"type": "integer"}}},
-        "holdfast": {"kind": "fetch"},
     }
 ]
-PLAIN_TOOLS = [{key: value for key, value in TOOLS[0].items() if key != "holdfast"}]
 KILL_SECONDS = 0.1
 """A child is killed within this time after it came to the turn."""
 TURN_SECONDS = 30
@@ -107,8 +107,10 @@ class Way(ABC):
         with (self.place / "ran.txt").open("a") as file:
             file.write(f"{name}\n")
         dice = random.Random(name)
-        rows = " ".join(f"{dice.randrange(10**6)}" for _ in range(RESULT_CHARS // 7))
-        return f"entry {name}: {rows}"
+        rows = [
+            f"row {n}: {dice.choice(NAMES)} paid {dice.randrange(900)} on time" for n in range(ROWS)
+        ]
+        return "\n".join([f"entry {name}", *rows])
 
     def finished(self, turn: int) -> None:
         """Note that a turn is done, and what Holdfast took of it."""
@@ -283,6 +285,8 @@ def measured(way: type[Way], turns: int, kills: int, seed: int) -> dict:
         "lines": way.lines(),
         "ms_per_turn": round(statistics.mean(took), 3),
         "calls": len(prompts),
+        "compactions": sum(isinstance(entry, Compacted) for entry in entries),
+        "clearings": sum(isinstance(entry, Cleared) for entry in entries),
         "lost": sum(turn not in said for turn in range(turns)),
         "doubled": sum(count - 1 for count in said.values()),
         "false": len([e for e in denied if calls[e.tool_use_id] in ran]),
@@ -312,7 +316,7 @@ async def following(size: int = 10_000, times: int = 40) -> dict:
                 answer | {"model": MODEL, "stop_reason": "end_turn", "usage": usage}
             )
             messages.append({"role": "assistant", "content": "yes"})
-            known = session._caller._following._list
+            known = session._program._following._list
             began = time.perf_counter()
             known.recognise(messages, None)
             alone.append((time.perf_counter() - began) / len(known.keys))

@@ -62,7 +62,7 @@ def differences(settings: Settings) -> Differences:
     return {group: values for group, values in changed.items() if values}
 
 
-def settled(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
+def overlaid(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
     """Put what a program said over what files say; a name this version does not have is ignored."""
     groups: dict[str, Any] = {}
     for group, values in said.items():

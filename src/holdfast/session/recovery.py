@@ -21,7 +21,7 @@ class Recovery:
         """An overflow was recovered from in this turn; a second one is raised."""
         self._dice = random.Random()
 
-    def answered(self) -> None:
+    def reset(self) -> None:
         """Begin anew: an answer came."""
         self._attempt, self._has_recovered = 0, False
 

@@ -54,11 +54,11 @@ from holdfast.session.arguments import (
     listed,
 )
 from holdfast.session.call_ids import with_own_ids
-from holdfast.session.caller import Caller, retraction
-from holdfast.session.configuration import Wishes, settled
+from holdfast.session.clients import check_client, forks_over
+from holdfast.session.configuration import Wishes, overlaid
 from holdfast.session.dialects import chosen_dialect
-from holdfast.session.opening import check_client, forks_over, newest_in
 from holdfast.session.own_tools import answer, call_of
+from holdfast.session.program import Program, newest_in, retraction
 from holdfast.session.recovery import Recovery
 from holdfast.session.tool_definitions import ToolLike, ToolRegistry, checked_tools
 from holdfast.settings import Settings, load_settings
@@ -85,7 +85,7 @@ class Session:
         layers: Layers,
         *,
         ask: AskFork | None = None,
-        caller: Caller | None = None,
+        program: Program | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Hold an engine and its layers; `open` and `resume` build both.
@@ -96,7 +96,7 @@ class Session:
         self.engine = engine
         self.layers = layers
         self.ask = ask
-        self._caller = caller or Caller(engine)
+        self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
         """Held while a request is prepared: two callers at once take turns."""
@@ -126,12 +126,11 @@ class Session:
 
         `max_tokens` is the output limit per answer (0: a sane one), `window` the model's (0: as
         the table or the server says). Requests are worded for `client`, of Anthropic's or OpenAI's
-        SDK, or as `dialect` says; layers that need a model use the client, without one they do
-        without. `history` gives the model a tool that opens what left its view, answered by
-        `run_tool`. `options` are request parameters such as thinking, which stay the same for the
-        whole session; `source` says who asks, which decides how long the provider keeps the
-        prompt; `id` is yours to choose. `notify` gets a line for whatever changed what the model
-        sees; `clock` tells what the provider's cache still holds.
+        SDK, or as `dialect` says; layers that need a model use the client, if there is one.
+        `history` gives the model a tool that opens what left its view. `options` are request
+        parameters that stay the same for the whole session; `source` says who asks, which decides
+        how long the provider keeps the prompt. `notify` gets a line for whatever changed what the
+        model sees; `clock` tells what the provider's cache still holds.
         """
         check_client(client)
         model = checked_model(model)
@@ -142,17 +141,15 @@ class Session:
             settings=settings,
             history=bool(history),
         )
-        sections, extra = checked_sections(system), checked_options(options)
-        own_tools = checked_tools(tools)
-        directory = directory or Path.cwd()
+        sections, own_tools = checked_sections(system), checked_tools(tools)
+        extra, directory = checked_options(options), directory or Path.cwd()
         settings = settings or load_settings(directory)
-        log = (store or FileStore()).create(
-            directory=directory, session=checked_id(id) if id is not None else None
-        )
+        name = checked_id(id) if id is not None else None
+        log = (store or FileStore()).create(directory=directory, session=name)
         with log.closed_on_failure():
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            session._caller.configure(wishes)
-            definitions = session._caller.declare(own_tools, "opened")
+            session._program.configure(wishes)
+            definitions = session._program.declare(own_tools, "opened")
             session.begin(model, frame(sections, definitions, extra), source)
         return session
 
@@ -181,7 +178,7 @@ class Session:
             describe=registry.describe,
             notify=notify,
         )
-        return cls(engine, layers, ask=ask, caller=Caller(engine, registry, client), sleep=sleep)
+        return cls(engine, layers, ask=ask, program=Program(engine, registry, client), sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
@@ -229,9 +226,9 @@ class Session:
         with log.closed_on_failure():
             found = [entry for entry in log.entries if isinstance(entry, Configured)]
             base = load_settings(Path(log.header.directory or "."))
-            settings = settings or settled(base, found[-1].settings if found else {})
+            settings = settings or overlaid(base, found[-1].settings if found else {})
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            session._caller.take_up(wishes, sections, own_tools)
+            session._program.take_up(wishes, sections, own_tools)
         return session
 
     @property
@@ -252,7 +249,7 @@ class Session:
         self._check_open()
         blocks = checked_content(content, "content")
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        ids = [self._caller.check_call(block.tool_use_id, "content") for block in results]
+        ids = [self._program.check_call(block.tool_use_id, "content") for block in results]
         for id, block in zip(ids, results, strict=True):
             self.engine.take_result(id, block.content, is_error=block.is_error)
         rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
@@ -263,13 +260,13 @@ class Session:
         """Record the result of a tool the model called."""
         self._check_open()
         content = checked_result(output, "output")
-        own = self._caller.check_call(id, "id")
+        own = self._program.check_call(id, "id")
         self.engine.take_result(own, content, is_error=is_error)
 
     def tool_began(self, id: str) -> None:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
         self._check_open()
-        self.engine.record(Began(tool_use_id=self._caller.check_call(id, "id")))
+        self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
@@ -295,13 +292,13 @@ class Session:
 
     def tools(self) -> list[JsonObject]:
         """Return the definitions of the tools that `run_tool` answers, in the caller's dialect."""
-        dialect = self._caller.dialect()
-        return [dialect.tool(self._caller.history_tool.definition())]
+        dialect = self._program.dialect()
+        return [dialect.tool(self._program.history_tool.definition())]
 
     async def run_tool(self, call: object) -> str | list[JsonObject]:
         """Answer a call of one of `tools()`; give what it returns as the call's result."""
         self._check_open()
-        found = await answer(self._caller.history_tool, call_of(call), self.engine)
+        found = await answer(self._program.history_tool, call_of(call), self.engine)
         return found if isinstance(found, str) else [block_to_wire(block) for block in found]
 
     async def prepare(self) -> Request:
@@ -329,17 +326,17 @@ class Session:
         """
         self._check_open()
         async with self._lock:
-            await self._caller.know_window()
+            await self._program.know_window()
             given = messages if type(messages) is list else listed(messages, "messages", "messages")
-            self._caller.follow(given, system, tools)
+            self._program.follow(given, system, tools)
             return await self._prepared()
 
     async def _prepared(self) -> Request:
-        self._caller.check_answered()
-        await self._caller.know_window()
-        limit = self._caller.output_limit()
+        self._program.check_answered()
+        await self._program.know_window()
+        limit = self._program.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
-        return self._caller.worded(request)
+        return self._program.worded(request)
 
     async def settle(self, response: object) -> None:
         """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
@@ -347,7 +344,7 @@ class Session:
         reply = await finished(response)
         if reply.response_id != self.view.response_id:
             reply = replace(reply, content=with_own_ids(reply.content, self.view))
-        self._recovery.answered()
+        self._recovery.reset()
         self.engine.record_reply(reply, self.layers.after_turn)
 
     async def failed(self, error: BaseException) -> Literal["retry"]:

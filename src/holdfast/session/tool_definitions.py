@@ -38,7 +38,7 @@ class DeclaredTool:
     """Longer results are shown as a preview; None goes by the kind."""
 
 
-Tool = DeclaredTool
+Tool: TypeAlias = DeclaredTool
 """How programs call it."""
 
 ToolLike: TypeAlias = MessageLike | DeclaredTool

@@ -1,9 +1,5 @@
-"""What opening a session needs: a client that can be used, forks over it, the newest session here."""
+"""A program's client behind a session: checked at once, asked on forks of the conversation."""
 
-from pathlib import Path
-
-from holdfast.errors import SessionNotFound
-from holdfast.log.store import Store
 from holdfast.models.clients import model_over
 from holdfast.session.own_tools import context_over
 from holdfast.turn.engine import Engine
@@ -25,11 +21,3 @@ def forks_over(engine: Engine, client: object) -> Forks:
         model=lambda: model_over(client, engine.model),
         toolbox=lambda: Toolbox(tools=out_of_reach(engine.frame), tool_context=context),
     )
-
-
-def newest_in(store: Store, directory: Path) -> str:
-    """Return the newest session of a directory, never another's."""
-    here = store.sessions(directory)
-    if not here:
-        raise SessionNotFound(f"{directory} has no session; give the id of one")
-    return here[0].id

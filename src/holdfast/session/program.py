@@ -6,11 +6,13 @@ the system prompt and tools of every request, `Followed` for how far its list is
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected
+from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from holdfast.log.entries import Configured, Followed, Rewound, Section, Snipped
+from holdfast.log.store import Store
 from holdfast.messages import JsonObject, text_of
 from holdfast.models.capabilities import capabilities, is_known
 from holdfast.models.clients import DialectName
@@ -19,7 +21,7 @@ from holdfast.models.protocol import Request
 from holdfast.request.frame import reframed
 from holdfast.session.arguments import checked_sections, listed, plain_object
 from holdfast.session.call_ids import own_id
-from holdfast.session.configuration import Wishes, configured, settled
+from holdfast.session.configuration import Wishes, configured, overlaid
 from holdfast.session.dialects import (
     Dialect,
     chosen_dialect,
@@ -42,7 +44,7 @@ from holdfast.turn.engine import Engine
 from holdfast.view import View
 
 
-class Caller:
+class Program:
     """What a session knows of the program that drives it."""
 
     def __init__(
@@ -71,7 +73,7 @@ class Caller:
         if before is not None and structs.replace(before, n=0, at=0.0, why="") == entry:
             return
         self._engine.record(structs.replace(entry, why=why))
-        self._engine.reconfigure(settled(self._engine.settings, entry.settings))
+        self._engine.reconfigure(overlaid(self._engine.settings, entry.settings))
         self._engine.limits_chars.update(self._registry.limits())
 
     @property
@@ -231,3 +233,11 @@ def retraction(view: View, n: object) -> Rewound | Snipped:
     if n == 1 and item.id == item.order:
         return Rewound(after=item.order - 1, reason="retracted", why=why)
     return Snipped(targets=(item.id,), why=why)
+
+
+def newest_in(store: Store, directory: Path) -> str:
+    """Return the newest session of a directory, never another's."""
+    here = store.sessions(directory)
+    if not here:
+        raise SessionNotFound(f"{directory} has no session; give the id of one")
+    return here[0].id
