@@ -37,6 +37,7 @@ from holdfast.messages.rules import violations
 from holdfast.settings import NotesSettings, Settings
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.brains.digest import DigestBrain
 from holdfast.turn.engine import NOT_RUN
 
 MODEL = "claude-sonnet-4-6"
@@ -62,13 +63,14 @@ class Bookkeeper:
     """Looks two entries up in every turn, going by the last message alone."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        last = request.messages[-1]["content"]
-        blocks = last if isinstance(last, list) else [text(last)]
-        said = json.dumps(blocks)
+        last = request.messages[-1]["content"][-1]
+        said = json.dumps(last)
+        if not re.search(r"turn \d+:|entry \d+/\d|tool_result", said):
+            return DigestBrain().answer(request)  # a question beside the conversation: a summary
         if found := re.findall(r"entry (\d+)/(\d+)", said):
             turn, step = map(int, found[-1])
         else:
-            turns = re.findall(r"turn (\d+)", said)
+            turns = re.findall(r"turn (\d+):", json.dumps(request.messages[-1]))
             turn, step = int(turns[-1]) if turns else 0, 0
         if step >= 2:
             return BrainAnswer(blocks=(text(f"Turn {turn} is in the books. " * 6),))

@@ -6,6 +6,7 @@ the system prompt and tools of every request, `Followed` for how far its list is
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
@@ -160,7 +161,8 @@ class Program:
             engine.take_reports()
         else:
             engine.resume()
-        if engine.view.configured is not None or wishes != Wishes() or tools is not None:
+        is_set_up = replace(wishes, settings=None) != Wishes()
+        if engine.view.configured is not None or is_set_up or tools is not None:
             self.configure(wishes, "resumed")
         self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
 

@@ -37,6 +37,8 @@ class Follower:
         self._before: Gauge | None = None
         """The gauge before the last answer: while that comes in pieces, each is judged anew."""
         self._gauge: Gauge | None = None
+        self._recalled: dict[str, Calibration] = {}
+        """What was known from elsewhere, by model; read once."""
 
     def follow(self, view: View) -> Gauge:
         """Learn from the view's last answer and return the gauge."""
@@ -68,7 +70,9 @@ class Follower:
         return after if self._learns else replace(after, calibration=gauge.calibration)
 
     def _calibration(self, model: str) -> Calibration:
-        return self.calibrations.get(model) or self._recall(model)
+        if model not in self.calibrations and model not in self._recalled:
+            self._recalled[model] = self._recall(model)
+        return self.calibrations.get(model) or self._recalled[model]
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
