@@ -65,7 +65,7 @@ class Bookkeeper:
     def answer(self, request: BrainRequest) -> BrainAnswer:
         last = request.messages[-1]["content"][-1]
         said = json.dumps(last)
-        if not re.search(r"turn \d+:|entry \d+/\d|tool_result", said):
+        if "<summary>" in said:
             return DigestBrain().answer(request)  # a question beside the conversation: a summary
         if found := re.findall(r"entry (\d+)/(\d+)", said):
             turn, step = map(int, found[-1])

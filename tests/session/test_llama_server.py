@@ -56,5 +56,5 @@ async def test_a_llama_server_says_its_window_and_a_list_is_followed(address, tm
                 messages.append(response.choices[0].message)
                 messages.append({"role": "user", "content": question})
             assert session.fullness().window.limit_tokens == WINDOW
-            assert [text_of(m.content) for m in session.view.messages()][0].startswith("What")
+            assert "sky" in text_of(session.view.messages()[0].content)
             assert session.view.reported.usage.prompt_tokens > 20

@@ -87,10 +87,10 @@ def _dumped(value: object, argument: str) -> Json:
     )
 
 
-def plain_object(value: object, argument: str) -> JsonObject:
+def plain_object(value: object, argument: str, wanted: str = "an object") -> JsonObject:
     found = plain(value, argument)
     if not isinstance(found, dict):
-        raise InvalidArgument(argument, f"expected an object, not {_named(value)}")
+        raise InvalidArgument(argument, f"expected {wanted}, not {_named(value)}")
     return found
 
 
