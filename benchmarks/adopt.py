@@ -38,7 +38,7 @@ from holdfast.settings import NotesSettings, Settings
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
-from holdfast.turn.engine import NOT_RUN
+from holdfast.turn.repair import NOT_RUN
 
 MODEL = "claude-sonnet-4-6"
 WINDOW = 32_000

@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Text, ToolResult, ToolUse
 from holdfast.stages.compact.digest import budget_for, digest
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
+from holdfast.stages.compact.digest.context import LIMITS
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger
+from holdfast.stages.compact.user_words import show_words, words_tokens
 from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.facts import Facts
 from holdfast.transcripts.writer import TranscriptWriter
@@ -194,12 +196,12 @@ class Course:
         facts = gather(self.entries, items)
         ledger = keep(facts)
         budget = budget_for(round(weigh(view.total, O200K)), facts)
-        text = digest(facts, budget, marks=ledger.marks())
+        text = digest(facts, budget, marks=ledger.marks(), words_tokens=words_tokens(ledger))
         entry = Compacted(
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )
         self.entries.append(self.scribe.write(entry))
-        return text, render_directives(ledger)
+        return text, show_words(ledger, LIMITS.words_tokens).text
 
 
 def keep(facts: Facts) -> DirectiveLedger:

@@ -40,6 +40,7 @@ from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.compact.survival import check_survival, recent_names
+from holdfast.stages.compact.user_words import words_tokens
 from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.user_text import typed
 from holdfast.tools.describe import description_of
@@ -150,7 +151,8 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     budget = size_tokens or budget_for(segment.tokens, facts)
     reserve = int(budget * LIMITS.index_ratio)
     room = budget - reserve if size_tokens else budget
-    made = digest(facts, room, marks=ledger.marks(), count=count)
+    words = 0 if size_tokens else words_tokens(ledger)
+    made = digest(facts, room, marks=ledger.marks(), count=count, words_tokens=words)
     names = recent_names(segment.items, ledger.open_texts())
     index = check_survival(made, names, reserve, count).index
     return f"{made}\n\n{index}" if index else made

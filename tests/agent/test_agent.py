@@ -86,6 +86,8 @@ async def test_the_users_no_ends_the_turn(project):
         events = await run(one)
         assert events[-1].reason == "denied"
         assert results(one)[-1] == "Not allowed: not today."
+        ran = [entry for entry in one.session.view.history if isinstance(entry, Ran)]
+        assert ran[-1].refused == "not today"
 
 
 async def test_the_users_yes_lets_it_pass(project):

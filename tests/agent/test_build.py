@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.agent.build import build_agent
-from holdfast.log.entries import Framed, Said
+from holdfast.log.entries import Began, Framed, Ran, Said
 from holdfast.log.store import FileStore
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
@@ -97,7 +97,6 @@ async def test_a_resumed_session_does_not_bring_them_again(project):
     async with agent(project, f"{READ}\n---\ntext: ok") as one:
         await run(one)
         frame, id = one.engine.frame, one.session.id
-    (project / "AGENTS.md").write_text("Use spaces.")
     async with agent(project, f"{READ}\n---\ntext: ok", resume=id) as two:
         await run(two, "again")
         assert len(brought(two)) == 1
@@ -173,8 +172,28 @@ server.run()
 """
 
 
-async def test_servers_and_their_loaded_tools_are_the_same_after_a_resume(project, tmp_path):
-    """Told in the first frame; a tool that was loaded is loaded again, so no byte moves."""
+async def test_instructions_that_changed_are_said_and_the_frame_stays(project):
+    """Changed, new and gone ones, each once; a resumed session looks again."""
+    async with agent(project, "text: ok\n---\ntext: ok") as one:
+        await run(one)
+        frame, id = one.engine.frame, one.session.id
+        (project / "AGENTS.md").write_text("Use spaces.")
+        (project / "CLAUDE.md").write_text("Be brief.")
+        await run(one, "again")
+        (said,) = brought(one)
+        assert "Use spaces." in said
+        assert "Be brief." in said
+    (project / "AGENTS.md").unlink()
+    async with agent(project, "text: ok\n---\ntext: ok", resume=id) as two:
+        await run(two, "again")
+        await run(two, "and again")
+        _, gone = brought(two)
+        assert f"{project / 'AGENTS.md'} is gone" in gone
+        assert two.engine.frame == frame
+
+
+async def test_servers_and_their_tools_are_the_same_after_a_resume(project, tmp_path):
+    """Told in the first frame, where deferred tools stand; finding one moves no byte."""
     pytest.importorskip("mcp")
     (tmp_path / "server.py").write_text(SERVER)
     probe = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
@@ -186,10 +205,45 @@ async def test_servers_and_their_loaded_tools_are_the_same_after_a_resume(projec
         assert "tools: mcp__probe__add\n> Add before you subtract." in texts["mcp"]
         await run(one)
         frame, id = one.engine.frame, one.session.id
-        assert frame.tools[-1]["name"] == "mcp__probe__add"
+        assert frame.tools[-1] == frame.tools[-1] | {
+            "name": "mcp__probe__add",
+            "defer_loading": True,
+        }
     async with agent(project, "text: ok", resume=id) as two:
         await run(two, "again")
         assert two.engine.frame == frame
+
+
+@pytest.mark.parametrize(
+    ("rules", "mode", "is_run"),
+    [
+        ({}, "ask", False),
+        ({"allow": ["mcp__probe__add"]}, "ask", True),
+        ({"deny": ["mcp__probe__add"]}, "bypass", False),
+    ],
+    ids=["not asked for", "allowed", "denied"],
+)
+async def test_a_call_through_the_fixed_tool_needs_the_inner_tools_permission(
+    project, tmp_path, rules, mode, is_run
+):
+    """Rules, hooks and the log see the tool that is meant."""
+    pytest.importorskip("mcp")
+    (tmp_path / "server.py").write_text(SERVER)
+    probe = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.json").write_text(
+        json.dumps({"mcpServers": {"probe": probe}, "permissions": rules})
+    )
+    call = 'tool: CallTool {"name": "mcp__probe__add", "input": {"a": 1, "b": 2}}'
+    model = ScriptedModel(f"{call}\n---\ntext: ok", name="claude-opus-4-1")
+    one = await build_agent(model, directory=project, mode=mode)
+    await run(one)
+    await one.close()
+    history = one.session.view.history
+    began = [entry.tool for entry in history if isinstance(entry, Began)]
+    (ran,) = (text_of(entry.content) for entry in history if isinstance(entry, Ran))
+    assert began == (["mcp__probe__add"] if is_run else [])
+    assert ran == "3" if is_run else "Not allowed" in ran
 
 
 async def test_a_session_that_has_no_frame_gets_one(project):

@@ -45,6 +45,11 @@ SMALL = Settings(
     memory=MemorySettings(on=False),
 )
 
+ADDS = (
+    """echo '{"hookSpecificOutput": {"hookEventName": "PostCompact", """
+    """"additionalContext": "The branch is frozen."}}'"""
+)
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -57,7 +62,7 @@ def project(tmp_path):
 
 
 @asynccontextmanager
-async def agent(project, *scripts, hooks=(), settings=SMALL):
+async def agent(project, *scripts, hooks=(), settings=SMALL, source="run"):
     """An agent with a scripted model and the user's hooks, closed at the end."""
     model = ScriptedModel("\n---\n".join(scripts), name=MODEL)
     given = {}
@@ -66,7 +71,9 @@ async def agent(project, *scripts, hooks=(), settings=SMALL):
         given.setdefault(event, []).append({"hooks": [one]})
     home().mkdir(parents=True, exist_ok=True)
     (home() / "hooks.json").write_text(json.dumps({"hooks": given}))
-    opened = await build_agent(model, directory=project, mode="bypass", settings=settings)
+    opened = await build_agent(
+        model, directory=project, mode="bypass", settings=settings, source=source
+    )
     try:
         yield opened
     finally:
@@ -114,7 +121,7 @@ async def test_hooks_see_it_before_and_after(project, tmp_path):
     hooks = (
         ("PreCompact", "echo Mention the weather."),
         ("SessionStart", "echo Hello again."),
-        ("PostCompact", f"cat > {seen}"),
+        ("PostCompact", f"cat > {seen}; {ADDS}"),
     )
     async with agent(project, *FULL, hooks=hooks) as one:
         await filled(one)
@@ -125,6 +132,19 @@ async def test_hooks_see_it_before_and_after(project, tmp_path):
         told = json.loads(seen.read_text())
         assert (told["trigger"], told["hook_event_name"]) == ("auto", "PostCompact")
         assert told["compact_summary"] == text_of(compacted(one)[0].summary)
+        assert "The branch is frozen." in str(one.model.requests[-1].kwargs["messages"])
+        assert compacted(one)[0].focus == "Mention the weather."
+
+
+@pytest.mark.parametrize(("source", "is_alone"), [("run", True), ("chat", False)])
+async def test_who_works_alone_is_told_so_behind_the_summary(project, source, is_alone):
+    """Nobody would answer a question in a run; in a chat somebody does."""
+    async with agent(project, *FULL, source=source) as one:
+        await filled(one)
+        await run(one, "and now?")
+        text = text_of(compacted(one)[0].summary)
+        assert ("You are working by yourself" in text) is is_alone
+        assert ("Go on with the work" in text) is not is_alone
 
 
 async def test_a_hook_that_says_no_skips_it_and_the_request_goes_out(project):

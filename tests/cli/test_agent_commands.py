@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from command_line import holdfast
+from holdfast.settings import home
 
 
 @pytest.fixture
@@ -23,13 +24,14 @@ def project(tmp_path):
 TASK = 'replace "a - b" with "a + b" in add.py'
 
 
-def test_run_works_offline_and_tells_what_it_cost(project):
+def test_run_works_offline_for_nothing(project):
     """A task is done, the session can be found and explained, and goes on when resumed."""
     done = holdfast("run", "--offline", "--mode", "bypass", "-p", TASK, "--json", cwd=project)
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"]) == (0, "completed")
     assert "a + b" in (project / "add.py").read_text()
-    assert report["spent"]["usd"] > 0
+    assert (report["simulated"], report["spent"]["usd"]) == (True, 0)
+    assert report["spent"]["output_tokens"] > 0
     told = json.loads(holdfast("explain", report["session"], "--json", cwd=project).stdout)
     assert told[-1]["calls"]["Edit"] == 1
     again = holdfast(
@@ -49,11 +51,52 @@ def test_run_streams_its_events_as_json_lines(project):
     assert events[-2]["type"] == "stopped"
 
 
-def test_run_without_anyone_to_ask_changes_nothing(project):
+def test_a_run_whose_calls_are_denied_fails_and_says_how_to_allow_them(project):
     """The default mode asks, and a headless run has nobody to ask."""
     done = holdfast("run", "--offline", "-p", TASK, cwd=project)
     assert "a - b" in (project / "add.py").read_text()
-    assert "Not allowed" in done.stderr
+    assert done.returncode == 9
+    assert "Nothing was changed" in done.stderr
+    assert "  Edit add.py" in done.stderr
+    assert "--mode accept_edits" in done.stderr
+    assert '{"permissions": {"allow": [' in done.stderr
+    told = json.loads(holdfast("run", "--offline", "-p", TASK, "--json", cwd=project).stdout)
+    assert "Edit" in [call["name"] for call in told["denied"]]
+
+
+def test_the_rule_that_a_denied_run_names_allows_it(project):
+    """What is printed can be pasted."""
+    done = holdfast("run", "--offline", "-p", TASK, cwd=project)
+    rule = done.stderr[done.stderr.index('{"permissions"') :].strip()
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.json").write_text(rule)
+    assert holdfast("run", "--offline", "-p", TASK, cwd=project).returncode == 0
+    assert "a + b" in (project / "add.py").read_text()
+
+
+def test_a_run_that_did_its_work_succeeds_though_something_was_denied(project):
+    """The edit is what was asked for; the tests could not be run."""
+    done = holdfast("run", "--offline", "--mode", "accept_edits", "-p", TASK, cwd=project)
+    assert "a + b" in (project / "add.py").read_text()
+    assert done.returncode == 0, done.stderr
+
+
+def test_offline_says_what_it_is_and_prints_no_dollars(project):
+    """A fixed plan, no model, no money; asking for a model beside it is a mistake."""
+    done = holdfast("run", "--offline", "--mode", "bypass", "-p", TASK, cwd=project)
+    assert "a fixed plan on a simulated API, no model" in done.stderr
+    assert ", simulated\n" in done.stderr
+    assert "$" not in done.stdout + done.stderr
+    for words in (("--model", "claude-opus-5"), ("--base-url", "http://127.0.0.1:1")):
+        refused = holdfast("run", "--offline", *words, "-p", TASK, cwd=project)
+        assert (refused.returncode, "--offline asks no model" in refused.stderr) == (2, True)
+
+
+def test_simulated_money_is_in_no_ledger_and_simulated_tokens_teach_nothing(project):
+    """What a real model costs and weighs is learnt from real models."""
+    holdfast("run", "--offline", "--mode", "bypass", "-p", TASK, cwd=project)
+    assert not (home() / "spent").exists()
+    assert not (home() / "calibration").exists()
 
 
 def test_run_says_what_is_missing(project):

@@ -14,6 +14,7 @@ from holdfast.log.entries import Compacted, Ran, Replied, Restored, Said, measur
 from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse, text_of
 from holdfast.messages.rules import violations
+from holdfast.settings import home
 from holdfast.simulator.sessions import write
 from holdfast.view import fold
 
@@ -83,6 +84,32 @@ def test_a_session_is_compacted_where_it_is_with_its_files_restored(session):
     assert violations(view.messages()) == []
     assert "Fix the login bug" in str(view.messages())
     assert str(FileStore().find("s1").path) in str(view.messages())
+
+
+def hook(event, command):
+    """Give the user one hook."""
+    given = {event: [{"hooks": [{"type": "command", "command": command}]}]}
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "hooks.json").write_text(json.dumps({"hooks": given}))
+
+
+def test_a_hook_can_forbid_it(session):
+    """As it can in the session itself; a preview is no compaction and asks none."""
+    hook("PreCompact", "echo 'not before the release' >&2; exit 2")
+    done = run("compact", "s1")
+    assert done.exit_code != 0
+    assert "not before the release" in str(done.exception) + done.output
+    assert not any(isinstance(entry, Compacted) for entry in history())
+    assert run("compact", "s1", "--preview").exit_code == 0
+
+
+def test_hooks_run_after_it_and_their_words_reach_the_model(session):
+    """What a PostCompact hook adds stands behind the summary."""
+    answer = {"hookEventName": "PostCompact", "additionalContext": "The branch is frozen."}
+    hook("PostCompact", f"echo '{json.dumps({'hookSpecificOutput': answer})}'")
+    told("compact", "s1")
+    said = [entry for entry in history() if isinstance(entry, Said)]
+    assert (text_of(said[-1].content), said[-1].hidden) == ("The branch is frozen.", True)
 
 
 def test_undo_gives_back_the_exact_view_and_redo_the_summary(session):

@@ -1,18 +1,21 @@
 """`holdfast memory` and `holdfast dream`, run as a user runs them."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from holdfast.agent.subagents.memory_scopes import open_store
 from holdfast.cli.dream_command import command as dream_command
 from holdfast.cli.memory_command import command as memory_command
+from holdfast.errors import ConfigError, HoldfastError
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
-from holdfast.settings import home
+from holdfast.settings import MemorySettings, home
 
 TUESDAY = "Deploys of the billing service go out on Tuesday nights after the backup"
 
@@ -211,3 +214,56 @@ def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
     assert (tmp_path / "out" / "a.md").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
     assert "Replaced: MEMORY.md, a.md." in memory("export", tmp_path / "out")
+
+
+def test_an_agents_own_memories_are_shown_and_its_proposals_answered():
+    """Named beside the project's proposals, which are another thing."""
+    change = MemoryChange(file="a.md", text=page("how tests run"), expected="")
+    with open_store("keeper", "project", Path.cwd(), home(), MemorySettings()) as store:
+        Inbox(store).propose([change], by="agent", why="learnt", is_outside=True)
+    listed = memory("inbox")
+    assert "No proposals." in listed
+    assert "holdfast memory --agent keeper --scope project inbox" in listed
+    assert "how tests run" in memory("--agent", "keeper", "inbox")
+    memory("--agent", "keeper", "inbox", "--accept", "all")
+    assert "how tests run" in memory("--agent", "keeper", "show")
+    assert "No memories" in memory("show")
+
+
+@pytest.mark.parametrize("name", ["nobody", "../keeper"])
+def test_an_agent_without_memories_is_named(name):
+    """Nothing is made for it."""
+    with pytest.raises(HoldfastError):
+        memory("--agent", name, "show")
+    assert not list(home().rglob("agent-memory"))
+
+
+def test_a_memory_is_shared_with_the_team(project):
+    """Moved to the repository without what it rested on; the private one can be brought back."""
+    text = page("when we deploy", "On Tuesday.").replace("---\n\n", 'evidence: ["s#1"]\n---\n\n')
+    memory("edit", "deploy.md", "--text", text)
+    memory("share", "deploy.md")
+    shared = (project / ".holdfast" / "team" / "deploy.md").read_text()
+    assert "On Tuesday." in shared and "s#1" not in shared
+    assert "team/deploy.md (rested on s#1)" in memory("log", "--gone")
+    assert "On Tuesday." in memory("show", "team/deploy.md")
+    memory("undo", "deploy.md")
+    with pytest.raises(MemoryRefused, match="already"):
+        memory("share", "deploy.md")
+
+
+def test_what_is_about_a_person_is_not_shared(project):
+    """It stays where it was."""
+    memory("edit", "ann.md", "--text", page("Ann").replace("name: n", "name: n\ntype: user"))
+    with pytest.raises(MemoryRefused, match="stays private"):
+        memory("share", "ann.md")
+    assert "ann.md" in memory("show")
+    assert not (project / ".holdfast").exists()
+
+
+def test_a_setting_that_did_nothing_is_refused_with_what_to_do(project):
+    """`memory.team = "write"` of old."""
+    (project / ".holdfast").mkdir()
+    (project / ".holdfast" / "settings.toml").write_text('[memory]\nteam = "write"\n')
+    with pytest.raises(ConfigError, match="`holdfast memory share FILE`"):
+        memory("show")

@@ -188,7 +188,8 @@ async def test_when_the_cache_dies_edits_become_text(work):
     assert shown.startswith("[Read /shop/0.py: ") and "History #" in shown
     assert one.usages[-1].cache_read_tokens == 0
     await one.call()
-    assert one.usages[-1].cache_read_tokens > 5_000 and one.alarms == []
+    assert one.usages[-1].cache_read_tokens > 5_000
+    assert [alarm.cause for alarm in one.alarms] == ["lifetime_5m"]
 
 
 async def test_a_session_taken_up_again_sends_its_pins(work):

@@ -2,14 +2,29 @@
 
 import asyncio
 import subprocess
+from dataclasses import replace
 
 import anthropic
 import pytest
 
 from holdfast.agent.build import build_agent
-from holdfast.log.entries import CacheBroke, Forked, Recalled, Remembered, Replied
+from holdfast.log.entries import (
+    CacheBroke,
+    Compacted,
+    Dreamt,
+    Forked,
+    Recalled,
+    Remembered,
+    Replied,
+)
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.memory import Memory
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.simulator import running
+from holdfast.settings import DreamSettings, MemorySettings, Settings, home
+from holdfast.simulator import BrainAnswer, running
+from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
 
 SHARE = 0.99
@@ -32,12 +47,21 @@ def project(tmp_path):
     return place
 
 
-async def talk(url, project, prompts):
+COMPACT = "/compact"
+"""In a chat: not said to the model."""
+
+
+async def talk(url, project, prompts, settings=None):
     """Have a chat, letting what runs beside it finish after each turn; give the log."""
     async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
         model = AnthropicModel("claude-sonnet-5-5", client=client)
-        agent = await build_agent(model, directory=project, source="chat", mode="bypass")
+        agent = await build_agent(
+            model, directory=project, source="chat", mode="bypass", settings=settings
+        )
         for prompt in prompts:
+            if prompt == COMPACT:
+                assert await agent.compact()
+                continue
             async for _ in agent.run(prompt):
                 pass
             await agent.background.drain(10.0)
@@ -85,3 +109,70 @@ async def test_two_sessions_of_a_project_learn_at_once(project):
         )
     recalled = [e.names for e in third if isinstance(e, Recalled)]
     assert recalled == [("push-to-main-without-a.md",), ("releases-go-out-on-tuesday.md",)]
+
+
+async def test_what_left_the_view_is_recalled_again(project):
+    """Not while it is there; after a compaction the same question brings it back."""
+    asked = "When do releases go out on Tuesday?"
+    with running(DigestBrain()) as simulator:
+        await talk(simulator.url, project, TALK[:1])
+        history = await talk(simulator.url, project, [asked, *TALK[1:2], asked, COMPACT, asked])
+    order = [type(e).__name__ for e in history if isinstance(e, Recalled | Compacted)]
+    assert order == ["Recalled", "Compacted", "Recalled"]
+
+
+class DreamingBrain:
+    """Talks; asked to dream it prunes, merges and improves, and also tries what is not allowed."""
+
+    def __init__(self, calls):
+        self.calls = calls
+        self.results = []
+
+    def answer(self, request):
+        last = request.messages[-1]["content"]
+        if any("You now put the memory" in str(block.get("text")) for block in last):
+            return BrainAnswer(blocks=tuple(tool_use("memory", given) for given in self.calls))
+        self.results += [str(b["content"]) for b in last if b["type"] == "tool_result"]
+        return BrainAnswer(blocks=(text("All in order."),))
+
+
+async def test_a_dream_prunes_and_keeps_its_good_part(project):
+    """Over the wire: what is refused is told to the model, the rest is one commit.
+
+    It reads its parent's prefix, and what it adds itself is cached for five minutes only.
+    """
+    root = memory_directory(home(), project)
+    facts = {"over.md": "the release of May", "board.md": "tickets are in Linear", "a.md": "Ann"}
+    with MemoryStore(root) as store:
+        memories = [
+            Memory(file=file, name=file, description=said, evidence=(f"s#{file}",))
+            for file, said in facts.items()
+        ]
+        changes = [MemoryChange(file=m.file, text=m.text, expected="") for m in memories]
+        store.commit(changes, by="extraction", why="learnt")
+    edit = {"command": "insert", "path": "/memories/board.md", "insert_line": 0}
+    brain = DreamingBrain(
+        [
+            {"command": "delete", "path": "/memories/over.md", "why": "that release is out"},
+            edit | {"insert_text": "Everyone has an account."},
+            {"command": "delete", "path": "/memories/a.md", "why": "she left"},
+        ]
+    )
+    dreams = replace(DreamSettings(), sessions=0, after_hours=0.0, removed_floor=1)
+    settings = replace(Settings(), dream=dreams, memory=MemorySettings(extract="off"))
+    with running(brain) as simulator:
+        history = await talk(simulator.url, project, ["Hello."], settings)
+    assert ["one dream may remove 1 of 3" in said for said in brain.results] == [False, False, True]
+    [dreamt] = [e for e in history if isinstance(e, Dreamt)]
+    assert (dreamt.by, dreamt.removed, dreamt.names) == ("model", 1, ("board.md", "over.md"))
+    with MemoryStore(root) as store:
+        assert list(store.versions()) == ["a.md", "board.md"]
+        assert "Everyone has an account." in store.read("board.md")
+        [stone] = store.history.tombstones()
+    assert (stone.reason, stone.evidence) == ("that release is out", ("s#over.md",))
+    [answer] = [e.usage for e in history if isinstance(e, Replied)]
+    first, second = [e.usage for e in history if isinstance(e, Forked) and e.source == "dream"]
+    left = answer.cache_read_tokens + answer.cache_write_tokens
+    assert answer.written_1h_tokens > 0 and first.cache_read_tokens >= SHARE * left
+    assert second.cache_write_tokens > 0 == second.written_1h_tokens
+    assert not [e for e in history if isinstance(e, CacheBroke)]

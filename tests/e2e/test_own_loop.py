@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import anthropic
 import pytest
 
 from holdfast.messages.rules import violations
@@ -48,3 +49,31 @@ def test_results_in_a_user_message_are_taken_as_results(tmp_path):
         session.user([result, {"type": "text", "text": "and now?"}])
         last = session.view.messages()[-1].content
         assert [block.__struct_config__.tag for block in last] == ["tool_result", "text"]
+
+
+@pytest.mark.filterwarnings("ignore:The model")
+async def test_a_long_window_is_asked_for_by_its_header_and_not_in_the_name(tmp_path):
+    """The suffix says it to us; a provider knows neither the name nor, without it, the window."""
+    with running(ScriptedBrain("text: ok")) as simulator:
+        client = anthropic.AsyncAnthropic(base_url=simulator.url, api_key="test", max_retries=0)
+        with Session.open(model="claude-sonnet-4-5[1M]", directory=tmp_path) as session:
+            session.user("word " * 230_000)
+            request = await session.prepare()
+            assert request.kwargs["model"] == "claude-sonnet-4-5"
+            assert request.betas.count("context-1m-2025-08-07") == 1
+            said = await client.beta.messages.create(**request.kwargs, betas=list(request.betas))
+            assert said.usage.cache_creation_input_tokens > 200_000
+            with pytest.raises(anthropic.BadRequestError, match="too long"):
+                await client.messages.create(
+                    **{k: v for k, v in request.kwargs.items() if k != "context_management"}
+                )
+        await client.close()
+
+
+async def test_a_model_whose_window_is_long_anyway_needs_no_header(tmp_path):
+    """The suffix is harmless there."""
+    with Session.open(model="claude-sonnet-5-5[1m]", directory=tmp_path) as session:
+        session.user("hi")
+        request = await session.prepare()
+    assert request.kwargs["model"] == "claude-sonnet-5-5"
+    assert not any("1m" in beta for beta in request.betas)

@@ -1,5 +1,6 @@
 """The log under faults: torn lines, two writers, killed writers, full disks, files that are no logs."""
 
+import errno
 import gzip
 import itertools
 import os
@@ -7,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import wait
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
 from holdfast.log import VERSION, Header, Log, branch_log, load, load_header, write_log
-from holdfast.log.entries import AnyEntry, Said, Titled
+from holdfast.log.entries import AnyEntry, Failed, Said, Titled
 from holdfast.messages import Text, text_of
 from holdfast.view import fold
 
@@ -158,7 +160,7 @@ def test_line_numbers_hold_over_many_pieces(tmp_path, monkeypatch):
     lines[20] = b"broken\n"
     path.write_bytes(b"".join(lines)[:-5])
     whole = load(path)
-    monkeypatch.setattr("holdfast.log.log._CHUNK_BYTES", 97)
+    monkeypatch.setattr("holdfast.log.reading._CHUNK_BYTES", 97)
     pieces = load(path)
     assert (pieces.entries, pieces.damage) == (whole.entries, whole.damage)
     assert [(damage.line, damage.torn) for damage in pieces.damage] == [(21, False), (41, True)]
@@ -550,3 +552,97 @@ def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(tmp_pat
             log.sync_soon()
         os.close(reading)
         os.close(writing)
+
+
+def test_closing_makes_everything_durable(tmp_path, monkeypatch):
+    """Also what was appended while an earlier sync was under way."""
+    synced = []
+    real = os.fsync
+    gate = threading.Event()
+
+    def slow(descriptor):
+        gate.wait(5)
+        real(descriptor)
+        synced.append(os.fstat(descriptor).st_size)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    log = Log.create(tmp_path / "s.jsonl", HEADER)
+    for words in ("one", "two", "three"):
+        log.append(said(words))
+        log.sync_soon()
+    log.append(said("four"))
+    gate.set()
+    log.close()
+    assert synced[-1] == log.path.stat().st_size
+
+
+def test_a_close_that_fails_releases_the_lock(tmp_path, monkeypatch):
+    """The failure is raised, and the next writer gets in."""
+
+    def fails(descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    log = Log.create(tmp_path / "s.jsonl", HEADER)
+    log.append(said("one"))
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(StoreError, match="Input/output"):
+        log.close()
+    monkeypatch.undo()
+    assert not log.is_open
+    Log.open(log.path).close()
+
+
+def test_a_removed_log_is_noticed_at_the_next_write(tmp_path):
+    """What is said from then on would be lost, so it is not acknowledged."""
+    with Log.create(tmp_path / "s.jsonl", HEADER) as log:
+        log.append(said("one"))
+        log.path.unlink()
+        with pytest.raises(StoreError, match="removed or replaced"):
+            log.append(said("two"))
+        with pytest.raises(StoreError, match="removed or replaced"):
+            log.sync_soon()
+
+
+def test_a_line_that_cannot_be_taken_back_spoils_only_itself(tmp_path, monkeypatch):
+    """A full disk cut it short and would not truncate it either."""
+    with Log.create(tmp_path / "s.jsonl", HEADER) as log:
+        log.append(said("one"))
+        write = os.write
+
+        def fails(*_):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:9]))
+        monkeypatch.setattr(os, "ftruncate", fails)
+        with pytest.raises(StoreError):
+            log.append(said("two"))
+        monkeypatch.undo()
+        log.append(said("three"))
+    assert texts_in(log.path) == ["one", "three"]
+
+
+def test_a_fork_of_the_process_does_not_write(tmp_path):
+    """Two writers would give two entries one number."""
+    with Log.create(tmp_path / "s.jsonl", HEADER) as log:
+        child = os.fork()
+        if not child:
+            try:
+                log.append(said("twice"))
+            except StoreError:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert log.append(said("once")).n == 1
+    assert texts_in(log.path) == ["once"]
+
+
+def test_what_no_line_can_hold_is_refused(tmp_path):
+    """With our own error, and the log goes on."""
+    with Log.create(tmp_path / "s.jsonl", HEADER) as log:
+        written = log.append(said("one"))
+        deep = []
+        for _ in range(5_000):
+            deep = [deep]
+        with pytest.raises(StoreError, match="cannot be written"):
+            log.append(Failed(what="x", error="y", detail=deep))
+    assert load(log.path).entries == [written]

@@ -30,6 +30,9 @@ SECRETS = {
     "gitlab-pat": "glpat-" + RANDOM[:20],
     "authress-service-client-access-key": f"sc_{LOWER[:10]}.{LOWER[:5]}.acc_{LOWER[:12]}.{LOWER[:40]}",
     "doppler-api-token": "dp.pt." + RANDOM[:43],
+    "anthropic-oauth-token": "sk-ant-oat01-" + RANDOM[:93] + "AA",
+    "openrouter-api-key": "sk-or-v1-" + "3f9a6c0e1b7d2485" * 4,
+    "telegram-bot-token": DIGITS[:10] + ":AA" + RANDOM[:33],
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\n"
     + "\n".join([RANDOM[:64]] * 6)
     + "\n-----END RSA PRIVATE KEY-----",
@@ -40,6 +43,28 @@ SECRETS = {
 def test_a_secret_is_replaced_by_the_name_of_its_rule(rule):
     """What the rule set knows is gone from the text, and its name stands there instead."""
     assert masked(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
+
+
+@pytest.mark.parametrize("kind", ["proj", "svcacct", "admin"])
+def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
+    """As they are made today."""
+    assert masked(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
+
+
+def test_tokens_are_masked_where_their_name_stands_before_them():
+    """In a header, in a netrc file; what only looks alike stays."""
+    header = f"Authorization: Bearer {RANDOM[:40]}"
+    assert masked(header) == "Authorization: Bearer [secret: bearer-token]"
+    netrc = "machine example.org\n  login bob\n  password hunter2secret"
+    assert masked(netrc).endswith("password [secret: netrc-password]")
+    for text in (
+        "the bearer of good news is here",
+        "Authorization: Bearer $TOKEN",
+        "Authorization: Bearer your-token-goes-here",
+        "login and password are required",
+        "at 12:30:AAA it rang",
+    ):
+        assert masked(text) == text
 
 
 def test_a_value_is_masked_and_its_name_stays():

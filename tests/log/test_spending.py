@@ -82,3 +82,18 @@ def test_a_past_answer_is_priced_at_its_day():
         for at in (datetime(2026, 3, 1, tzinfo=UTC).timestamp(), time.time())
     )
     assert spent_in([then]).usd == pytest.approx(2 * spent_in([now]).usd)
+
+
+def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
+    """It is said why; the day's limit holds here all the same, and nothing is forgotten."""
+    (tmp_path / "spent").write_text("in the way")
+    budget = Budget(BudgetSettings(max_tokens_per_day=20_000), ledger=tmp_path / "spent")
+    budget.pay(MODEL, USAGE)
+    assert "the day's spending is not written down" in budget.problem
+    assert budget.exhausted() == ""
+    budget.pay(MODEL, USAGE)
+    assert "27,000" in budget.exhausted()
+    (tmp_path / "spent").unlink()
+    budget.pay(MODEL, USAGE)
+    assert budget.problem == ""
+    assert Budget(BudgetSettings(), ledger=tmp_path / "spent").day().answers == 3

@@ -301,3 +301,38 @@ def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
     (beside / "x.jsonl").write_text("…")
     with store.branch("a") as log:
         assert (log.path.with_suffix("") / "agents" / "x.jsonl").exists()
+
+
+def test_a_directory_that_may_not_be_read_is_skipped_and_named(store, project, tmp_path):
+    """The sessions of all others are listed and found."""
+    begun(store, project, "readable", "hello")
+    closed = store.root / "projects" / "closed"
+    closed.mkdir(mode=0)
+    for place in (tmp_path, *tmp_path.parents):
+        if place.stat().st_uid == os.geteuid() and place != Path("/"):
+            place.chmod(place.stat().st_mode | 0o055)
+    for place in (store.root, *store.root.rglob("*")):
+        if place != closed:
+            place.chmod(0o755)
+    child = os.fork()  # root may read everything, so nobody looks
+    if not child:
+        if os.geteuid() == 0:
+            os.setuid(65_534)
+        listed = [found.id for found in store.sessions()]
+        is_named = [str(closed) in line for line in store.unreadable()] == [True]
+        os._exit(0 if listed == ["readable"] and is_named and store.find("read").id else 7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_swapped_files_keep_the_ids_of_their_names(store, project):
+    """Each opens under the name it lies under, and says whose log it is."""
+    begun(store, project, "one", "first")
+    begun(store, project, "two", "second")
+    a, b = store.find("one").path, store.find("two").path
+    whole = a.read_bytes()
+    a.write_bytes(b.read_bytes())
+    b.write_bytes(whole)
+    with store.open("one") as log:
+        assert log.header.session == "one"
+        assert ["session two" in found.reason for found in log.damage] == [True]
+    assert store.load("two").header.session == "two"

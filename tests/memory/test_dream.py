@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import Steps, dream, finish, wrong_with
+from holdfast.memory.dream import dream, finish
+from holdfast.memory.dream_rules import DreamRules, unsound
+from holdfast.memory.dream_steps import Steps
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
@@ -164,16 +166,16 @@ def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
     assert trial.diff == dream(store, SETTINGS, repository=repository).diff != ""
 
 
-def test_a_trial_says_what_would_forbid_it(store, write, repository):
-    """The same checks as when it is meant."""
-    write(memory("a.md", TUESDAY, 1_000.0), memory("b.md", TUESDAY, 2_000.0))
-    none = replace(SETTINGS, removed_floor=1)
-    assert dream(store, none, repository=repository, is_trial=True).wrong == ()
+def test_a_trial_says_what_would_be_left_out(store, write, repository):
+    """The same rules as when it is meant."""
+    write(memory("a.md", "Ann reviews", 1_000.0), memory("b.md", "Bob deploys", 2_000.0))
+    rules = DreamRules(settings=replace(SETTINGS, removed_floor=1), repository=repository)
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    trial = finish(branch, none, repository=repository, steps=Steps(most=3), is_trial=True)
-    assert trial.wrong == ("2 of 2 memories are removed, more than 1 (dream.removed_share)",)
+    trial = finish(branch, rules, steps=Steps(most=3), is_trial=True)
+    assert trial.dropped == {"b.md": "one dream may remove 1 of 2 memories (dream.removed_share)"}
+    assert (trial.commit, trial.merged) == (None, {"a.md": ""})
 
 
 def test_a_second_dream_finds_nothing_to_do(store, write, repository):
@@ -194,6 +196,14 @@ def test_no_dream_takes_more_than_its_share(store, write, repository):
     write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(10)))
     assert len(dream(store, settings, repository=repository).merged) == 2
     assert len(store.versions()) == 8
+
+
+def test_the_uses_of_all_that_was_merged_add_up(store, write, repository):
+    """Of three that say the same, the one that stays was used as often as all of them."""
+    write(*(memory(f"{name}.md", TUESDAY, at) for at, name in enumerate("abc", 1)))
+    store.count_uses({"a.md": 1, "b.md": 3, "c.md": 5})
+    assert dream(store, SETTINGS, repository=repository).merged.keys() == {"b.md", "c.md"}
+    assert store.uses()["a.md"] == 9
 
 
 def test_uses_go_with_what_was_merged(store, write, repository):
@@ -240,37 +250,31 @@ class _Exploding(Steps):
         raise RuntimeError("killed")
 
 
-def check(branch, settings=SETTINGS):
-    """What is wrong with a branch."""
-    return wrong_with(branch, settings, branch.store.root)
-
-
 def test_the_check_finds_dangling_links(store, write):
     """Whoever dreamt them."""
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(memory("b.md", "two", body="[x](nowhere.md) [y](a.md)\n"))
-    assert check(branch) == ["b.md links to nowhere.md, which does not exist"]
+    assert unsound(branch, store.root) == ["b.md links to nowhere.md, which does not exist"]
 
 
-def test_the_check_finds_lost_evidence(store, write):
-    """What memories rest on is never dropped."""
-    write(memory("a.md", "one", evidence=("s1#1",)), memory("b.md", "two"))
+def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
+    """What memories rest on is never dropped; what is removed keeps it in its tombstone."""
+    write(memory("a.md", "one", evidence=("s1#1",)), memory("b.md", "two", evidence=("s1#2",)))
     branch = Branch(store)
-    branch.remove("a.md", "old")
-    assert check(branch) == ["evidence is lost: s1#1"]
+    branch.put(memory("a.md", "one again"))
+    branch.remove("b.md", "old")
+    assert unsound(branch, store.root) == ["a.md loses evidence: s1#1"]
 
 
-def test_the_check_limits_what_goes(store, write):
-    """Twenty-three files in a day is a mistake."""
-    write(*(memory(f"m{n}.md", f"fact {n}") for n in range(30)))
+def test_a_branch_that_fails_its_check_is_not_merged(store, write):
+    """All of it or nothing."""
+    write(memory("a.md", "one"))
     branch = Branch(store)
-    for n in range(23):
-        branch.remove(f"m{n}.md", "stale")
-    assert "23 of 30 memories are removed, more than 9" in check(branch)[0]
-    with pytest.raises(MemoryRefused, match="nothing was changed"):
-        branch.merge(by="dream", why="x", check=check)
-    assert len(store.versions()) == 30
+    branch.put(memory("a.md", "two"))
+    with pytest.raises(MemoryRefused, match="nothing was changed: no"):
+        branch.merge(by="dream", why="x", check=lambda _branch: ["no"])
+    assert store.memory("a.md").description == "one"
 
 
 def test_the_check_finds_a_mark_that_leads_nowhere(store, write):
@@ -278,7 +282,7 @@ def test_the_check_finds_a_mark_that_leads_nowhere(store, write):
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(replace(memory("a.md", "one"), superseded_by="gone.md"))
-    assert "superseded by gone.md" in check(branch)[0]
+    assert "superseded by gone.md" in unsound(branch, store.root)[0]
 
 
 VOCABULARY = ("api", "db", "port", "web", "now", "is", "not", "the", "1", "2", "no", "longer")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import time
 from contextlib import asynccontextmanager
@@ -53,12 +54,11 @@ def stored(project):
         return list(store.versions())
 
 
-def settings(consent="write", **dream):
+def settings(consent="write", where="always", **dream):
+    """Memories are put in order after each piece of work; none are extracted."""
     given = Settings()
-    memory = replace(given.memory, extract_every=99, consent=consent)
-    return replace(
-        given, memory=replace(memory, extract="always"), dream=replace(given.dream, **dream)
-    )
+    memory = replace(given.memory, extract="off", consent=consent)
+    return replace(given, memory=memory, dream=replace(given.dream, where=where, **dream))
 
 
 @asynccontextmanager
@@ -126,14 +126,76 @@ async def test_where_consent_is_asked_for_no_model_dreams(project):
     assert len(stored(project)) == 1
 
 
-async def test_a_model_that_fails_leaves_the_safe_part(project):
-    """The failure is told, and the next rung is taken."""
+def lock(project):
+    return DreamLock(memory_directory(home(), project), stale_seconds=3_600)
+
+
+async def test_a_dream_that_failed_does_not_count_as_done(project):
+    """The user is told, what needs no model is done, and the time of the last dream stays."""
     async with agent(project, f"{ANSWER}error: 400 no") as one:
         await say(one)
         await one.background.drain(10.0)
-    assert entries(one, Failed)[0].error.endswith("it is done without a model")
+        told = one.notices.take()
+    assert any("the dream failed" in line and "again in 60 minutes" in line for line in told)
+    assert entries(one, Failed)[0].error.endswith("it counts as not done")
     assert entries(one, Dreamt)[0].by == "engine"
-    assert len(stored(project)) == 1
+    assert (len(stored(project)), lock(project).look().last) == (1, 0.0)
+
+
+async def test_a_dream_that_failed_is_tried_again(project):
+    """After a while, with the model; what needs none is not done twice."""
+    soon = {"retry_minutes": 0.0, "scan_minutes": 0.0}
+    async with agent(project, f"{ANSWER}error: 400 no", **soon) as one:
+        await say(one)
+        await one.background.drain(10.0)
+    async with agent(project, f"{ANSWER}error: 400 no", **soon) as two:
+        await say(two)
+        await two.background.drain(10.0)
+    async with agent(project, f"{ANSWER}text: All in order.", **soon) as three:
+        await say(three)
+        await three.background.drain(10.0)
+    assert [len(entries(two, kind)) for kind in (Failed, Dreamt)] == [1, 0]
+    [dreamt] = entries(three, Dreamt)
+    assert dreamt.by == "model" and lock(project).look().last > 0
+
+
+async def test_a_session_that_read_untrusted_text_leaves_the_dream_to_another(project):
+    """It does what needs no model, and the model's dream is still due."""
+    fetched = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\ntext: Fetched.\n---\n'
+    async with agent(project, f"{fetched}text: I dreamt.") as one:
+        await say(one)
+        await one.background.drain(10.0)
+    assert (entries(one, Dreamt)[0].by, entries(one, Forked)) == ("engine", [])
+    assert (len(stored(project)), lock(project).look().last) == (1, 0.0)
+
+
+async def test_dreams_do_not_depend_on_extraction(project):
+    """With it off, a chat still dreams; a single run does only where it is told to."""
+    given = settings(where="chat", by="engine")
+    for source, count in (("run", 0), ("chat", 1)):
+        model = ScriptedModel("text: Hello.", name=MODEL)
+        opened = await build_agent(model, directory=project, source=source, settings=given)
+        await say(opened)
+        await opened.close()
+        assert len(entries(opened, Dreamt)) == count
+
+
+async def test_what_a_dream_did_and_left_out_is_in_its_entry(project):
+    """For whoever asks later what happened."""
+    calls = [
+        {"command": "create", "path": "/memories/c.md", "file_text": "We deploy on Fridays."},
+        {"command": "delete", "path": "/memories/a.md", "why": "the project is over"},
+        {"command": "delete", "path": "/memories/b.md", "why": "the project is over"},
+    ]
+    asked = "\n".join(f"tool: memory {json.dumps(given)}" for given in calls)
+    script = f"{ANSWER}{asked}\n---\ntext: Pruned."
+    async with agent(project, script, turns=1, removed_floor=1, removed_share=0.0) as one:
+        await say(one)
+        await one.background.drain(10.0)
+    [dreamt] = entries(one, Dreamt)
+    assert (dreamt.by, dreamt.names) == ("model", ("b.md", "c.md"))
+    assert "ran out of turns" in dreamt.dropped["a.md"]
+    assert "1 left out" in dreamt.why
 
 
 async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_path):
@@ -156,7 +218,7 @@ async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_pa
     assert (logs / "0.jsonl").read_text()
 
 
-async def test_killed_it_never_happened_and_the_lock_is_free(project):
+async def test_stopped_it_never_happened_and_left_a_report(project):
     """The time of the last dream goes back to what it was."""
     async with agent(project, f"{ANSWER}text: slow", kind=HangsAfterOne) as one:
         await say(one)
@@ -165,10 +227,37 @@ async def test_killed_it_never_happened_and_the_lock_is_free(project):
         held = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
         assert held.pid == os.getpid()
         await one.background.job("dream").stop()
-        after = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
+        after = lock(project).look()
         assert (after.pid, after.last) == (0, 0.0)
+    assert [entry.error for entry in entries(one, Failed)] == [
+        "it was stopped; it counts as not done"
+    ]
     assert entries(one, Dreamt) == []
     assert stored(project) == ["a.md", "b.md"]
+
+
+def killed_while_dreaming(project):
+    """Let a process take the lock and die; return its number."""
+    pid = os.fork()
+    if not pid:
+        with lock(project).hold():
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return pid
+
+
+async def test_a_killed_dream_is_reported_by_the_next_session(project):
+    """Once; its lock is free again and its memories are as they were."""
+    pid = killed_while_dreaming(project)
+    assert lock(project).look().pid == pid
+    for count in (1, 0):
+        async with agent(project, "text: Hello.", by="engine") as one:
+            await say(one)
+            await one.background.drain(10.0)
+            told = [line for line in one.notices.take() if "was killed while it dreamt" in line]
+        killed = [e for e in entries(one, Failed) if f"process {pid} was killed" in e.error]
+        assert (len(told), len(killed)) == (count, count)
+    assert (lock(project).look().pid, stored(project)) == (0, ["a.md", "b.md"])
 
 
 class HangsAfterOne(ScriptedModel):

@@ -4,7 +4,13 @@ import os
 
 import pytest
 
-from holdfast.memory.dream_jobs import last_scan, note_scan, sessions_touched, time_to_dream
+from holdfast.memory.dream_jobs import (
+    SCANNED,
+    last_noted,
+    note,
+    sessions_touched,
+    time_to_dream,
+)
 from holdfast.memory.lock import LockState
 from holdfast.settings import DreamSettings
 
@@ -42,6 +48,18 @@ def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned,
     assert not verdict.is_open and reason in verdict.reason
 
 
+def test_a_dream_that_failed_is_not_tried_again_at_once():
+    """Not before `dream.retry_minutes` have passed; then it is, however short ago it failed."""
+    given = {"now": NOW, "held": LockState(time=0.0), "scanned": 0.0}
+    closed = time_to_dream(
+        DreamSettings(), **given, failed=NOW - 59 * 60, count_sessions=never_asked
+    )
+    assert "failed 59 minutes ago" in closed.reason
+    assert time_to_dream(
+        DreamSettings(), **given, failed=NOW - 60 * 60, count_sessions=lambda since: 5
+    ).is_open
+
+
 def test_too_few_sessions_close_it():
     """And the time that was asked for is that of the last dream."""
     asked = []
@@ -76,9 +94,9 @@ def test_a_killed_dream_counts_as_not_having_been():
 
 def test_a_scan_is_remembered(tmp_path):
     """In the time of a file."""
-    assert last_scan(tmp_path) == 0.0
-    note_scan(tmp_path, 123.0)
-    assert last_scan(tmp_path) == 123.0
+    assert last_noted(tmp_path, SCANNED) == 0.0
+    note(tmp_path, SCANNED, 123.0)
+    assert last_noted(tmp_path, SCANNED) == 123.0
 
 
 def test_sessions_touched_leaves_the_current_one_out(tmp_path):

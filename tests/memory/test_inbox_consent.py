@@ -45,7 +45,7 @@ async def test_it_is_written_at_once_with_its_evidence(store, call):
 @pytest.mark.parametrize("how", [{"is_outside": True}, {"consent": "ask"}])
 async def test_where_the_user_is_asked_the_model_reads_that_it_waits(store, call, how):
     """Nothing is there yet, and nothing is said to be."""
-    assert (await call(CREATE, **how)).content == WAITS
+    assert (await call(CREATE, **how)).content == WAITS.format(command="holdfast memory")
     assert store.versions() == {}
     assert [one.file for one in Inbox(store).waiting()] == ["a.md"]
 

@@ -1,7 +1,9 @@
 """Memory in a whole agent: learnt beside one session, known and recalled in the next."""
 
 import json
+import os
 import subprocess
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -91,7 +93,7 @@ async def test_what_one_session_learns_the_next_one_knows(project, kept):
 
 
 async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
-    """By the outbox; resumed, nothing is looked through again and nothing shown twice."""
+    """By the outbox; resumed, nothing is looked through again."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights")
     [report] = entries(one, Remembered)
@@ -100,11 +102,72 @@ async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
     script = "text: On Tuesday.\n---\ntext: Nothing new."
     async with agent(project, script, resume=one.session.id) as again:
         await say(again, "when do deploys go out?")
-        assert "last 3 messages" in str(again.model.requests[1].kwargs["messages"][-1])
-        id = again.session.id
-    async with agent(project, script, resume=id) as third:
-        await say(third, "and when do deploys go out?")
-        assert len(entries(third, Recalled)) == 1
+        assert "last 2 messages" in str(again.model.requests[1].kwargs["messages"][-1])
+
+
+async def test_what_was_recalled_is_not_recalled_again_while_it_is_in_the_view(project):
+    """Nor in the same session resumed; what another session was shown does not count."""
+    async with agent(project, LEARN) as one:
+        await say(one, "we deploy on Tuesday nights")
+    script = "text: On Tuesday.\n---\ntext: Nothing new."
+    async with agent(project, script) as two:
+        await say(two, "when do deploys go out?")
+        id = two.session.id
+    async with agent(project, script, resume=id) as again:
+        await say(again, "and when do deploys go out?")
+        assert len(entries(again, Recalled)) == 1
+
+
+async def test_what_was_said_or_written_in_the_view_is_not_recalled_back(project):
+    """The session in which it was learnt has it before it, whoever wrote it down."""
+    async with agent(project, f"{LEARN}\n---\ntext: On Tuesday.\n---\ntext: Nothing.") as one:
+        await say(one, "we deploy on Tuesday nights")
+        await one.background.drain(10.0)
+        await say(one, "when do deploys go out?")
+    assert entries(one, Recalled) == []
+
+
+def writing(path, body="After the backup.\n"):
+    return f"tool: Write {json.dumps({'file_path': str(path), 'content': HEAD + body})}\n"
+
+
+async def test_what_the_agent_writes_into_the_directory_is_its_own(project, kept):
+    """As if it had used the memory tool: its commit, with where it was learnt, and no extraction."""
+    place = memory_directory(home(), project)
+    async with agent(project, f"{writing(place / 'deploys.md')}---\ntext: Noted.") as one:
+        await say(one, "we deploy on Tuesday nights")
+    assert (entries(one, Remembered)[0].by, entries(one, Forked)) == ("agent", [])
+    [commit] = kept(lambda store: store.history.log())
+    assert (commit.by, commit.changes[0].file) == ("agent", "deploys.md")
+    memory = kept(lambda store: store.memory("deploys.md"))
+    assert memory.evidence[0].startswith(one.session.id)
+    assert (place / "deploys.md").read_text() == memory.text
+
+
+async def test_what_it_writes_there_after_untrusted_text_waits_in_the_inbox(project, kept):
+    """The file is as it was before."""
+    place = memory_directory(home(), project)
+    fetch = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'
+    script = f"{fetch}{writing(place / 'deploys.md')}---\ntext: Noted."
+    async with agent(project, script) as one:
+        await say(one, "we deploy on Tuesday nights")
+        assert any("proposed memories: deploys.md" in line for line in one.notices.take())
+    assert (kept(lambda store: store.versions()), (place / "deploys.md").exists()) == ({}, False)
+    [waiting] = kept(lambda store: Inbox(store).waiting())
+    assert (waiting.file, waiting.is_outside) == ("deploys.md", True)
+
+
+async def test_what_a_person_changed_after_the_agent_is_the_persons(project, kept):
+    """Also where the session goes on later and reads its own writing back from the log."""
+    place = memory_directory(home(), project)
+    async with agent(project, f"{writing(place / 'deploys.md')}---\ntext: Noted.") as one:
+        await say(one, "we deploy on Tuesday nights")
+    (place / "deploys.md").write_text(HEAD + "After lunch.\n")
+    later = time.time() + 60
+    os.utime(place / "deploys.md", (later, later))
+    async with agent(project, "text: Hi.", resume=one.session.id) as two:
+        await say(two, "hello")
+    assert kept(lambda store: store.history.log()[0].by) == "person"
 
 
 async def test_a_session_in_which_the_agent_wrote_itself_is_not_looked_through(project):

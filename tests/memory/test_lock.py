@@ -84,6 +84,28 @@ def test_a_killed_dream_is_called_that(lock, clock):
         lock.hold().__enter__()
 
 
+def test_the_lock_of_a_dead_process_is_released_once_with_its_name(lock, clock):
+    """The time of the last dream stays; a live holder keeps its lock."""
+    with lock.hold():
+        pass
+    then = clock.at
+    clock.at += 90_000
+    _in_child(lambda: _hold_and_die(lock))
+    dead = lock.look()
+    assert lock.release_dead() == dead
+    assert lock.look() == LockState(time=then)
+    assert lock.release_dead() is None
+    with lock.hold():
+        assert lock.release_dead() is None
+
+
+def test_a_dream_that_does_not_count_leaves_the_time(lock, clock):
+    """The whole one is still due."""
+    with lock.hold(is_counted=False):
+        assert lock.look().pid == os.getpid()
+    assert lock.look() == LockState(time=0.0)
+
+
 def test_by_hand_a_dead_holder_is_not_waited_for(lock):
     """A live one is."""
     _in_child(lambda: _hold_and_die(lock))

@@ -7,6 +7,7 @@ import pytest
 from holdfast.errors import ModelUnavailable, RequestRejected
 from holdfast.memory.branch import Branch
 from holdfast.memory.memory import Memory
+from holdfast.memory.memory_calls import Shown
 from holdfast.memory.provenance import source_hash
 from holdfast.memory.recall import ANSWER_TOKENS, Recall, choose_with, names_in
 from holdfast.memory.store import MemoryStore
@@ -67,12 +68,17 @@ async def test_changed_sources_are_named(write, recall, tmp_path):
     assert "[Changed since it was written: db.py.]" in found.text
 
 
-async def test_nothing_is_shown_twice(write, recall):
-    """Nor what the log says was shown before."""
-    write(memory("a.md", "staging database one"), memory("b.md", "staging database two"))
-    session = recall(shown={"b.md"})
-    assert (await session.recall("staging database")).names == ("a.md",)
-    assert await session.recall("staging database") is None
+async def test_what_is_in_the_view_is_not_shown_again(write, recall):
+    """Neither by its name, nor what was learnt from messages that are all in the view."""
+    write(
+        memory("a.md", "staging database one"),
+        memory("b.md", "staging database two"),
+        memory("c.md", "staging database three", evidence=("s#4",)),
+        memory("d.md", "staging database four", evidence=("s#4", "earlier#9")),
+    )
+    shown = Shown(names=frozenset({"b.md"}), messages=frozenset({"s#4"}), room_bytes=9_000)
+    assert set((await recall().recall("staging database", shown)).names) == {"a.md", "d.md"}
+    assert len((await recall().recall("staging database")).names) == 4
 
 
 async def test_at_most_five_are_shown(write, recall):
@@ -91,17 +97,15 @@ async def test_a_long_memory_is_cut_to_its_share(write, recall):
 
 async def test_a_session_has_a_budget(tmp_path, clock):
     """Then recall rests; smaller ones may still fit."""
-    limits = MemorySettings(recall_session_bytes=3_000)
-    with MemoryStore(tmp_path / "memory", limits, clock=clock) as store:
-        recall = Recall(store, repository=tmp_path, clock=clock, shown_bytes=1_000)
+    with MemoryStore(tmp_path / "memory", clock=clock) as store:
+        recall = Recall(store, repository=tmp_path, clock=clock)
         branch = Branch(store)
         branch.put(memory("big.md", "staging database", "x" * 2_500))
         branch.put(memory("small.md", "staging", "database"))
         branch.merge(by="agent", why="x")
-        found = await recall.recall("staging database")
+        found = await recall.recall("staging database", Shown(room_bytes=2_000))
         assert found.names == ("small.md",)
-        spent = Recall(store, repository=tmp_path, shown_bytes=3_000)
-        assert await spent.recall("staging database") is None
+        assert await recall.recall("staging database", Shown(room_bytes=0)) is None
 
 
 async def test_superseded_memories_are_not_recalled(write, recall):

@@ -1,10 +1,10 @@
-"""The memory tool: six commands, on the store and on a branch, and what it refuses."""
+"""The memory tool: its commands, on the store and on a branch, and what it refuses."""
 
 import pytest
 
 from holdfast.memory.branch import Branch, Direct
 from holdfast.memory.memory import Memory
-from holdfast.memory.tool import memory_tool
+from holdfast.memory.tool import memory_tool, usable_tools
 from holdfast.tools.context import ToolContext
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
@@ -159,3 +159,49 @@ def test_only_view_changes_nothing(store):
     tool = memory_tool(Direct(store=store, by="agent"))
     assert tool.is_read_only({"command": "view", "path": "/memories"})
     assert not tool.is_read_only({"command": "delete", "path": "/memories/a.md"})
+
+
+async def test_search_finds_what_the_index_has_no_room_for(store, tool_context, clock):
+    """By words, best first; a branch also finds what it changed itself."""
+    branch = Branch(store)
+    branch.put(Memory(file="db.md", name="db", description="the staging database is db-7"))
+    branch.put(Memory(file="tea.md", name="tea", description="Ann drinks tea"))
+    branch.merge(by="agent", why="x")
+    mine = Branch(store)
+    mine.put(Memory(file="new.md", name="new", description="the production database is db-9"))
+    mine.remove("tea.md", "old")
+    for pages, query, found in (
+        (Direct(store=store, by="agent"), "staging database", ["db.md"]),
+        (mine, "database", ["db.md", "new.md"]),
+        (mine, "tea", []),
+    ):
+        done = await memory_tool(pages, clock).run(
+            {"command": "search", "query": query}, tool_context
+        )
+        lines = done.content.splitlines()
+        assert lines[0] == f"{len(found)} memories match, best first:"
+        assert [line.partition(":")[0] for line in lines[1:]] == [f"/memories/{f}" for f in found]
+
+
+async def test_a_search_for_nothing_is_refused(memory):
+    """It is told what a query is."""
+    done = await memory("search", query=" ")
+    assert done.is_error and "needs a query" in done.content
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        (("Bash", "Grep", "Read", "Write", "memory"), "Read, Grep and commands that only read"),
+        (("Read", "memory"), "to look at other things, Read."),
+        (("Write", "memory"), "You have the `memory` tool for `/memories`. Everything else"),
+    ],
+)
+def test_a_fork_is_told_of_the_tools_its_prompt_lists(tools, said):
+    """And of no others."""
+    assert said in usable_tools([{"name": name} for name in tools])
+
+
+def test_without_the_tool_there_is_nothing_to_tell():
+    """Such a fork is not started."""
+    assert usable_tools([{"name": "Read"}]) == ""

@@ -129,3 +129,19 @@ async def test_a_finished_text_block_does_not_forbid_a_retry():
     """Only tools have effects."""
     events, _, _ = await run("text: Ha\nerror: 529\n---\ntext: Hi")
     assert sum(isinstance(event, BlockFinished) for event in events) == 2
+
+
+@pytest.mark.parametrize(("asked", "attempts"), [(299, 3), (59, 10), (301, 1)])
+async def test_a_provider_is_waited_for_ten_minutes_in_all(asked, attempts):
+    """However often it asks for a wait that would be obeyed once."""
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    model = ScriptedModel("\n---\n".join([f"error: 429 retry-after={asked}"] * 20), name="m")
+    with pytest.raises(ModelUnavailable):
+        async for _ in stream_with_retries(model, REQUEST, sleep=sleep):
+            pass
+    assert len(waits) == attempts - 1
+    assert sum(waits) <= 600

@@ -9,6 +9,7 @@ from holdfast.errors import ModelUnavailable, StreamBroken
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models import BlockFinished, Finished, Reply, Started, TextDelta
 from holdfast.models.protocol import play
+from holdfast.models.retry import stream_with_retries
 from holdfast.models.steady import Patience, steady
 
 TOOL = ToolUse(id="t", name="Bash", input={"command": "ls"})
@@ -119,3 +120,26 @@ async def test_leaving_early_closes_the_stream_inside():
     await anext(stream)
     await stream.aclose()
     assert closed == [True]
+
+
+async def test_an_answer_that_does_not_end_is_not_asked_for_again():
+    """Neither one that takes too long nor one that is too large."""
+    asked = 0
+
+    class Endless:
+        name, capabilities = "m", None
+
+        async def stream(self, request):
+            nonlocal asked
+            asked += 1
+            yield Started(response_id="r", model="m")
+            while True:
+                await asyncio.sleep(0)
+                yield TextDelta(index=0, text="more " * 100)
+
+    for patience in (Patience(answer_seconds=0.05), Patience(answer_events=5_000)):
+        asked = 0
+        with pytest.raises(StreamBroken, match=r"too long|does not end"):
+            async for _ in stream_with_retries(Endless(), None, patience=patience):
+                pass
+        assert asked == 1

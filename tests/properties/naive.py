@@ -75,6 +75,7 @@ class Thing:
     past: bool = False
     """Its thinking is sent, but this model no longer reads it."""
     sealed: bool = False
+    stop: str = ""
     pinned: bool = False
     hidden: bool = False
 
@@ -94,6 +95,7 @@ class Naive:
     title: str = ""
     newest: Thing | None = None
     """The round begun last."""
+    asked: int = 0
     weight_before: Measure = NOTHING
     reported: tuple[int, Usage, Measure] | None = None
     began: set[str] = field(default_factory=set)
@@ -230,6 +232,7 @@ def take(state: Naive, entry: AnyEntry, entries: Sequence[AnyEntry]) -> None:  #
         case Titled(title=title):
             state.title = title
         case Asked():
+            state.asked = entry.n
             if (waiting := state.open()) is not None:
                 waiting.sealed = True
 
@@ -241,8 +244,9 @@ def answer(state: Naive, entry: Replied, entries: Sequence[AnyEntry]) -> None:
     goes_on = (
         last in state.things
         and last is not None
-        and entry.response_id != ""
         and last.response == entry.response_id
+        and state.asked <= last.order
+        and (entry.response_id != "" or (state.asked > 0 and not last.stop))
         and not last.sealed
     )
     if not goes_on:
@@ -257,6 +261,7 @@ def answer(state: Naive, entry: Replied, entries: Sequence[AnyEntry]) -> None:
     if is_reported and not was_undone_around(entries, last.order):
         state.reported = (last.order, entry.usage, state.weight_before)
     last.shows.add(entry.n)
+    last.stop = entry.stop_reason or last.stop
     for block in entry.content:
         if not (isinstance(block, ToolUse) and state.caller(block.id)):
             last.content.append(block)

@@ -1,6 +1,7 @@
 """Frames: made once, made anew, and what they weigh."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -9,8 +10,10 @@ from holdfast.log.entries import Framed, Section
 from holdfast.messages.measure import measure_json, measure_text
 from holdfast.request.frame import Framer, frame, make_frame, reframed
 from holdfast.request.instructions import ground
-from holdfast.request.prompt.sections import Volatile
+from holdfast.request.tool_references import deferred
 from holdfast.settings import PromptSettings
+from holdfast.tools.mcp import ServerOffer
+from holdfast.tools.skills import find_skills
 
 TOOL = {"name": "Skill", "description": "d", "input_schema": {"type": "object"}}
 WITH_SKILLS = Framed(tools=(TOOL,))
@@ -23,7 +26,7 @@ def framer(tmp_path):
     (tmp_path / "p").mkdir()
     return Framer(
         ground=ground(tmp_path / "p", at=tmp_path / "home"),
-        skills=(tmp_path / "p" / "skills",),
+        skills=partial(find_skills, tmp_path / "p" / "skills"),
         clock=lambda: 0.0,
     )
 
@@ -51,7 +54,7 @@ async def test_the_weight_counts_all_of_it(framer, tmp_path):
         + measure_text(made.instructions)
         + measure_json(TOOL)
     )
-    more = reframed(made, (TOOL, TOOL), made.sections)
+    more = reframed(made, (TOOL, TOOL))
     assert more.measure == made.measure + measure_json(TOOL)
 
 
@@ -93,13 +96,20 @@ async def test_a_custom_prompt_replaces_all_and_stays(framer):
     assert (await make_frame(framer, made.frame)).frame.sections == made.frame.sections
 
 
-async def test_a_volatile_section_is_there_from_the_start(framer):
-    """So that the first call already has it; a custom prompt has none."""
-    volatile = (Volatile(name="mcp", reason="a test", compute=lambda: "servers"),)
-    made = await make_frame(replace(framer, volatile=volatile), Framed())
-    assert texts(made)["mcp"] == "servers"
-    own = await make_frame(replace(framer, volatile=volatile, system="x"), Framed())
-    assert len(own.frame.sections) == 1
+async def test_a_frame_describes_the_servers_there_are_when_it_is_made(framer):
+    """So that the first call already knows them; a custom prompt is left alone."""
+    offers = (ServerOffer(server="db", names=("mcp__db__query",)),)
+    made = await make_frame(replace(framer, servers=lambda: offers), Framed())
+    assert texts(made)["mcp"].endswith("## db\ntools: mcp__db__query")
+    assert list(made.frame.servers) == ["db"]
+    own = await make_frame(replace(framer, servers=lambda: offers, system="x"), Framed())
+    assert (len(own.frame.sections), own.frame.servers) == (1, {})
+
+
+async def test_a_deferred_tool_weighs_nothing(framer):
+    """The provider reads its definition only where a result refers to it."""
+    plain = (await make_frame(framer, Framed())).frame
+    assert reframed(plain, (deferred(TOOL),)).measure == plain.measure
 
 
 async def test_the_language_is_said_when_it_is_set(framer):

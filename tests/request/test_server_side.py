@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from holdfast.log.entries import Framed
 from holdfast.request.build import Caching, build
 from holdfast.request.edits import BETA as EDITS_BETA
@@ -41,6 +43,21 @@ def test_the_request_says_when_how_much_and_whose_not():
             "exclude_tools": ["Ask", "TodoWrite"],
         }
     ]
+
+
+def test_inputs_of_writing_tools_go_with_their_results():
+    """Named one by one, so that the inputs of other calls stay; a new tool is added to them."""
+
+    def cleared(frame):
+        return frame.options["context_management"]["edits"][-1].get("clear_tool_inputs")
+
+    writing = (*TOOLS, {"name": "Write"})
+    frame = declared(Framed(tools=writing), MODEL, ON, WINDOW)
+    assert cleared(frame) == ["Write"]
+    more = excluding(structs.replace(frame, tools=(*writing, {"name": "Edit"})))
+    assert cleared(more) == ["Edit", "Write"]
+    kept = declared(Framed(tools=writing), MODEL, replace(ON, inputs=False), WINDOW)
+    assert cleared(kept) is None
 
 
 def test_thinking_is_kept_where_there_is_any():

@@ -28,7 +28,7 @@ from holdfast.log.entries import Began, Ran, Said
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import Settings, WindowSettings
-from holdfast.turn.engine import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN
+from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN
 
 MODEL = "claude-opus-4-6"
 USE = {"type": "tool_use", "id": "t1", "name": "charge_card", "input": {"usd": 5}}

@@ -4,12 +4,12 @@ import pytest
 
 from holdfast import Session
 from holdfast.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
-from holdfast.log import outbox
+from holdfast.log import load, outbox
 from holdfast.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
 from holdfast.log.store import FileStore
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings
+from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
 from holdfast.turn.fork import ForkRequest
 
 MODEL = "claude-opus-4-6"
@@ -237,3 +237,40 @@ def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
     place.unlink()
     with Session.resume(id) as again:
         assert again.id == id
+
+
+def _damaged(session):
+    """Flip one bit of what the user said first."""
+    path = session.engine.log.path
+    path.write_bytes(path.read_bytes().replace(b"never touch prod", b"never\x00touch prod"))
+
+
+def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
+    """To whoever resumes it, and in the log; the rest of the session is there."""
+    with Session.open(model=MODEL, directory=tmp_path) as session:
+        session.user("never touch prod")
+        session.user("fix the bug")
+    _damaged(session)
+    told = []
+    with Session.resume(session.id, notify=told.append) as resumed:
+        assert [text_of(m.content) for m in resumed.view.messages()] == ["fix the bug"]
+    assert len(told) == 1
+    assert "the log is damaged, and the model may miss something: line 5" in told[0]
+    history = load(session.engine.log.path).entries
+    assert [entry.error for entry in history if isinstance(entry, Failed)] == told
+    with Session.resume(session.id, notify=told.append):
+        pass
+    assert len(told) == 1
+
+
+async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
+    """A calibration that cannot be saved does not keep the lock; the log says so."""
+    session = Session.open(model=MODEL, directory=tmp_path)
+    session.user("hello")
+    await session.settle(answer())
+    (home() / "calibration").parent.mkdir(parents=True, exist_ok=True)
+    (home() / "calibration").write_text("in the way")
+    session.close()
+    entries = load(session.engine.log.path).entries
+    assert [entry.what for entry in entries if isinstance(entry, Failed)] == ["calibration"]
+    Session.resume(session.id).close()

@@ -34,32 +34,32 @@ def test_without_files_the_defaults_hold():
 
 def test_later_sources_win(user_file, project, monkeypatch):
     """Defaults, then the user's file, then the project's, then the environment."""
-    user_file.write_text("[log]\nretention_days = 10\nbody_limit_bytes = 2048\n")
-    assert load_settings(project).log.retention_days == 10
-    write_project(project, "[log]\nretention_days = 20\n")
-    assert load_settings(project).log.retention_days == 20
-    monkeypatch.setenv("HOLDFAST_LOG_RETENTION_DAYS", "30")
+    user_file.write_text("[loop]\nmax_turns = 10\noutput_tokens = 2048\n")
+    assert load_settings(project).loop.max_turns == 10
+    write_project(project, "[loop]\nmax_turns = 20\n")
+    assert load_settings(project).loop.max_turns == 20
+    monkeypatch.setenv("HOLDFAST_LOOP_MAX_TURNS", "30")
     settings = load_settings(project)
-    assert (settings.log.retention_days, settings.log.body_limit_bytes) == (30, 2048)
+    assert (settings.loop.max_turns, settings.loop.output_tokens) == (30, 2048)
 
 
 def test_without_a_project_only_the_users_file_counts(user_file, project):
     """A project's settings hold in that project."""
-    write_project(project, "[log]\nretention_days = 20\n")
-    assert load_settings().log.retention_days == 30
+    write_project(project, "[loop]\nmax_turns = 20\n")
+    assert load_settings().loop.max_turns == 0
 
 
 def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch):
     """Its value, its default and its reason beside it."""
-    user_file.write_text("[log]\nretention_days = 10\n")
+    user_file.write_text("[loop]\nmax_turns = 10\n")
     write_project(project, "[window]\nauto = false\n")
     monkeypatch.setenv("HOLDFAST_GAUGE_CALIBRATE", "false")
     shown = {setting.name: setting for setting in show_settings(project)}
-    assert shown["log.retention_days"].source == str(user_file)
+    assert shown["loop.max_turns"].source == str(user_file)
     assert shown["window.auto"].source == str(project / ".holdfast" / "settings.toml")
     assert shown["gauge.calibrate"].source == "HOLDFAST_GAUGE_CALIBRATE"
     assert shown["log.body_limit_bytes"].source == "default"
-    assert (shown["log.retention_days"].value, shown["log.retention_days"].default) == (10, 30)
+    assert (shown["loop.max_turns"].value, shown["loop.max_turns"].default) == (10, 0)
     assert all(setting.why for setting in shown.values())
 
 
@@ -169,6 +169,18 @@ def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
     assert home() == Path.home() / ".holdfast"
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode):
+    """Whoever can write there can have commands run."""
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOLDFAST_HOME", str(place))
+    assert home() == place
+    place.chmod(mode)
+    with pytest.raises(ConfigError, match="can be written by everybody"):
+        home()
+
+
 def test_each_test_has_a_home_of_its_own():
     """And none of the settings of whoever runs the suite."""
     ours = {name for name in os.environ if name.startswith("HOLDFAST_")}
@@ -180,10 +192,10 @@ def test_each_test_has_a_home_of_its_own():
 def test_a_projects_settings_hold_in_its_subdirectories(project):
     """The file at the git root counts wherever one stands below it."""
     (project / ".git").mkdir()
-    write_project(project, "[log]\nretention_days = 7\n")
+    write_project(project, "[loop]\nmax_turns = 7\n")
     deep = project / "a" / "b"
     deep.mkdir(parents=True)
-    assert load_settings(deep).log.retention_days == 7
+    assert load_settings(deep).loop.max_turns == 7
 
 
 @pytest.mark.parametrize("line", ["bad", "inf", "-5", "0", "80 %"])
@@ -195,12 +207,57 @@ def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
 
 
 @pytest.mark.parametrize(
-    "setting", ["[model]\nbase_url = 'http://x'\n", "[budget]\nmax_usd = 900.0\n"]
+    "setting",
+    [
+        "[model]\nbase_url = 'http://x'\n",
+        "[model]\nname = 'scripted:.holdfast/answers.txt'\n",
+        "[model]\nname = 'claude-opus-5-5'\n",
+        "[model]\nfallback = 'local/smollm2'\n",
+        "[memory]\nrecall_model = 'gpt-5'\n",
+        "[budget]\nmax_usd = 900.0\n",
+        "[log]\nretention_days = 1\n",
+        "[spill]\nretention_days = 1\n",
+        "[spill]\nsession_bytes = 1048576\n",
+    ],
 )
 def test_a_project_may_not_set_what_is_the_users(project, setting):
-    """A cloned repository can neither have the key sent elsewhere nor raise what may be spent."""
+    """A cloned repository chooses no model, sends no key elsewhere, spends and deletes nothing."""
     write_project(project, setting)
     with pytest.raises(ConfigError, match="for the user alone"):
+        load_settings(project)
+
+
+@pytest.mark.parametrize("key", ["model.name", "model.fallback", "memory.recall_model"])
+@pytest.mark.parametrize("name", ["scripted:a.txt", "chaos:7:scripted:a.txt"])
+def test_prepared_answers_are_no_setting(user_file, key, name):
+    """They are for the command line and the API, wherever the setting stands."""
+    group, _, field = key.partition(".")
+    user_file.write_text(f"[{group}]\n{field} = '{name}'\n")
+    with pytest.raises(ConfigError, match=field):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    "toml", [f"[loop]\nmax_turns = {'9' * 400}\n", f"[loop]\nmax_turns = {'9' * 5_000}\n",
+             "x = " + "[" * 5_000, f"[budget]\nmax_usd = {'9' * 400}\n"]
+)  # fmt: skip
+def test_numbers_and_nesting_out_of_all_proportion_are_refused(user_file, toml):
+    """As an error of the settings, not of the arithmetic that would use them."""
+    user_file.write_text(toml)
+    with pytest.raises(ConfigError):
+        load_settings()
+
+
+def test_a_projects_settings_are_a_file_of_the_project(user_file, project):
+    """Never read through a link that leaves it, and never of any size."""
+    file = project / ".holdfast" / "settings.toml"
+    user_file.write_text("[loop]\nmax_turns = 3\n")
+    file.symlink_to(user_file)
+    with pytest.raises(ConfigError, match="leads out of the project"):
+        load_settings(project)
+    file.unlink()
+    file.write_text("#" * (2 << 20))
+    with pytest.raises(ConfigError, match="larger than"):
         load_settings(project)
 
 

@@ -114,6 +114,24 @@ def reads_after(service, seconds):
     return read(service.create(system=system(), **ask))
 
 
+def test_a_deferred_tool_is_read_where_a_result_refers_to_it(api):
+    """Its definition costs nothing before, and neither listing nor loading it moves the prefix."""
+    search = {"name": "Search", "input_schema": {"type": "object"}}
+    later = {"name": "Later", "description": LONG, "input_schema": {"type": "object"}}
+    service, ask = api(), {"system": system(), "messages": [HI]}
+    first = service.create(**ask, tools=[search])
+    deferred = [search, {**later, "defer_loading": True}]
+    listed = service.create(**ask, tools=deferred)
+    assert read(listed) == first["usage"]["cache_creation_input_tokens"]
+    reference = {"type": "tool_reference", "tool_name": "Later"}
+    use = {"type": "tool_use", "id": "t", "name": "Search", "input": {}}
+    found = {"type": "tool_result", "tool_use_id": "t", "content": [reference]}
+    loop = [HI, {"role": "assistant", "content": [use]}, {"role": "user", "content": [found]}]
+    loaded = service.create(system=system(), messages=loop, tools=deferred)
+    assert read(loaded) == read(listed)
+    assert loaded["usage"]["input_tokens"] > len(LONG.split())
+
+
 def test_whether_a_short_marker_renews_a_long_entry(api):
     """Both readings can be had: renewed for an hour, or left to end when it was due."""
     most_of_an_hour = 3_500

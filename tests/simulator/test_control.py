@@ -1,5 +1,8 @@
 """The simulator's own endpoints: clock, faults, statistics, reset."""
 
+import socket
+from urllib.parse import urlsplit
+
 import httpx2
 import pytest
 
@@ -114,3 +117,30 @@ def test_large_bodies_are_413(simulate):
     url = simulate(max_body_bytes=1_000).url
     answer = httpx2.post(f"{url}/v1/messages", content=b" " * 1_001, headers=HEADERS)
     assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize("action", ["reset", "clock", "faults"])
+def test_looking_at_an_address_changes_nothing(http, action):
+    """A picture on a page could be that address."""
+    ask(http)
+    assert http.get(f"/simulator/{action}").status_code == 405
+    assert len(http.get("/simulator/stats").json()["requests"]) == 1
+
+
+@pytest.mark.parametrize("name", ["evil.example", "evil.example:8787", "127.0.0.1.evil.example"])
+def test_a_name_that_is_not_ours_is_refused(http, name):
+    """A page in a browser can have its own name point to this machine."""
+    for path in ("/v1/models", "/simulator/stats", "/"):
+        assert http.get(path, headers={"host": name}).status_code == 403
+    assert http.get("/v1/models", headers={"host": "localhost:1"}).status_code == 200
+
+
+def test_a_body_is_read_no_further_than_it_may_be_long(simulate):
+    """The refusal comes before the rest was sent."""
+    address = urlsplit(simulate(max_body_bytes=1_000).url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as link:
+        link.sendall(
+            b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nx-api-key: k\r\n"
+            b"anthropic-version: 2026-10-21\r\nContent-Length: 200000000\r\n\r\n" + b"x" * 2_000
+        )
+        assert link.recv(100).startswith(b"HTTP/1.1 413 ")

@@ -30,7 +30,22 @@ TEXT = {"type": "text", "text": "go on"}
 MARK = {"type": "ephemeral"}
 LONG_MARK = {"type": "ephemeral", "ttl": "1h"}
 
+DEFERRED = TOOL | {"defer_loading": True}
+REFERENCE = {"type": "tool_reference", "tool_name": "Read"}
+
 REFUSED = {
+    "only deferred tools": ({"messages": HI, "tools": [DEFERRED]}, "at least one tool must have"),
+    "deferred on an old model": (
+        {"messages": HI, "tools": [TOOL | {"name": "Edit"}, DEFERRED], "model": "claude-opus-4-1"},
+        "defer_loading: not supported",
+    ),
+    "a reference to nothing": (
+        {
+            "messages": [*HI, assistant(use("a")), user(result("a") | {"content": [REFERENCE]})],
+            "tools": [TOOL],
+        },
+        "Tool reference 'Read' has no definition",
+    ),
     "no messages": ({"messages": []}, "at least one message is required"),
     "first role": (
         {"messages": [assistant(TEXT), user(TEXT)]},

@@ -231,3 +231,12 @@ async def test_a_pattern_names_no_place_of_its_own(tree, refused):
     assert "give the directory there" in await refused("Glob", pattern="/etc/*")
     assert "is a file" in await refused("Glob", pattern="*", path="README.md")
     assert "is not a path pattern" in await refused("Glob", pattern="[z-a]")
+
+
+async def test_a_pipe_is_not_searched(tool_context, use, tree):
+    """Reading it would wait for someone to write."""
+    os.mkfifo(tool_context.root / "pipe")
+    outcome = await asyncio.wait_for(use("Grep", pattern="find", path="pipe"), 10)
+    assert outcome.is_error
+    outcome = await asyncio.wait_for(use("Grep", pattern="find"), 10)
+    assert "old.py" in outcome.content

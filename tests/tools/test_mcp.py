@@ -146,10 +146,12 @@ async def test_a_loaded_tool_has_its_definition(tools):
     assert (add.kind, add.is_read_only({})) == ("other", False)
 
 
-async def test_a_search_loads_what_it_finds(tools, tool_context):
-    """Words find a tool by its name or description, and the schema is told."""
+async def test_a_search_shows_what_it_finds(tools, tool_context):
+    """Words find a tool by its name or description; the model reads its schema and how to call it."""
     outcome = await tools.search_tool.run({"query": "add numbers", "max_results": 1}, tool_context)
-    assert text_of(outcome.content).startswith("mcp__probe__add\nAdd two numbers.\ninput: {")
+    shown = text_of(outcome.content)
+    assert shown.startswith("Call these through CallTool.\n\nmcp__probe__add\nAdd two numbers.\n")
+    assert "\ninput: {" in shown
     assert "mcp__probe__add" in [loaded.name for loaded in tools.loaded]
 
 
@@ -157,7 +159,53 @@ async def test_a_search_can_name_tools_exactly(tools, tool_context):
     """Names after select: are loaded, whatever they are about."""
     query = "select:mcp__probe__pid, mcp__probe__fail"
     outcome = await tools.search_tool.run({"query": query}, tool_context)
-    assert outcome.note == "loaded mcp__probe__pid, mcp__probe__fail"
+    assert outcome.note == "found mcp__probe__pid, mcp__probe__fail"
+
+
+async def test_a_search_refers_to_what_the_provider_has(script, tool_context):
+    """Where requests carry the definitions, the provider puts them in the references' place."""
+    tools = McpTools([probe(script)], can_refer=lambda name: name != "mcp__probe__pid")
+    await tools.connect()
+    found = await tools.search_tool.run({"query": "select:mcp__probe__add"}, tool_context)
+    both = "select:mcp__probe__add,mcp__probe__pid"
+    mixed = await tools.search_tool.run({"query": both}, tool_context)
+    await tools.close()
+    assert [block.raw for block in found.content] == [
+        {"type": "tool_reference", "tool_name": "mcp__probe__add"}
+    ]
+    assert "CallTool" in text_of(mixed.content)
+
+
+async def test_a_server_that_was_away_is_found_by_a_later_search(script, tool_context):
+    """It joins without a restart; until then it offers nothing."""
+    port = free_port()
+    late = McpServer(name="late", url=f"http://127.0.0.1:{port}/mcp", retry_seconds=0)
+    tools = McpTools([late])
+    (problem,) = await tools.connect()
+    assert "late" in problem
+    assert tools.offers == ()
+    process = await serve(script, port)
+    try:
+        await tools.search_tool.run({"query": "add numbers"}, tool_context)
+        assert [offer.server for offer in tools.offers] == ["late"]
+    finally:
+        await tools.close()
+        process.kill()
+        await process.wait()
+
+
+async def test_a_server_that_cannot_be_started_again_offers_nothing(script, tmp_path, tool_context):
+    """Its tools stay known, and each call says why it failed."""
+    copy = tmp_path / "server.py"
+    copy.write_text(script.read_text())
+    tools = McpTools([probe(copy)])
+    await tools.connect()
+    copy.unlink()
+    await tool(tools, "die").run({}, tool_context)
+    outcome = await tool(tools, "add").run({"a": 1, "b": 1}, tool_context)
+    await tools.close()
+    assert outcome.is_error
+    assert (tools.offers, "mcp__probe__add" in tools.names) == ((), True)
 
 
 async def test_a_search_that_finds_nothing_says_so(tools, tool_context):
@@ -301,15 +349,9 @@ async def test_a_server_that_cannot_be_reached_is_a_problem(server):
 
 async def test_a_server_is_reached_over_http(script, tool_context):
     """An address works like a command."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    nowhere = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(script), str(port), stdout=nowhere, stderr=nowhere
-    )
+    port = free_port()
+    process = await serve(script, port)
     try:
-        await _listening(port)
         tools = McpTools([McpServer(name="probe", url=f"http://127.0.0.1:{port}/mcp")])
         assert await tools.connect() == ()
         outcome = await tool(tools, "add").run({"a": 20, "b": 22}, tool_context)
@@ -318,6 +360,22 @@ async def test_a_server_is_reached_over_http(script, tool_context):
         process.kill()
         await process.wait()
     assert text_of(outcome.content) == "42"
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+async def serve(script, port):
+    """Start the server over HTTP, and wait until it answers."""
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(script), str(port), stdout=nowhere, stderr=nowhere
+    )
+    await _listening(port)
+    return process
 
 
 async def _listening(port):

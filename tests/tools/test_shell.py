@@ -39,7 +39,7 @@ def _open_files():
 
 
 def _bash(tmp_path, command, **more):
-    return _launch(tmp_path, *shell_arguments(command, None), **more)
+    return _launch(tmp_path, *shell_arguments(None), given=command, **more)
 
 
 async def test_output_and_status_come_back(tmp_path):

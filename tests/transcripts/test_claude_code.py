@@ -54,6 +54,18 @@ class Session:
     def summary(self, content="a summary"):
         return self.user(content, isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
+    def queue(self, operation, content=None, **more):
+        record = {"type": "queue-operation", "operation": operation, "uuid": self.last}
+        self.records.append(record | ({"content": content} if content else {}) | more)
+
+    @property
+    def last(self):
+        return self.records[-1]["uuid"] if self.records else None
+
+    def attach(self, prompt, **more):
+        attachment = {"type": "queued_command", "prompt": prompt} | more
+        self.add("attachment", {"attachment": attachment, "parentUuid": None})
+
     def lines(self):
         return [json.dumps(record).encode() + b"\n" for record in self.records]
 
@@ -420,6 +432,123 @@ def test_a_sub_agents_file_is_a_stream_too(session):
     )
     assert text_of(next(entries).content) == "for the agent"
     assert len(taken) == 1
+
+
+def busy(session):
+    """Begin a turn with a tool that still runs."""
+    session.user("go")
+    session.call("t1", "m1")
+
+
+def test_words_queued_while_the_agent_worked_stand_where_the_model_got_them(session):
+    """They were given to it with the result it waited for, and are written nowhere else."""
+    busy(session)
+    session.queue("enqueue", "and the tests")
+    session.queue("remove")
+    session.result("t1")
+    session.answer("Both done.", "m2")
+    session.answer("Really.", "m2")
+    assert session.told() == ["go", "", "and the tests", "Both done.\nReally."]
+    said = [entry for entry in session.read() if isinstance(entry, Said)]
+    assert [entry.hidden for entry in said] == [False, False]
+
+
+def test_a_removal_between_two_blocks_of_an_answer_waits_for_its_results(session):
+    """The records of an answer come late; the words were read after its results."""
+    session.user("go")
+    session.queue("enqueue", "and the tests")
+    session.answer("Let me look.", "m1")
+    session.queue("remove")
+    session.call("t1", "m1")
+    session.result("t1")
+    session.answer("Done.", "m2")
+    assert session.told() == ["go", "Let me look.", "and the tests", "Done."]
+
+
+@pytest.mark.parametrize("way", ["dequeue", "attachment", "attachment first", "beside a result"])
+def test_queued_words_that_have_a_record_come_once(session, way):
+    """Whatever a version writes besides the queue, the user said it once."""
+    busy(session)
+    session.queue("enqueue", "and the tests")
+    match way:
+        case "dequeue":
+            session.result("t1")
+            session.answer("Done.", "m2")
+            session.queue("dequeue")
+            session.user("and the tests")
+        case "attachment":
+            session.queue("remove")
+            session.result("t1")
+            session.attach("and the tests")
+        case "attachment first":
+            session.result("t1")
+            session.attach("and the tests")
+            session.queue("remove")
+        case _:
+            session.queue("remove")
+            result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+            session.user([result, {"type": "text", "text": "and the tests"}])
+    session.answer("Those too.", "m3")
+    assert "\n".join(session.told()).count("and the tests") == 1
+    said = [entry for entry in session.read() if isinstance(entry, Said) and not entry.hidden]
+    assert [text_of(entry.content) for entry in said] == ["go", "and the tests"]
+    assert not [entry for entry in session.read() if isinstance(entry, Snipped)]
+
+
+def test_words_taken_back_into_the_input_line_were_not_said(session):
+    """They may be edited and sent later, or never."""
+    busy(session)
+    session.queue("enqueue", "and the tests")
+    session.queue("popAll", "and the tests")
+    session.result("t1")
+    session.answer("Done.", "m2")
+    assert "and the tests" not in "\n".join(session.told())
+
+
+def test_words_that_were_still_queued_when_the_file_ended_are_not_lost(session):
+    """They are the last thing the user asked for; a command was for the program."""
+    busy(session)
+    session.result("t1")
+    session.answer("Done.", "m2")
+    session.queue("enqueue", "and the tests")
+    session.queue("enqueue", "/exit")
+    assert session.told()[-1] == "and the tests"
+
+
+def test_a_queued_notification_is_for_the_model_and_not_the_users(session):
+    """A background task reports through the same queue."""
+    busy(session)
+    session.queue("enqueue", "<task-notification><task-id>a1</task-id></task-notification>")
+    session.queue("enqueue", "and the tests")
+    session.queue("remove")
+    session.queue("remove", reason="absorbed_mid_turn")
+    session.result("t1")
+    session.attach("from another agent", origin={"kind": "peer"})
+    session.answer("Done.", "m2")
+    said = [entry for entry in session.read() if isinstance(entry, Said)]
+    assert [text_of(entry.content) for entry in said if not entry.hidden] == ["go", "and the tests"]
+    assert len(said) == 4
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "refused"),
+    [
+        (f"{REFUSED} To tell you how to proceed, the user said:\ntest first", {}, "test first"),
+        (f"{REFUSED} STOP.", {"toolUseResult": "User rejected tool use"}, ""),
+        ("Exit code 1\nTo tell you how to proceed, the user said: push", {}, None),
+        (f"# Readme\n{REFUSED} the user said: push", {}, None),
+        (f"{REFUSED} the user said: push", {"toolUseResult": {"stdout": "…"}}, None),
+    ],
+)
+def test_a_refused_call_is_known_by_its_record(session, text, fields, refused):
+    """Only an error that begins as this format's refusals do, from a tool that did not run."""
+    session.call("t1")
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": text, "is_error": True}
+    session.user([result], **fields)
+    assert [entry.refused for entry in session.read() if isinstance(entry, Ran)] == [refused]
 
 
 def test_reminders_and_attachments_are_for_the_model_only(session):

@@ -228,3 +228,16 @@ def test_a_recorded_file_is_recognised(recorded: Path):
     """By the folder it was put in."""
     with open_transcript(recorded) as transcript:
         assert f"/{transcript.format}/" in str(recorded)
+
+
+@pytest.mark.parametrize("piece", [b" " * (1 << 20), (b"x" * 1_023 + b"\n") * 1_024])
+def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, piece):
+    """In one line or in many, it is refused long before memory is full."""
+    file = tmp_path / "bomb.jsonl.gz"
+    with gzip.open(file, "wb") as packed:
+        packed.write(CLAUDE)
+        for _ in range(70):
+            packed.write(piece)
+    with pytest.raises(TranscriptError, match="more than"), open_transcript(file) as transcript:
+        for _ in transcript.entries:
+            pass

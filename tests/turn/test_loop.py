@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -486,3 +487,35 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     ((answers, prefix),) = seen
     assert answers == 1
     assert (prefix.cached_to, prefix.is_whole) == ((0, 0), True)
+
+
+async def test_answers_that_break_after_every_tool_call_are_counted_and_waited_for(bench):
+    """Each may have been paid for: after as many as a call is retried, the run ends."""
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    broken = 'tool: Echo {"n": 1}\nerror: broken'
+    one = bench("\n---\n".join([broken] * 40))
+    one.loop = replace(one.loop, sleep=sleep)
+    end = await one.run()
+    assert end.reason == "model_error"
+    assert len(one.entries(Failed)) == one.loop.retries.attempts
+    assert len(waits) == one.loop.retries.attempts - 1
+    assert sum(waits) > 20
+
+
+async def test_a_broken_answer_now_and_then_does_not_end_a_run(bench):
+    """Only those in a row count."""
+    pair = 'tool: Echo {"n": 1}\nerror: broken\n---\ntool: Echo {"n": 2}'
+    end = await bench("\n---\n".join([pair] * 12 + ["text: done"])).run()
+    assert (end.reason, end.text) == ("completed", "done")
+
+
+@pytest.mark.parametrize(("times", "reason"), [(10, "completed"), (11, "model_error")])
+async def test_the_same_failing_call_over_and_over_ends_the_run(bench, times, reason):
+    """A model that repeats an input no tool takes is stuck; each of its answers is paid for."""
+    script = "\n---\n".join(['tool: Nothing {"INVALID_JSON": "{"}'] * times + ["text: done"])
+    end = await bench(script).run()
+    assert end.reason == reason

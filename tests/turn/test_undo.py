@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import NotInHistory
-from holdfast.log.entries import Cleared, Compacted, Snipped, Spilled
+from holdfast.log.entries import Cleared, Compacted, Pinned, Snipped, Spilled, Undone
 from holdfast.messages import Text
 from holdfast.turn.undo import redo, undo
 
@@ -93,3 +93,16 @@ def test_what_is_no_change_is_refused(one, n):
         undo(one.engine, n)
     with pytest.raises(NotInHistory):
         redo(one.engine)
+
+
+def test_a_redo_that_cannot_help_writes_nothing(one):
+    """What rests on something undone is refused before it is recorded."""
+    engine = one.engine
+    first = engine.record(Snipped(targets=(1,), why="one"))
+    second = engine.record(Pinned(targets=(2,), rests_on=(first.n,)))
+    engine.record(Undone(target=second.n))
+    engine.record(Undone(target=first.n))
+    count = len(engine.view.history)
+    with pytest.raises(NotInHistory, match="rests on a change that is undone itself"):
+        redo(engine, second.n)
+    assert len(engine.view.history) == count

@@ -6,6 +6,7 @@ import pytest
 from holdfast.log.entries import Compacted, Ran, Replied, Said, Undone
 from holdfast.messages import Text, Usage
 from holdfast.messages.measure import measure_content
+from holdfast.settings import GaugeSettings
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import read_lines
 from holdfast.view import View, fold
@@ -159,7 +160,7 @@ def test_calibrations_are_plain_json():
 
 def test_with_calibration_off_nothing_is_learnt():
     """Sizes still rest on usage; the weights stay the defaults."""
-    view, follower = View(), Follower(learns=False)
+    view, follower = View(), Follower(settings=GaugeSettings(calibrate=False))
     for entry in read_lines(generate(5, 200), "claude-code"):
         view.apply(entry)
         gauge = follower.follow(view)

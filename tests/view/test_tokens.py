@@ -213,6 +213,20 @@ def test_what_leaves_the_view_leaves_the_size():
     assert gauge.size_tokens(total - cleared) == round(50_000 - weigh(cleared, CLAUDE))
 
 
+def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
+    """Subtracting what left would leave less than nothing; what is left weighs what it weighs."""
+    before, rest = Measure(spaced=100_000), Measure(spaced=1_800)
+    weight = Calibration.fresh("claude-opus-4-5").weigh
+    gauge = Gauge(
+        calibration=Calibration.fresh("claude-opus-4-5"),
+        reported_tokens=0.7 * weight(before),
+        then=before,
+        is_reported=True,
+    )
+    assert gauge.size_tokens(before) == round(0.7 * weight(before))
+    assert gauge.size_tokens(rest) == pytest.approx(weight(rest), rel=0.05)
+
+
 def test_another_model_sees_the_same_view_at_its_own_scale():
     """After a switch the known size is carried over to the new tokenizer."""
     total = measure_text(CODE * 5)

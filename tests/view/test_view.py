@@ -4,6 +4,7 @@ from holdfast.log.entries import (
     Asked,
     Began,
     Cleared,
+    ClearedInput,
     Collapsed,
     Compacted,
     Failed,
@@ -19,6 +20,7 @@ from holdfast.log.entries import (
     Switched,
     Titled,
     Undone,
+    measured,
 )
 from holdfast.messages import (
     Message,
@@ -32,6 +34,7 @@ from holdfast.messages import (
 )
 from holdfast.messages.measure import Measure, measure_content
 from holdfast.view import View, fold
+from holdfast.view.gauge import replay
 from holdfast.view.items import NO_RESULT, OPENING
 from properties.strategies import numbered
 
@@ -483,3 +486,60 @@ def test_thinking_bound_to_what_was_undone_is_not_sent():
     undone = view_of(*entries, Undone(target=5)).messages()[-1].content
     assert undone[-1:] == (Text(text="so"),)
     assert not any(isinstance(block, Thinking) for block in undone)
+
+
+def test_edits_that_the_provider_ignored_do_not_count_once_they_are_text():
+    """The reported size had the results in it that the next prompt has not."""
+    body = "some words of a result " * 2_000
+    use = ToolUse(id="a", name="read", input={})
+    entries = [
+        Said(content=(Text(text="go"),)),
+        Replied(response_id="r1", model="m", content=(use,), stop_reason="tool_use"),
+        Ran(tool_use_id="a", content=body),
+        Asked(),
+        Replied(response_id="r2", model="m", content=(Text(text="ok"),), stop_reason="end_turn"),
+        Cleared(ids=("a",), texts=("gone",), how="edited"),
+        Said(content=(Text(text="more"),)),
+        Asked(),
+        Replied(response_id="r3", model="m", content=(Text(text="ok"),), stop_reason="end_turn",
+                usage=Usage(input_tokens=20_000, output_tokens=2)),
+        Cleared(ids=("a",), texts=("gone",), how="rewritten"),
+    ]  # fmt: skip
+    entries = [measured(entry) for entry in numbered(entries)]
+    sizes = []
+    for upto in (9, 10):
+        view, gauge = replay(entries[:upto])
+        sizes.append(gauge.size_tokens(view.total))
+    assert sizes[0] > 19_000
+    assert sizes[1] < 12_000
+
+
+def test_shorter_inputs_and_hidden_thinking_are_sent_and_measured():
+    """The measure is that of what is sent, the round keeps the whole, and undo restores both."""
+    first = ToolUse(id="a", name="Write", input={"file_path": "x", "content": "long " * 99})
+    second = ToolUse(id="b", name="Write", input={"file_path": "y", "content": "text " * 99})
+    thought = Thinking(thinking="hm " * 50, signature="s")
+    entries = (
+        Switched(model=KEEPS_THINKING),
+        Said(content=(Text(text="go"),)),
+        Replied(response_id="r", content=(thought, first, second), model=KEEPS_THINKING),
+        Ran(tool_use_id="a", content="done"),
+        Ran(tool_use_id="b", content="done"),
+        Cleared(
+            ids=(),
+            texts=(),
+            inputs=tuple(ClearedInput(id, {"content": "[cleared]"}) for id in ("a", "b")),
+            thinking=(3,),
+        ),
+    )
+    history = numbered(map(measured, entries))
+    view = fold(history)
+    answer = view.messages()[1]
+    assert [block.input for block in answer.content] == [{"content": "[cleared]"}] * 2
+    sent = [block for message in view.messages() for block in message.content]
+    assert view.total == measure_content(sent)
+    assert view.items[1].tool_uses() == [first, second]
+    whole = fold(history[:-1])
+    view.apply(Undone(n=7, target=6))
+    assert view.messages() == whole.messages()
+    assert view.total == whole.total

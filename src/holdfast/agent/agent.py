@@ -125,10 +125,10 @@ class Agent:
         return True
 
     async def _has_news(self) -> bool:
-        """Take in mail and reports; return whether there is something to answer."""
+        """Take in mail and reports; return whether there is something new to answer."""
         for stage in self.equipment.inbox:
             await stage(self.engine)
-        return not self.engine.is_answered()
+        return self.engine.has_news()
 
     async def compact(self, focus: str = "") -> Compacted | None:
         """Summarise history because the user asks for it; None if they stop it."""

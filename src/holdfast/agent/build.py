@@ -4,6 +4,7 @@
 puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,13 +13,13 @@ from pathlib import Path
 
 from holdfast.agent.agent import Agent, StopHooks
 from holdfast.agent.compaction_hooks import compaction_hooks
-from holdfast.agent.framing import Framing, servers_section
+from holdfast.agent.framing import Framing
 from holdfast.agent.hook_events import HookEvents
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
-from holdfast.agent.toolkit import Toolkit
+from holdfast.agent.toolkit import Toolkit, references_in
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Failed, Ran, Replied
 from holdfast.log.spending import Budget, spent_in
@@ -26,16 +27,20 @@ from holdfast.log.store import FileStore, Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
+from holdfast.models.capabilities import is_simulated
 from holdfast.models.protocol import Model
 from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
+from holdfast.request.tool_references import is_deferred
 from holdfast.session import Session
 from holdfast.session.own_tools import history_over
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
+from holdfast.tools.call_tool import CALL_TOOL
 from holdfast.tools.context import PlanMode, ToolContext
+from holdfast.tools.environment import shell_variables
 from holdfast.tools.mcp import McpServer, McpTools, load_servers
 from holdfast.tools.permissions import (
     AskUser,
@@ -47,6 +52,7 @@ from holdfast.tools.permissions import (
 )
 from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
+from holdfast.tools.skills import skills_at
 from holdfast.tools.standard import STANDARD
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
@@ -85,7 +91,7 @@ async def build_agent(
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         if resume:
-            _resume(engine, model.name)
+            notices.extend(_resume(engine, model.name))
         context = _tool_context(engine, directory, permissions.directories)
         mcp = await _connected(servers.servers, engine, notices)
     return await assemble(
@@ -96,7 +102,7 @@ async def build_agent(
             tool_context=context,
             gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
             hooks=Hooks(hooks=hooks.hooks),
-            budget=Budget(settings.budget, session=spent_in(engine.view.history)),
+            budget=_budget(engine),
             notices=notices,
             tools=tools,
             mcp=mcp,
@@ -108,10 +114,20 @@ async def build_agent(
     )
 
 
-def _resume(engine: Engine, model: str) -> None:
-    engine.resume()
+def _budget(engine: Engine) -> Budget:
+    return Budget(
+        engine.settings.budget,
+        session=spent_in(engine.view.history),
+        is_simulated=lambda: is_simulated(engine.model),
+    )
+
+
+def _resume(engine: Engine, model: str) -> list[str]:
+    """Go on with a session; return what the user should know about its log."""
+    told = engine.resume()
     if engine.model != model:
         engine.switch(model, "chosen on resume")
+    return told
 
 
 def _not_trusted(section: SettingsSection) -> str:
@@ -135,11 +151,11 @@ async def _assembled(plan: Blueprint) -> Agent:
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
-    toolkit = Toolkit(tools=equipment.tools, engine=engine, known=parts.known, mcp=plan.mcp)
+    toolkit = Toolkit(tools=equipment.tools, parts=parts)
     framing = _framing(parts, toolkit, equipment, memory)
     layers = _layers(plan, parts, framing, equipment, ask, background)
     stages = (
-        framing.list_tools,
+        framing.say_changes,
         *equipment.inbox,
         parts.hooks.say_asides,
         framing.bring_nearby,
@@ -228,7 +244,7 @@ def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Backgr
         unasked=parts.guard.unasked,
         background=background,
         notify=parts.notices.add,
-        learns=parts.engine.settings.memory.extract in ("always", plan.caller),
+        caller=plan.caller,
     )
 
 
@@ -239,14 +255,18 @@ def _framing(
     framer = Framer(
         ground=parts.nearby.ground,
         prompt=parts.engine.settings.prompt,
-        skills=(context.root / ".holdfast" / "skills", context.home / "skills"),
+        skills=partial(skills_at, context),
         scratchpad=parts.scratchpad,
-        memory=memory.section if memory else str,
+        memory=memory.section if memory and _has(equipment, MEMORY) else str,
         system=equipment.system,
         more=equipment.sections,
-        volatile=(servers_section(parts.mcp),) if parts.mcp else (),
+        servers=lambda: parts.mcp.offers if parts.mcp else (),
     )
     return Framing(framer=framer, toolkit=toolkit, parts=parts)
+
+
+def _has(equipment: Equipment, name: str) -> bool:
+    return any(tool.name == name for tool in equipment.tools)
 
 
 def _layers(
@@ -262,7 +282,7 @@ def _layers(
     return build_layers(
         plan.spill,
         ask=ask,
-        hooks=compaction_hooks(parts, framing, agents),
+        hooks=compaction_hooks(parts, framing, agents, is_autonomous=plan.caller != "chat"),
         background=background,
         describe=framing.toolkit.described,
         on_cleared=lambda path: context.files.disarm(context.resolve(path)),
@@ -290,12 +310,16 @@ def _report_failure(engine: Engine, name: str, error: Exception) -> None:
 async def _connected(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
-    """Connect to the MCP servers; tools that the session had loaded are loaded again."""
-    if not servers:
+    """Connect to the MCP servers; tools that the session had found count as found again.
+
+    A session that had servers keeps the tools that stand for them, even if none is left.
+    """
+    names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
+    if not servers and CALL_TOOL.name not in names:
         return None
-    mcp = McpTools(servers)
+    mcp = McpTools(servers, can_refer=references_in(engine))
     notices.extend(await mcp.connect())
-    mcp.load(str(tool.get("name")) for tool in engine.frame.tools)
+    mcp.load(names)
     return mcp
 
 
@@ -307,6 +331,7 @@ def _tool_context(engine: Engine, directory: Path, more: tuple[Path, ...]) -> To
         scratch=engine.directory / "scratch",
         session=engine.log.header.session,
         more_roots=(*more, pad),
+        variables=shell_variables(os.environ, engine.settings.shell.passed),
     )
     if _was_planning(engine):
         return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))

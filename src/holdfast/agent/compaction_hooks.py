@@ -2,33 +2,40 @@
 
 Before one, PreCompact hooks may add instructions, tell the user something, or refuse. After it
 the session begins anew: SessionStart hooks speak to the model, prompt and instructions are read
-again, files and plans are shown again, and PostCompact hooks run. What hooks say stands with what
-is restored, so that an undo takes it back with the rest.
+again, files and plans are shown again, and PostCompact hooks run. What SessionStart hooks say stands
+with what is restored, so that an undo takes it back with the rest; what PostCompact hooks add is a
+hidden message behind it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from holdfast.agent.framing import Framing
 from holdfast.agent.parts import AgentParts
-from holdfast.log.entries import Compacted, Framed, SpokenContent
+from holdfast.hooks import HookVerdict
+from holdfast.log.entries import Compacted, SpokenContent
 from holdfast.messages import JsonObject, Text, text_of
 from holdfast.stages.compact.hooks import Before, CompactionHooks, Trigger
 from holdfast.stages.compact.restore import Restoring
 from holdfast.tools.read import READ
 
+AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
+"""Runs the hooks of an event; what they print for the user is shown by whoever gives this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCompactionHooks:
-    """One agent's part in its compactions."""
+class CompactionEvents:
+    """The hooks that run around a compaction, in an agent's session or from the command line."""
 
-    parts: AgentParts
-    framing: Framing
-    restoring: Restoring
+    ask: AskHooks
+    say: Callable[[str], object]
+    """Tells the model something, behind the summary."""
 
     async def before(self, trigger: Trigger, focus: str) -> Before:
         fields: JsonObject = {"trigger": _shown(trigger), "custom_instructions": focus}
-        verdict = await self.parts.hooks.ask("PreCompact", fields)
+        verdict = await self.ask("PreCompact", fields)
         blocked = verdict.reason if verdict.is_blocked else ""
         if verdict.should_stop:
             blocked = verdict.stop_reason or "a hook ended it"
@@ -36,24 +43,26 @@ class AgentCompactionHooks:
 
     async def greet(self) -> SpokenContent:
         """Let SessionStart hooks speak to a session that begins anew."""
-        verdict = await self.parts.hooks.ask("SessionStart", {"source": "compact"})
+        verdict = await self.ask("SessionStart", {"source": "compact"})
         return tuple(Text(text=said) for said in verdict.context)
 
-    async def renew(self) -> Framed:
-        return await self.framing.renew(self.parts.engine)
-
     async def after(self, entry: Compacted) -> None:
-        """Let the tools know which files the model still sees, and run PostCompact hooks."""
-        self.restoring.mark_shown(entry)
+        """Run PostCompact hooks; what they add to the context is said to the model."""
         fields: JsonObject = {
             "trigger": _shown(entry.trigger),
             "compact_summary": text_of(entry.summary),
         }
-        await self.parts.hooks.ask("PostCompact", fields)
+        verdict = await self.ask("PostCompact", fields)
+        if verdict.context:
+            self.say("\n\n".join(verdict.context))
 
 
 def compaction_hooks(
-    parts: AgentParts, framing: Framing, agents: Callable[[], Iterable[str]]
+    parts: AgentParts,
+    framing: Framing,
+    agents: Callable[[], Iterable[str]],
+    *,
+    is_autonomous: bool,
 ) -> CompactionHooks:
     """Build an agent's part in its compactions; `agents` lists those that run or wait to be read."""
     engine, notices = parts.engine, parts.notices
@@ -66,15 +75,21 @@ def compaction_hooks(
         agents=agents,
     )
     restoring.resume()
-    part = AgentCompactionHooks(parts=parts, framing=framing, restoring=restoring)
+    events = CompactionEvents(ask=parts.hooks.ask, say=partial(engine.say, hidden=True))
+
+    async def after(entry: Compacted) -> None:
+        restoring.mark_shown(entry)  # tools know which files the model still sees
+        await events.after(entry)
+
     return CompactionHooks(
-        before=part.before,
+        before=events.before,
         restore=restoring,
-        greet=part.greet,
-        renew=part.renew,
-        after=part.after,
+        greet=events.greet,
+        renew=lambda: framing.renew(engine),
+        after=after,
         tell=notices.add,
         progress=notices.progress,
+        is_autonomous=is_autonomous,
     )
 
 

@@ -1,47 +1,80 @@
 """An agent's frame and instructions: made when a session begins, renewed after a compaction.
 
-Between the two only what must be true is declared anew: the list of tools that MCP has loaded, and
-sections that state why they change. Instructions near a file that was touched are said as messages.
+Between the two the frame stays as it is, and with it the cached prompt. MCP servers that come and go,
+instruction files that change, and those near a file that was touched are said as messages.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import structs
 
 from holdfast.agent.parts import AgentParts
 from holdfast.agent.toolkit import Toolkit
 from holdfast.log.entries import Framed, Said
 from holdfast.messages import Text
+from holdfast.request.announced import Announced
 from holdfast.request.frame import Framer, MadeFrame, make_frame, reframed
-from holdfast.request.instructions import Gathered, LoadReason, loaded_fields, said, sources
-from holdfast.request.prompt.sections import Volatile, servers_text, updated
-from holdfast.tools.mcp import McpTools
+from holdfast.request.instructions import (
+    Gathered,
+    LoadReason,
+    instruction_changes,
+    load,
+    loaded_fields,
+    said,
+    sources,
+)
+from holdfast.request.prompt.servers import servers_news
+from holdfast.tools.permissions import trusted
 from holdfast.turn.engine import Engine
+from holdfast.view.items import Spoken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """Makes the frames of one agent's session."""
+    """Makes the frames of one agent's session, and says what has changed since."""
 
     framer: Framer
     toolkit: Toolkit
     parts: AgentParts
+    announced: Announced = field(default_factory=Announced)
 
     async def make(self) -> MadeFrame:
         return await make_frame(self.framer, Framed(tools=self.toolkit.definitions()))
 
     async def renew(self, engine: Engine) -> Framed:
-        """Read prompt and instructions again, for a view that begins anew."""
-        made = await make_frame(self.framer, engine.frame)
+        """Read prompt, tools and instructions again, for a view that begins anew."""
+        old = structs.replace(engine.frame, tools=self.toolkit.definitions())
+        made = await make_frame(self.framer, old)
         await self.announce(made.gathered, "compact")
         return made.frame
 
-    async def list_tools(self, engine: Engine) -> None:
-        """A stage: keep the frame's list of tools true; what MCP loaded is declared by a new frame."""
-        old, tools = engine.frame, self.toolkit.definitions()
-        sections = updated(old, self.framer.volatile)
-        if (tools, sections) != (old.tools, old.sections):
-            engine.record(reframed(old, tools, sections))
+    async def say_changes(self, engine: Engine) -> None:
+        """A stage: say which servers and instruction files changed since the model was told."""
+        self._keep_own_tools(engine)
+        self.announced.follow(engine.view.history)
+        text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
+        last = engine.view.items[-1] if engine.view.items else None
+        if isinstance(last, Spoken) and last.is_asked():  # files are read once a turn
+            await self._say_changed_files(engine)
+        if text:
+            engine.record(Said(content=(Text(text=text),), hidden=True, servers=servers))
+
+    def _keep_own_tools(self, engine: Engine) -> None:
+        """Declare a new frame if the agent's own tools differ, as after an upgrade."""
+        old = engine.frame
+        if not self.toolkit.is_listed_in(old):
+            engine.record(reframed(old, self.toolkit.definitions()))
+
+    async def _say_changed_files(self, engine: Engine) -> None:
+        told = self.announced.files(engine.frame)
+        found = await asyncio.to_thread(load, self.framer.ground, trusted=trusted())
+        changes = instruction_changes(told, found)
+        if changes is not None:
+            text = Text(text=changes.text)
+            engine.record(Said(content=(text,), hidden=True, sources=changes.sources))
+            await self.announce(Gathered(parts=changes.parts), "changed")
 
     async def bring_nearby(self, engine: Engine) -> None:
         """A stage: say the instructions that lie near what was touched since the last call."""
@@ -61,11 +94,3 @@ class Framing:
         for part in found.parts:
             fields = loaded_fields(part, reason, touched)
             await self.parts.hooks.fire("InstructionsLoaded", fields)
-
-
-def servers_section(mcp: McpTools) -> Volatile:
-    return Volatile(
-        name="mcp",
-        reason="servers come and go; a tool that is gone must not be offered, nor a new one kept back",
-        compute=lambda: servers_text(mcp.offers),
-    )

@@ -60,4 +60,5 @@ class HookEvents:
             mode=self.gate.mode,
             scratch=self.tool_context.scratch,
             project=self.tool_context.root,
+            variables=self.tool_context.variables,
         )

@@ -46,7 +46,11 @@ class ToolGuard:
         given = use.input if verdict.updated_input is None else verdict.updated_input
         decision = await gate.check(tool, given, self.places(), hook=verdict.decision())
         if decision.outcome == "deny":
-            return Denied(reason=f"Not allowed: {decision.reason}.", ends_turn=decision.by_user)
+            return Denied(
+                reason=f"Not allowed: {decision.reason}.",
+                ends_turn=decision.by_user,
+                refused=decision.words if decision.by_user else None,
+            )
         return Allowed(input=given)
 
     def unasked(self, readable: tuple[Path, ...] = ()) -> Permit:

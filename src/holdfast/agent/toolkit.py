@@ -1,8 +1,14 @@
-"""The tools of one agent: its own, and those of MCP servers that were loaded since."""
+"""The tools of one agent: its own, and those of MCP servers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast.agent.parts import AgentParts
+from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject
+from holdfast.models.capabilities import capabilities
+from holdfast.request.tool_references import deferred, is_deferred
+from holdfast.tools.call_tool import CALL_TOOL
 from holdfast.tools.describe import Described, declared_by, description_of
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Tool
@@ -14,10 +20,11 @@ class Toolkit:
     """Lists tools as requests do, and knows each by name."""
 
     tools: tuple[Tool, ...]
-    engine: Engine
-    known: dict[str, Tool]
-    """Every tool that may be called; grows as MCP tools are loaded."""
-    mcp: McpTools | None
+    parts: AgentParts
+
+    @property
+    def mcp(self) -> McpTools | None:
+        return self.parts.mcp
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -25,15 +32,45 @@ class Toolkit:
         return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
 
     def definitions(self) -> tuple[JsonObject, ...]:
-        """List the tools as requests do, loaded MCP tools included."""
-        tools = self.tools
-        if self.mcp is not None:
-            tools = (*tools, self.mcp.search_tool, *self.mcp.loaded)
-        self.known.update((tool.name, tool) for tool in tools)
-        self.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
-        return tuple(tool.definition() for tool in tools)
+        """List the tools for a new frame: MCP tools that were found, the others deferred.
+
+        Where the model does not take deferred tools, those are called through the fixed one.
+        """
+        self._know()
+        found = self.mcp.loaded if self.mcp else ()
+        listed = tuple(tool.definition() for tool in (*self._fixed(), *found))
+        if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
+            return listed
+        others = (tool for tool in self.mcp.tools if tool not in found)
+        return (*listed, *(deferred(tool.definition()) for tool in others))
+
+    def is_listed_in(self, frame: Framed) -> bool:
+        """Whether a frame lists the agent's own tools as they are; those of servers may differ."""
+        self._know()
+        own = {tool.name: tool.definition() for tool in self._fixed()}
+        listed = {str(tool.get("name")): tool for tool in frame.tools}
+        servers = {name for name in listed if name.startswith("mcp__")}
+        return own == {name: tool for name, tool in listed.items() if name not in servers}
+
+    def _fixed(self) -> tuple[Tool, ...]:
+        """The tools that requests list whatever servers there are."""
+        return (*self.tools, *((self.mcp.search_tool, CALL_TOOL) if self.mcp else ()))
+
+    def _know(self) -> None:
+        """Let all tools be called, those of servers that joined since included."""
+        tools = (*self._fixed(), *(self.mcp.tools if self.mcp else ()))
+        self.parts.known.update((tool.name, tool) for tool in tools)
+        self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
 
     def described(self, name: str) -> Described:
         """Describe a tool: one of ours by what it declares, any other by its name."""
-        tool = self.known.get(name)
+        tool = self.parts.known.get(name)
         return declared_by(tool) if tool else description_of(name)
+
+
+def references_in(engine: Engine) -> Callable[[str], bool]:
+    """Tell the tools whose deferred definition a session's requests carry."""
+    return lambda name: (
+        capabilities(engine.model).tool_references
+        and any(is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools)
+    )

@@ -6,7 +6,9 @@ expected failure is one line on stderr that says what to do, with an exit code b
 """
 
 import importlib
+import io
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -73,18 +75,26 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         cli.main(list(words), standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
+        _complain("Stopped.")
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        _complain(shown.getvalue().rstrip("\n"))
         sys.exit(error.exit_code)
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except (HoldfastError, OSError) as error:
         if "--debug" in words:
-            raise
-        click.echo(f"holdfast: {_message(error)}", err=True)
+            _complain(traceback.format_exc())
+        _complain(f"holdfast: {_message(error)}")
         sys.exit(error.exit_code if isinstance(error, HoldfastError) else StoreError.exit_code)
+
+
+def _complain(text: str) -> None:
+    from holdfast.cli.output import say  # only here: `holdfast --help` is quick
+
+    say(text, err=True)
 
 
 def _message(error: HoldfastError | OSError) -> str:

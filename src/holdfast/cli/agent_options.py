@@ -12,6 +12,7 @@ import click
 from holdfast.agent.agent import Agent
 from holdfast.agent.build import build_agent
 from holdfast.cli import options
+from holdfast.cli.output import say
 from holdfast.cli.rendering import show_notice
 from holdfast.models import Model, open_model
 from holdfast.settings import Settings, load_settings
@@ -19,6 +20,9 @@ from holdfast.tools.permissions import AskUser, Mode
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
 """Answered by the simulator's digest brain, which explores, edits and tests without a model."""
+OFFLINE = (
+    "offline: a fixed plan on a simulated API, no model; tokens are simulated and cost nothing"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +56,13 @@ class AgentOptions:
         self, *, ask: AskUser | None = None, source: str = "run"
     ) -> AsyncIterator[Agent]:
         """Run the agent that was asked for, in the current directory."""
+        if self.offline and (self.model or self.base_url):
+            raise click.UsageError("--offline asks no model: leave out --model and --base-url")
         system, settings = self.system_prompt(), load_settings(Path.cwd())
         name, address = self.model or settings.model.name, self.base_url or settings.model.base_url
         with ExitStack() as stack:
             if self.offline:
+                say(OFFLINE, err=True, dim=True)
                 model = stack.enter_context(offline_model())
             else:
                 model = open_model(name, base_url=address or None)
@@ -76,7 +83,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--model", default="", help="The model, instead of the setting model.name.")
     @options.base_url
-    @click.option("--offline", is_flag=True, help="Use the simulator's digest brain; needs no key.")
+    @click.option("--offline", is_flag=True, help="Follow a fixed plan instead of asking a model.")
     @click.option("--resume", metavar="ID", default="", help="Resume a session, or `newest`.")
     @click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
     @click.option(

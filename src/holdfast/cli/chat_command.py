@@ -13,7 +13,7 @@ from holdfast.agent.agent import Agent
 from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.context_command import lines
 from holdfast.cli.line_input import LineInput, keep_terminal
-from holdfast.cli.output import plain, tokens
+from holdfast.cli.output import plain, say, say_below, tokens
 from holdfast.cli.rendering import show, show_notices, show_where
 from holdfast.cli.target import OURS, CommandTarget
 from holdfast.errors import HoldfastError
@@ -54,7 +54,7 @@ def command(chosen: AgentOptions) -> None:
 async def _chat(chosen: AgentOptions) -> None:
     typed = LineInput()
     async with chosen.running(ask=functools.partial(_ask, typed), source="chat") as agent:
-        click.echo(f"session {agent.session.id}, {agent.model.name}. /help lists commands.")
+        say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.")
         if chosen.resume:
             show_where(agent)
         show_notices(agent)
@@ -69,7 +69,7 @@ async def _chat(chosen: AgentOptions) -> None:
                 try:
                     await _run_slash_command(agent, typed, said)
                 except HoldfastError as error:
-                    click.secho(str(error), fg="red", err=True)
+                    say(str(error), fg="red", err=True)
             elif said:
                 await _turn(agent, said)
 
@@ -95,7 +95,7 @@ def _stoppable(agent: Agent) -> Iterator[None]:
 def _show_room(agent: Agent) -> None:
     full = agent.session.fullness()
     left = full.window.percent_left(full.used_tokens)
-    click.secho(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
+    say(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
 
 
 async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
@@ -103,32 +103,32 @@ async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
     rest = rest.strip()
     match word:
         case "/context":
-            click.echo("\n".join(_context(agent)))
+            say("\n".join(_context(agent)))
         case "/compact":
             await _compact(agent, rest)
         case "/undo" | "/redo" if not rest or rest.removeprefix("#").isdecimal():
             number = int(rest.removeprefix("#") or 0)
             session = agent.session
-            click.echo(session.undo(number) if word == "/undo" else session.redo(number))
+            say(session.undo(number) if word == "/undo" else session.redo(number))
             _show_room(agent)
         case "/agents":
             running = agent.supervisor.lines() if agent.supervisor else []
-            click.echo("\n".join(map(plain, running)) or "No agent is running.")
+            say("\n".join(map(plain, running)) or "No agent is running.")
         case "/stop" if rest and agent.supervisor:
             is_stopped = await agent.supervisor.stop(rest, by_user=True)
-            click.echo(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
+            say(f"{rest} {'was stopped' if is_stopped else 'is not running'}.")
         case "/jobs":
             verb, _, name = rest.partition(" ")
             if verb == "stop" and name in agent.background.jobs:
                 await agent.background.job(name).stop()
-            click.echo("\n".join(map(plain, agent.background.lines())) or "No job is running.")
+            say("\n".join(map(plain, agent.background.lines())) or "No job is running.")
         case "/model" if rest:
             await _switch(agent, typed, rest)
         case "/mode" if rest in get_args(Mode):
             agent.gate.switch_mode(rest)  # type: ignore[arg-type]
-            click.echo(f"mode: {rest}")
+            say(f"mode: {rest}")
         case _:
-            click.echo(HELP)
+            say(HELP)
 
 
 def _context(agent: Agent) -> Iterator[str]:
@@ -142,9 +142,9 @@ async def _compact(agent: Agent, focus: str) -> None:
     with _stoppable(agent):
         entry = await agent.compact(focus)
     if entry is None:
-        click.echo("Stopped; nothing was changed.")
+        say("Stopped; nothing was changed.")
         return
-    click.echo(f"`/undo {entry.n}` restores the history.")
+    say(f"`/undo {entry.n}` restores the history.")
     _show_room(agent)
 
 
@@ -160,20 +160,20 @@ async def _switch(agent: Agent, typed: LineInput, name: str) -> None:
         if (await typed.read(f"{question} [y/N] ")).strip().lower() not in ("y", "yes"):
             return
     await agent.use_model(open_model(name), "the user asked for it")
-    click.echo(f"{name} answers from now on.")
+    say(f"{name} answers from now on.")
 
 
 async def _ask(typed: LineInput, question: Question) -> Answer:
     """Ask the user about one tool call, with its whole input made safe to print."""
-    click.secho(f"\n{question.tool}: {plain(question.reason)}", fg="yellow", err=True)
+    say(f"\n{plain(question.tool)}: {plain(question.reason)}", fg="yellow", err=True)
     for key, value in question.given.items():
         lines = str(value).splitlines() or [""]
-        click.echo(f"  {key}: {plain(lines[0])}", err=True)
+        say_below(f"  {plain(key)}: ", lines[0])
         for line in lines[1:SHOWN_LINES]:
-            click.echo(f"      {plain(line)}", err=True)
+            say_below("      ", line)
         if len(lines) > SHOWN_LINES:
-            click.echo(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
-    always = f", a = always ({question.suggestion})" if question.suggestion else ""
+            say(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
+    always = f", a = always ({plain(str(question.suggestion))})" if question.suggestion else ""
     text = await typed.read(f"Allow? y = yes{always}, n or a reason = no: ")
     match text.strip().lower():
         case "y" | "yes":

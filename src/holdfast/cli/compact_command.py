@@ -13,14 +13,16 @@ from typing import Any
 
 import click
 
+from holdfast.agent.compaction_hooks import CompactionEvents
 from holdfast.cli import options
 from holdfast.cli.export_command import write_out
 from holdfast.cli.output import one_line, plain, report, tokens
 from holdfast.cli.target import OURS, CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
+from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
-from holdfast.messages import Usage
+from holdfast.messages import JsonObject, Usage
 from holdfast.models import open_model
 from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
@@ -180,7 +182,9 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             stack.push_async_callback(client.close)
         if arguments.is_session and not (arguments.out or arguments.is_preview):
             log = FileStore().open(arguments.target.name)
-            session = stack.enter_context(Session.over(log, arguments.settings))
+            session = stack.enter_context(
+                Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
+            )
         paper = on_paper(
             session.view.history if session else arguments.target.history,
             arguments.settings,
@@ -224,8 +228,34 @@ def _manner(arguments: CompactArguments) -> Manner:
     return Manner(log=printable(log), has_history=HISTORY in tools)
 
 
+def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
+    """Run the hooks that would run in the session; what they say to the user is printed."""
+    hooks = Hooks(hooks=load_hooks(arguments.directory).hooks)
+    place = FileStore().find(arguments.target.name)
+    context = HookContext(
+        session=arguments.target.name,
+        transcript=place.path,
+        cwd=arguments.directory,
+        mode="ask",
+        scratch=place.directory / "scratch",
+        project=arguments.directory,
+    )
+
+    async def ask(event: str, fields: JsonObject) -> HookVerdict:
+        verdict = await hooks.fire(event, fields, context)
+        for line in (*verdict.messages, *verdict.errors):
+            click.echo(plain(line), err=True)
+        return verdict
+
+    return CompactionEvents(ask=ask, say=partial(engine.say, hidden=True))
+
+
+def _after_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
+    return CompactionHooks(after=_events(arguments, engine).after)
+
+
 def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
-    """Restore the session's files from its working directory, as far as permissions allow."""
+    """Restore the session's files as far as permissions allow; run hooks unless it is a preview."""
     if not (arguments.is_session and arguments.directory.is_dir()):
         return CompactionHooks()
     directory = arguments.directory.resolve()
@@ -247,7 +277,10 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
         window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
     )
-    return CompactionHooks(restore=restoring)
+    if arguments.is_preview or arguments.out:
+        return CompactionHooks(restore=restoring)
+    events = _events(arguments, engine)
+    return CompactionHooks(restore=restoring, before=events.before, greet=events.greet)
 
 
 def _edited_text(text: str) -> str:

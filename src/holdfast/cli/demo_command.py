@@ -9,15 +9,17 @@ two, and an undo restores both.
 """
 
 import asyncio
+import os
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -32,7 +34,7 @@ from holdfast.cli.demo_project import (
     demo_settings,
     write_project,
 )
-from holdfast.cli.output import bar, report, tokens
+from holdfast.cli.output import bar, report, say, tokens
 from holdfast.cli.rendering import show
 from holdfast.log.entries import (
     AnyEntry,
@@ -64,24 +66,52 @@ from holdfast.view import View
 LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
 DIFF_LINES = 4
 """Shown of a diff; `holdfast memory diff` shows all of it."""
+NOT_KEPT = "nothing was kept; `holdfast demo --keep DIRECTORY` keeps the session to look into"
 ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
-@click.command(epilog="Example: holdfast demo")
+@click.command(epilog="Example: holdfast demo --keep /tmp/demo")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A new directory for the repository and its sessions, to look into afterwards.",
+)
 @options.as_json
-def command(as_json: bool) -> None:
+def command(keep: Path | None, as_json: bool) -> None:
     """Watch the agent fix a small repository, offline.
 
-    Needs no key and no network.
+    Needs no key and no network, and leaves nothing behind unless --keep says where.
     """
-    with tempfile.TemporaryDirectory() as place, offline_model(shlex.join(TEST_WORDS)) as model:
-        project = write_project(Path(place))
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise click.UsageError(f"--keep {keep}: give a directory that is new or empty")
+    with ExitStack() as stack:
+        place = keep.resolve() if keep else Path(stack.enter_context(TemporaryDirectory()))
+        stack.enter_context(home_at(place / "home"))
+        model = stack.enter_context(offline_model(shlex.join(TEST_WORDS)))
+        project = write_project(place)
         before = _tests(project)
         found = asyncio.run(_work(model, project, quiet=as_json))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
+    explain = f"holdfast explain {found['session']}"
+    kept = f"HOLDFAST_HOME={shlex.quote(str(place / 'home'))} {explain}"
+    found["look_inside"] = kept if keep else ""
     report(as_json, found, _lines(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
+
+
+@contextmanager
+def home_at(place: Path) -> Iterator[None]:
+    """Keep everything of the demo out of the user's home, and their settings out of the demo."""
+    before = os.environ.get("HOLDFAST_HOME")
+    os.environ["HOLDFAST_HOME"] = str(place)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HOLDFAST_HOME"]
+        else:
+            os.environ["HOLDFAST_HOME"] = before
 
 
 def _tests(project: Path) -> str:
@@ -98,7 +128,7 @@ async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
             ends.append(await _do(agent, task, quiet=quiet))
             if task == COMPACT_AFTER:
                 if not quiet:
-                    click.secho(f"\n> /compact {FOCUS}", bold=True)
+                    say(f"\n> /compact {FOCUS}", bold=True)
                 await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
@@ -107,7 +137,7 @@ async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
     """Work on one task; return why the agent stopped."""
     end = ""
     if not quiet:
-        click.secho(f"\n> {task}", bold=True)
+        say(f"\n> {task}", bold=True)
     async for event in agent.run(task):
         if isinstance(event, Stopped):
             end = event.reason
@@ -120,6 +150,7 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
     history, full = agent.session.view.history, agent.session.fullness()
     spent = spent_in(history)
     return {
+        "session": agent.session.id,
         "tasks": ends,
         "answers": spent.answers,
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
@@ -203,11 +234,13 @@ def _lines(found: JsonObject) -> list[str]:
         f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {found['percent_left']} % left",
         *_layer_lines(found["layers"]),
         f"cache      {found['cache_read_share']:.1%} of all prompt tokens were read from it",
-        f"price      ${found['usd']:.4f}; without the cache ${found['usd_without_cache']:.4f}",
+        f"price      none, as all is simulated; a real model's list price would be ${found['usd']:.4f},",
+        f"           and ${found['usd_without_cache']:.4f} without the cache",
         f"log        {found['entries']} entries; API rules: {rules}",
         f"notes      updated {found['notes']['updates']} times in the background{grown}",
         *memory_lines(found["memory"]),
         f"time       {found['seconds']} s",
+        f"look in    {found['look_inside'] or NOT_KEPT}",
     ]
 
 

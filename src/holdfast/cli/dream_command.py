@@ -8,7 +8,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.agent_options import running_agent
 from holdfast.cli.memory_command import memory_store
-from holdfast.cli.output import report
+from holdfast.cli.output import plain, report
 from holdfast.memory.dream import DreamReport, dream
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
@@ -43,6 +43,8 @@ def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
         if is_trial:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
+        if dead := lock.release_dead():
+            click.echo(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold(is_by_hand=True):
             return dream(store, settings.dream, repository=repository)
 
@@ -57,9 +59,8 @@ async def _with_model(
 
 
 def _summary(done: DreamReport, dry_run: bool) -> str:
-    if done.wrong:
-        return f"Would be refused: {'; '.join(done.wrong)}."
+    left = "".join(f"\nLeft out: {plain(file)}, {why}." for file, why in done.dropped.items())
     if dry_run:
-        return f"Would do: {done.line}."
+        return f"Would do: {done.line}.{left}"
     undo = f" To undo it: holdfast memory undo {done.commit.id}" if done.commit else ""
-    return f"{done.line.capitalize()}.{undo}"
+    return f"{done.line.capitalize()}.{undo}{left}"

@@ -3,7 +3,7 @@
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import one_line, report, tokens
+from holdfast.cli.output import one_line, report, say, tokens
 from holdfast.cli.target import open_target
 from holdfast.reports.explain import Act, ExplainedTurn, explain
 
@@ -22,7 +22,7 @@ def command(target: str, as_json: bool) -> None:
     report(as_json, turns, (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)))
     if not as_json:
         for line in opened.problem_lines():
-            click.echo(line, err=True)
+            say(line, err=True)
 
 
 def _lines(number: int, turn: ExplainedTurn) -> list[str]:

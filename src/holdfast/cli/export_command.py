@@ -1,6 +1,5 @@
 """`holdfast export`: write what the model sees of a session in another format."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import click
 
 from holdfast.cli import options
 from holdfast.cli.import_command import malformed_lines
-from holdfast.cli.output import report
+from holdfast.cli.output import encoded_out, report, say
 from holdfast.cli.target import OURS, open_target
 from holdfast.errors import StoreError
 from holdfast.settings.files import write_new
@@ -40,14 +39,13 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     # of a log, the import has reported it
     malformed = target.imported.malformed if target.imported and target.format != OURS else ()
     for line in (*malformed_lines(malformed), *target.damage_lines()):
-        click.echo(line, err=True)
+        say(line, err=True)
     if lost:
         kinds = ", ".join(f"{count} {kind}" for kind, count in lost.most_common())
-        click.echo(f"left out, because {format} cannot hold it: {kinds}", err=True)
+        say(f"left out, because {format} cannot hold it: {kinds}", err=True)
     if out is None:
         for piece in lines:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+            encoded_out(piece)
         return
     written = write_out(out, lines)
     report(

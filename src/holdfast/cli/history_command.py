@@ -1,12 +1,11 @@
 """`holdfast history`: search and open a session's history, also what the model no longer sees."""
 
 import dataclasses
-import sys
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import harmless, json_out, plain, report
+from holdfast.cli.output import json_out, plain, report, say, text_out
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.messages import block_to_wire
 from holdfast.settings import load_settings
@@ -74,9 +73,9 @@ def _show(opened: OpenedRecord, as_json: bool) -> None:
         json_out(found | {"media": [block_to_wire(block) for block in opened.media]})
         return
     if opened.trouble:
-        click.echo(f"incomplete: {plain(opened.trouble)}", err=True)
+        say(f"incomplete: {plain(opened.trouble)}", err=True)
     text = opened.page.text
-    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+    text_out(text)
 
 
 def _list(found: FoundRecords, skip: int, as_json: bool) -> None:
@@ -85,6 +84,6 @@ def _list(found: FoundRecords, skip: int, as_json: bool) -> None:
     if as_json:
         return
     if not found.total:
-        click.echo("Nothing matches.", err=True)
+        say("Nothing matches.", err=True)
     elif reached < found.total:
-        click.echo(f"{found.total - reached} more with --skip {reached}", err=True)
+        say(f"{found.total - reached} more with --skip {reached}", err=True)

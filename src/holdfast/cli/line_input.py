@@ -10,6 +10,8 @@ import concurrent.futures
 import sys
 import threading
 
+from holdfast.cli.output import harmless
+
 try:
     import termios
 except ImportError:  # Windows restores its terminal itself
@@ -25,6 +27,7 @@ class LineInput:
 
     async def read(self, prompt: str) -> str:
         """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
+        prompt = harmless(prompt)
         async with self._turn:
             coming = self._coming
             if coming is None:

@@ -9,9 +9,16 @@ from pathlib import Path
 
 import click
 
+from holdfast.agent.subagents.memory_scopes import (
+    SCOPES,
+    Scope,
+    agents_with_memories,
+    open_store,
+    scopes_of,
+)
 from holdfast.cli import options
-from holdfast.cli.output import ago, json_out, plain, report
-from holdfast.memory.commits import Commit, MemoryChange
+from holdfast.cli.output import ago, json_out, plain, report, say
+from holdfast.memory.commits import Commit, MemoryChange, Tombstone
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
@@ -33,21 +40,41 @@ MOST = 10**NUMBER_DIGITS - 1
 
 @contextmanager
 def memory_store() -> Iterator[MemoryStore]:
-    """Open the memories of the current project, after adopting edits made by hand."""
-    limits = load_settings(Path.cwd()).memory
-    place = memory_directory(home(), Path.cwd(), limits.directory)
-    with MemoryStore(place, limits) as store:
+    """Open the chosen memories, after adopting edits made by hand."""
+    with _open_store(*_chosen_agent()) as store:
         store.adopt()
         for file, problem in store.problems.items():
-            click.echo(f"{plain(file)} was left out: {plain(problem)}", err=True)
+            say(f"{plain(file)} was left out: {plain(problem)}", err=True)
         yield store
 
 
+def _chosen_agent() -> tuple[str, Scope | None]:
+    """Return the kind of agent whose memories are meant, '' for the project's, and the scope."""
+    above = click.get_current_context().parent
+    given = above.params if above is not None and above.command is command else {}
+    return given.get("agent", ""), given.get("scope")
+
+
+def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
+    here, limits = Path.cwd(), load_settings(Path.cwd()).memory
+    if not agent:
+        return MemoryStore(memory_directory(home(), here, limits.directory), limits)
+    scopes = scopes_of(agent, here, home())
+    if scope is None and len(scopes) > 1:
+        raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")
+    if scope is not None and scope not in scopes:
+        raise NoSuchMemory(f"agents named {agent!r} have no memories in the scope {scope}")
+    return open_store(agent, scope or scopes[0], here, home(), limits)
+
+
 @click.group(epilog="Example: holdfast memory log")
-def command() -> None:
+@click.option("--agent", default="", metavar="NAME", help="Those of a kind of agent.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Which, if it has several.")
+def command(agent: str, scope: Scope | None) -> None:
     """Show, search, edit, undo and export memories.
 
-    They are the current project's. Each command prints JSON with --json.
+    They are the current project's, or with --agent those that a kind of agent keeps for itself.
+    Each command prints JSON with --json.
     """
 
 
@@ -63,7 +90,7 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
     with memory_store() as store:
         if gone:
             stones = store.history.tombstones()
-            lines = [f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}" for s in stones]
+            lines = [f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}{_rested_on(s)}" for s in stones]
             report(as_json, stones, lines or ["Nothing was removed."])
             return
         commits = store.history.log(count, file=file)
@@ -162,6 +189,28 @@ def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
         report(as_json, done, [_commit_line(done)])
 
 
+@command.command(epilog="Example: holdfast memory share deploys.md")
+@click.argument("file")
+@click.option("--convention", is_flag=True, help="Feedback on how everyone here works.")
+@options.as_json
+def share(file: str, convention: bool, as_json: bool) -> None:
+    """Move FILE to the team's memories in the repository.
+
+    Nothing that a session does puts one there. What is about a person stays private.
+    """
+    with memory_store() as store:
+        if store.limits.team == "off":
+            raise click.UsageError("memory.team is 'off': nobody here would see it")
+        memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()), store.limits)
+        if any(one.file == file for one in team.memories()):
+            raise MemoryRefused(f"the team has a memory {file!r} already; change that one")
+        written = team.write(replace(memory, evidence=()), is_convention=convention)
+        reason = f"shared with the team as {written.relative_to(team.root.parent.parent)}"
+        gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)
+        done = store.commit([gone], by="person", why=f"{file} shared")
+        report(as_json, done, [f"{written} is the team's; commit it with the repository."])
+
+
 @command.command(epilog="Example: holdfast memory export ~/memories")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), required=False)
 @options.as_json
@@ -197,6 +246,8 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
         if not which:
             lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
             report(as_json, box.waiting(), lines or ["No proposals."])
+            if not as_json and not _chosen_agent()[0]:
+                report(False, None, _waiting_elsewhere())
             return
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
         done, conflicts = _decide_all(decide, _chosen(box, which))
@@ -205,6 +256,20 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
         report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
         if conflicts:
             raise SystemExit(1)
+
+
+def _rested_on(stone: Tombstone) -> str:
+    return f" (rested on {', '.join(stone.evidence)})" if stone.evidence else ""
+
+
+def _waiting_elsewhere() -> Iterator[str]:
+    """Say which agents' own memories have proposals that wait."""
+    here, limits = Path.cwd(), load_settings(Path.cwd()).memory
+    for name, scope in agents_with_memories(here, home()):
+        with open_store(name, scope, here, home(), limits) as store:
+            if count := len(Inbox(store).waiting()):
+                how = f"holdfast memory --agent {name} --scope {scope} inbox"
+                yield f"{count} more wait in the {scope} memories of {name}: {how}"
 
 
 def _commit_line(commit: Commit) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import report, size, tokens
+from holdfast.cli.output import report, rewrite_line, size, tokens
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Reply, Request, open_model
 from holdfast.models.capabilities import Capabilities, capabilities, known_models
@@ -85,7 +85,7 @@ def install_model(name: str, as_json: bool) -> None:
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 0
         line = f"{progress.step}: {share:.0%} of {size(progress.total_bytes)}"
         if line != last and (sys.stderr.isatty() or progress.step != last.partition(":")[0]):
-            click.echo(f"\r{line:<60}", nl=not sys.stderr.isatty(), err=True)
+            rewrite_line(f"{line:<60}")
         last = line
 
     path = install(name, progress=show)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import report
+from holdfast.cli.output import report, say
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
 from holdfast.log.store import FileStore, FoundSession
@@ -47,7 +47,7 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
     page = before.page if before.text else page
     written = click.edit(page.render(), extension=".md", require_save=True)
     if written is None:
-        click.echo("Nothing was changed.", err=True)
+        say("Nothing was changed.", err=True)
         return
     theirs = read_page(written, file.template)
     file.change(lambda found: together(found, before, page, theirs))
@@ -57,7 +57,7 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
     except LogLocked:
         return  # the process that has the session open sees the page itself
     except HoldfastError as error:
-        click.echo(f"the edit is not recorded in the log: {error}", err=True)
+        say(f"the edit is not recorded in the log: {error}", err=True)
 
 
 def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[str, object]:

@@ -1,8 +1,15 @@
-"""How commands print: JSON or lines of text, numbers, sizes, times, bars, progress."""
+"""How commands print: JSON or lines of text, numbers, sizes, times, bars, progress.
+
+Every command prints through `say`, `ask_yes_no`, `json_out`, `json_line` or `text_out`: no text
+reaches a terminal with characters in it that would steer the terminal or reorder what is read.
+"""
 
 import dataclasses
+import re
+import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +22,76 @@ from holdfast.transcripts.formats import Progress
 
 PROGRESS_FLOOR_BYTES = 8 << 20
 """Smaller files are read before a progress bar would be noticed."""
+INDENT, WIDE = 6, 2
+"""Columns of what stands below a question, and of a wide character."""
 SAID_CHARS = 76
 """One line of what was said is enough to recognise a turn or a message."""
 
 
+_UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""What JSON may hold as it is and a terminal may obey."""
+
+
+def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print text from anywhere, made safe for a terminal; `style` is the line's own colour."""
+    click.secho(harmless(str(text)), err=err, nl=nl, **style)
+
+
+def say_below(label: str, text: str) -> None:
+    """Print a foreign line on stderr, folded so that none of it begins at a terminal's left edge.
+
+    A line long enough would else continue there and pose as one of ours.
+    """
+    room = max(shutil.get_terminal_size().columns - WIDE * INDENT, WIDE)
+    line, width = label, len(label)
+    for char in plain(text):
+        width += WIDE if unicodedata.east_asian_width(char) in "WF" else 1
+        if width > room:
+            say(line, err=True)
+            line, width = " " * INDENT + char, INDENT + WIDE
+        else:
+            line += char
+    say(line, err=True)
+
+
+def ask_yes_no(question: str, *, is_required: bool = False, err: bool = False) -> bool:
+    """Ask the user; with `is_required` a no ends the command."""
+    return click.confirm(harmless(question), abort=is_required, err=err)
+
+
 def json_out(value: Any) -> None:
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Write a value as indented JSON that is safe to print."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def json_line(value: Any) -> None:
+    click.echo(_escaped(msgspec.json.encode(value)))
+
+
+def encoded_out(encoded: bytes) -> None:
+    """Print a part of a JSON document, such as a line, as it is but for the escapes."""
+    click.echo(_escaped(encoded), nl=False)
+
+
+def _escaped(encoded: bytes) -> str:
+    return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
+def text_out(text: str) -> None:
+    """Print a document: safe for a terminal, and as it is for a file or another program."""
+    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def rewrite_line(text: str) -> None:
+    """Show progress on stderr, where a terminal shows it in place of the line before."""
+    is_terminal = sys.stderr.isatty()
+    click.echo(("\r" if is_terminal else "") + plain(text), nl=not is_terminal, err=True)
 
 
 def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
@@ -31,7 +100,7 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         json_out(value)
         return
     for line in lines:
-        click.echo(harmless(line))
+        say(line)
 
 
 def tokens(count: float) -> str:
@@ -52,6 +121,8 @@ def plain(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Make untrusted text safe to print, keeping its lines and tabs."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
 
 
@@ -93,5 +164,7 @@ def reading(path: Path) -> Iterator[Progress | None]:
     if total < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
         yield None
         return
-    with click.progressbar(length=total, label=f"Reading {path.name}", file=sys.stderr) as shown:
+    with click.progressbar(
+        length=total, label=f"Reading {plain(path.name)}", file=sys.stderr
+    ) as shown:
         yield lambda position: shown.update(position - shown.pos)

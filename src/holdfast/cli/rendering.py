@@ -1,9 +1,7 @@
 """How `run`, `chat` and `demo` show an agent at work, to people and as JSON."""
 
-import click
-
 from holdfast.agent.agent import Agent
-from holdfast.cli.output import harmless, one_line, plain
+from holdfast.cli.output import one_line, plain, say
 from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Restarted, TextDelta, ThinkingDelta
@@ -26,7 +24,7 @@ def show_where(agent: Agent) -> None:
         return  # unreadable notes do not prevent resuming
     lines = where_you_were(page)
     if lines:
-        click.secho("\n".join(map(plain, ("Where you were:", *lines))), err=True, dim=True)
+        say("\n".join(map(plain, ("Where you were:", *lines))), err=True, dim=True)
 
 
 def show_notices(agent: Agent) -> None:
@@ -36,30 +34,30 @@ def show_notices(agent: Agent) -> None:
 
 
 def show_notice(notice: str) -> None:
-    click.secho(plain(notice), err=True, fg="yellow")
+    say(plain(notice), err=True, fg="yellow")
 
 
 def show(event: LoopEvent) -> None:
     """Print an event: answers on stdout, everything else on stderr."""
     match event:
         case TextDelta(text=text):
-            click.echo(harmless(text), nl=False)
+            say(text, nl=False)
         case Finished(reply=reply):
             if text_of(reply.content):
-                click.echo()
+                say()
         case ToolBegan(use=use):
             given = one_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
-            click.secho(f"· {use.name} {given}", err=True, dim=True)
+            say(f"· {plain(use.name)} {given}", err=True, dim=True)
         case ToolRan(use=use, outcome=outcome) if outcome.is_error:
             line = text_of(outcome.content).strip().partition("\n")[0]
-            click.secho(f"  {use.name}: {plain(line[:ERROR_CHARS])}", err=True, fg="yellow")
+            say(f"  {plain(use.name)}: {plain(line[:ERROR_CHARS])}", err=True, fg="yellow")
         case Restarted(wait_seconds=seconds, error=error):
-            click.secho(f"{error}; trying again in {seconds:.1f} s", err=True, fg="yellow")
+            say(f"{plain(str(error))}; trying again in {seconds:.1f} s", err=True, fg="yellow")
         case Continued(reason=reason, detail=detail) if reason != "next_turn":
-            click.secho(detail or reason.replace("_", " "), err=True, fg="yellow")
+            say(plain(detail) or reason.replace("_", " "), err=True, fg="yellow")
         case Stopped(reason=reason, detail=detail) if reason != "completed":
-            because = f": {detail}" if detail else "."
-            click.secho(f"Stopped ({reason.replace('_', ' ')}){because}", err=True, fg="red")
+            because = f": {plain(detail)}" if detail else "."
+            say(f"Stopped ({reason.replace('_', ' ')}){because}", err=True, fg="red")
 
 
 def event_json(event: LoopEvent) -> JsonObject | None:

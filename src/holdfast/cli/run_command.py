@@ -1,18 +1,33 @@
 """`holdfast run`: give the agent one task and let it work, without a screen."""
 
 import asyncio
+import json
 import signal
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import click
-import msgspec
+from msgspec import structs
 
 from holdfast.cli import options
 from holdfast.cli.agent_options import AgentOptions, agent_options
-from holdfast.cli.output import json_out
-from holdfast.cli.rendering import event_json, show, show_notices, show_where
+from holdfast.cli.output import json_line, json_out, one_line, say
+from holdfast.cli.rendering import INPUT_CHARS, event_json, show, show_notices, show_where
+from holdfast.log.entries import AnyEntry
 from holdfast.log.spending import Spent, spent_in
-from holdfast.turn.loop import Stopped
+from holdfast.messages import JsonObject, ToolUse, text_of
+from holdfast.messages.cut import counted
+from holdfast.tools.permissions.decide import SESSIONS_OWN
+from holdfast.tools.protocol import Tool
+from holdfast.turn.loop import LoopEvent, Stopped
+from holdfast.turn.round import ToolRan
+
+NOT_COMPLETED = 8
+NOTHING_DONE = 9
+"""Exit code of a run whose calls were denied, so that nothing was changed."""
+DENIED_SHOWN = 10
+"""Enough to see what is missing; --json has all."""
 
 
 @click.command(epilog='Example: holdfast run --offline -p "add a docstring to main.py"')
@@ -24,50 +39,111 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
     """Give the agent one task and let it work.
 
     Answers go to stdout, what the tools do to stderr. Questions cannot be asked: a tool call that
-    needs permission is denied unless a rule or --mode allows it. The exit code is 0 only if the
-    task was completed.
+    needs permission is denied unless a rule or --mode allows it. The exit code is 0 if the task was
+    completed, 9 if calls were denied and nothing was changed, 8 if the work ended otherwise.
     """
     if not prompt and not chosen.resume:
         raise click.UsageError("give a task with -p, or a session to resume with --resume")
     if as_json and as_stream:
         raise click.UsageError("--json and --stream-json exclude each other; choose one")
-    end, session, spent = asyncio.run(_work(chosen, prompt, quiet=as_json, as_stream=as_stream))
+    done = asyncio.run(_work(chosen, prompt, quiet=as_json, as_stream=as_stream))
     if as_json:
         json_out(
             {
-                "session": session,
-                "reason": end.reason,
-                "detail": end.detail,
-                "text": end.text,
-                "spent": spent,
+                "session": done.session,
+                "reason": done.end.reason,
+                "detail": done.end.detail,
+                "text": done.end.text,
+                "denied": list(map(_denied_json, done.denied)),
+                "spent": done.spent,
+                "simulated": chosen.offline,
             }
         )
     elif not as_stream:
-        click.echo(f"session {session}, ${spent.usd:.4f}", err=True)
-    sys.exit(0 if end.reason == "completed" else 8)
+        price = "simulated" if chosen.offline else f"${done.spent.usd:.4f}"
+        say(f"session {done.session}, {price}", err=True)
+    if done.is_nothing:
+        say("\n".join(_denied_lines(done.denied)), err=True, fg="red")
+    sys.exit(done.exit_code)
 
 
-async def _work(
-    chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool
-) -> tuple[Stopped, str, Spent]:
-    end = Stopped(reason="aborted_streaming")
+@dataclass(slots=True, kw_only=True)
+class RunReport:
+    """How a run went."""
+
+    session: str
+    end: Stopped = field(default_factory=lambda: Stopped(reason="aborted_streaming"))
+    spent: Spent = field(default_factory=Spent)
+    denied: list[ToolRan] = field(default_factory=list)
+    has_changed: bool = False
+    """A call that may change something was run."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Calls were denied, and nothing was changed."""
+        return bool(self.denied) and not self.has_changed
+
+    @property
+    def exit_code(self) -> int:
+        if self.end.reason != "completed":
+            return NOT_COMPLETED
+        return NOTHING_DONE if self.is_nothing else 0
+
+    def take(self, event: LoopEvent, tools: Mapping[str, Tool]) -> None:
+        match event:
+            case Stopped():
+                self.end = event
+            case ToolRan(outcome=outcome) if outcome.is_denied:
+                self.denied.append(event)
+            case ToolRan(use=use, outcome=outcome) if not outcome.is_error:
+                tool = tools.get(use.name)
+                is_outside = use.name == "Agent" or use.name not in SESSIONS_OWN
+                changes = tool is not None and is_outside and not tool.is_read_only(use.input)
+                self.has_changed = self.has_changed or changes
+
+    def count(self, history: Sequence[AnyEntry], *, is_simulated: bool) -> None:
+        spent = spent_in(history)
+        self.spent = structs.replace(spent, usd=0.0) if is_simulated else spent
+
+
+def _denied_json(ran: ToolRan) -> JsonObject:
+    return {"name": ran.use.name, "input": ran.use.input, "reason": text_of(ran.outcome.content)}
+
+
+def _denied_lines(denied: Sequence[ToolRan]) -> list[str]:
+    """Say what was denied, and how to allow it."""
+    names = sorted({ran.use.name for ran in denied})
+    rule = json.dumps({"permissions": {"allow": names}})
+    return [
+        f"Nothing was changed: {counted(len(denied), 'call')} denied.",
+        *(f"  {ran.use.name} {_shown_input(ran.use)}" for ran in denied[:DENIED_SHOWN]),
+        "Allow edits with --mode accept_edits and everything with --mode bypass, or single tools by",
+        f"a rule in .holdfast/settings.json: {rule}",
+    ]
+
+
+def _shown_input(use: ToolUse) -> str:
+    return one_line(" ".join(map(str, use.input.values())), INPUT_CHARS)
+
+
+async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bool) -> RunReport:
     async with chosen.running() as agent:
+        done = RunReport(session=agent.session.id)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, agent.abort.set)
         if chosen.resume and not (quiet or as_stream):
             show_where(agent)
         show_notices(agent)
         if as_stream:
-            click.echo(msgspec.json.encode({"type": "session", "id": agent.session.id}))
+            json_line({"type": "session", "id": agent.session.id})
         async for event in agent.work(prompt):
-            if isinstance(event, Stopped):
-                end = event
+            done.take(event, agent.parts.known)
             if as_stream:
                 line = event_json(event)
                 if line is not None:
-                    click.echo(msgspec.json.encode(line))
+                    json_line(line)
             elif not quiet:
                 show(event)
-        spent = spent_in(agent.session.view.history)
+        done.count(agent.session.view.history, is_simulated=chosen.offline)
         if as_stream:
-            click.echo(msgspec.json.encode({"type": "spent", "spent": spent}))
-        return end, agent.session.id, spent
+            json_line({"type": "spent", "spent": done.spent, "simulated": chosen.offline})
+        return done

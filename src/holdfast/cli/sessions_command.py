@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import ago, report, size
+from holdfast.cli.output import ago, ask_yes_no, report, say, size
 from holdfast.errors import LogLocked
 from holdfast.log.retention import sweep_session
 from holdfast.log.store import FileStore, FoundSession
@@ -58,13 +58,16 @@ def command(
         removed = _remove(store, store.expired(settings.log.retention_days), yes)
         _report_removed(removed, _sweep_results(store, settings.spill), as_json)
     else:
+        for line in store.unreadable():
+            say(line, err=True)
         _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
 
 
 def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
-        click.confirm(f"Delete {len(doomed)} sessions for good ({names})?", abort=True, err=True)
+        question = f"Delete {len(doomed)} sessions for good ({names})?"
+        ask_yes_no(question, is_required=True, err=True)
     for found in doomed:
         store.delete(found.id)
     return [found.id for found in doomed]
@@ -77,7 +80,7 @@ def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
         try:
             count += sum(len(swept.files) for swept in sweep_session(found.path, settings))
         except LogLocked as error:
-            click.echo(f"not swept: {error}", err=True)
+            say(f"not swept: {error}", err=True)
     return count
 
 

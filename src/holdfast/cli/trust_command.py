@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import click
-import msgspec
 
 from holdfast.agent.subagents.catalogue import load_definitions
-from holdfast.cli.output import json_out, plain
+from holdfast.cli.output import ask_yes_no, json_out, json_text, plain, say
 from holdfast.request.instructions import ground, imports_waiting
 from holdfast.settings import load_settings
 from holdfast.tools.permissions import read_sections, trust, trusted, vouch
@@ -37,19 +36,25 @@ def command(yes: bool, as_json: bool) -> None:
     if as_json:
         shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
         for one in imports:
-            shown.append({"kind": "import", "file": str(one.importer), "value": str(one.path)})
+            kind = "local" if one.sha256 else "import"
+            shown.append({"kind": kind, "file": str(one.importer), "value": str(one.path)})
         json_out(shown)
         return
     if not waiting and not imports:
-        click.echo("Nothing here needs your trust.")
+        say("Nothing here needs your trust.")
     for kind, section in waiting:
-        click.echo(f"{section.file} defines {kind}:")
-        click.echo(msgspec.json.format(msgspec.json.encode(section.value), indent=2).decode())
-        if yes or click.confirm("Trust it as it is now?"):
+        say(f"{plain(str(section.file))} defines {kind}:")
+        say(json_text(section.value))
+        if yes or ask_yes_no("Trust it as it is now?"):
             trust(section)
-            click.echo("Trusted.")
+            say("Trusted.")
     for one in imports:
-        click.echo(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
-        if yes or click.confirm("Trust it, whatever the file will contain?"):
+        if one.sha256:
+            say(f"{plain(str(one.path))} would speak for you")
+            question = "Did you write it as it is now?"
+        else:
+            say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+            question = "Trust it, whatever the file will contain?"
+        if yes or ask_yes_no(question):
             vouch(one.fingerprint)
-            click.echo("Trusted.")
+            say("Trusted.")

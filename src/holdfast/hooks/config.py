@@ -7,7 +7,7 @@ skipped with a notice, since settings files are shared with other programs.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -50,6 +50,8 @@ class Hook:
     timeout_seconds: float | None = None
     is_once: bool = False
     """Only the first time in a session."""
+    section: SettingsSection | None = field(default=None, compare=False)
+    """Where it comes from, to be compared with what the user trusted before it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def _read(section: SettingsSection) -> Iterator[Hook | str]:
             continue
         for group in _groups(groups, section, event):
             for command in group.hooks:
-                yield _hook(event, group.matcher, command)
+                yield _hook(event, group.matcher, command, section)
 
 
 def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
@@ -106,7 +108,7 @@ def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, 
     return groups
 
 
-def _hook(event: str, matcher: str, command: _Command) -> Hook | str:
+def _hook(event: str, matcher: str, command: _Command, section: SettingsSection) -> Hook | str:
     if command.type != "command" or not command.command:
         return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
     return Hook(
@@ -117,6 +119,7 @@ def _hook(event: str, matcher: str, command: _Command) -> Hook | str:
         condition=parse_rule(command.condition) if command.condition else None,
         timeout_seconds=command.timeout,
         is_once=command.once,
+        section=section,
     )
 
 

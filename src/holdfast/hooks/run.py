@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from holdfast.hooks.verdict import HookVerdict, merge, read_verdict
 from holdfast.messages import JsonObject
 from holdfast.settings.files import write_private
 from holdfast.tools import process
+from holdfast.tools.environment import shell_variables
 from holdfast.tools.permissions.decide import MODES, Mode
+from holdfast.tools.permissions.sources import is_unchanged
 
 TEXT_CHARS = 10_000
 """A longer text goes to a file: hooks are asides, not sources."""
@@ -39,6 +42,8 @@ class HookContext:
     scratch: Path
     """Where texts too long for a prompt are left."""
     project: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
+    """What hooks get of the environment: what the agent's commands get."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,6 +86,9 @@ def _total_seconds(event: HookEvent, hooks: list[Hook]) -> float | None:
 async def _run(
     hook: Hook, event: HookEvent, given: bytes, context: HookContext, limit_seconds: float | None
 ) -> HookVerdict:
+    if hook.section is not None and not await asyncio.to_thread(is_unchanged, hook.section):
+        said = f"hook {hook.command!r} was not run: files it may run have changed; see `holdfast trust`"
+        return HookVerdict(errors=(said,))
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
     shell = (shutil.which("bash") or "/bin/sh", "-c")
     project = str(context.project or context.cwd)
@@ -90,7 +98,7 @@ async def _run(
             given=given,
             cwd=context.cwd,
             variables={
-                **os.environ,
+                **context.variables,
                 "HOLDFAST_PROJECT_DIR": project,
                 "CLAUDE_PROJECT_DIR": project,
             },

@@ -1,16 +1,7 @@
 """The log of a session, append-only, and what lies beside it on disk."""
 
-from holdfast.log.log import (
-    VERSION,
-    Damage,
-    Header,
-    Loaded,
-    Log,
-    branch_log,
-    load,
-    load_header,
-    write_log,
-)
+from holdfast.log.log import Log, branch_log, write_log
+from holdfast.log.reading import VERSION, Damage, Header, Loaded, load, load_header
 
 __all__ = [
     "VERSION",

@@ -1,15 +1,15 @@
 """The answers of a history, each counted once, and what they used.
 
-An answer may come in pieces, and a log may hold its own beginning twice, as one does that was
-copied when a session went on from an earlier one. Entries with one `response_id` are one answer
-wherever they stand, and its last usage counts.
+An answer may come in pieces, and an imported log may hold its own beginning twice, as one does that
+was copied when a session went on from an earlier one. Entries with one `response_id` are one answer
+unless a request stands between them, because servers repeat ids; its last usage counts.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from holdfast.log.entries import AnyEntry, Forked, Replied
+from holdfast.log.entries import AnyEntry, Asked, Forked, Replied
 from holdfast.messages import Content, Usage
 
 MAIN = "main"
@@ -40,6 +40,8 @@ def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
     found: dict[int, UniqueAnswer] = {}
     known: dict[str, UniqueAnswer] = {}
     for at, entry in enumerate(history):
+        if isinstance(entry, Asked):
+            known.clear()
         if not isinstance(entry, Replied):
             continue
         if entry.response_id in known:

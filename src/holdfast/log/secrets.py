@@ -24,6 +24,19 @@ _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
 """A URL that carries a name and a password; whether it is one is the library's judgement."""
 
+_TOKENS = (
+    ("anthropic-oauth-token", "sk-ant-", r"\bsk-ant-(?:oat|ort|sid|admin)\d\d-[\w-]{20,200}"),
+    ("openai-api-key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{40,220}"),
+    ("openrouter-api-key", "sk-or-", r"\bsk-or-v1-[0-9a-f]{64}\b"),
+    ("bearer-token", "earer ", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,2000}=*)"),
+    ("netrc-password", "password", r"\blogin\s{1,10}\S{1,200}\s{1,10}password\s{1,10}(\S{6,200})"),
+    ("telegram-bot-token", ":AA", r"\b\d{8,10}:AA[\w-]{33}(?![\w-])"),
+)
+"""Forms that the rules miss: name, a text that is there if one is, pattern; a group is the secret."""
+_OWN = tuple((name, mark, re.compile(source, re.ASCII)) for name, mark, source in _TOKENS)
+LEAST_TOKEN_ENTROPY = 3.0
+"""Bits per character: `your-token-goes-here` has fewer than a token of that length."""
+
 _KEY_EDGE = re.compile(r"-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _OF_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
 """What each line of a key has, whatever stands before it; few other lines do."""
@@ -139,8 +152,18 @@ def _every(text: str) -> Iterator[FoundSecret]:
                 one.lets_pass(text, match, secret) for one in (rules.allowed, *rule.allowed)
             ):
                 yield FoundSecret(rule=rule.name, start=start, end=end)
+    yield from _tokens(text)
     yield from _logins(text, rules)
     yield from _cut_keys(text)
+
+
+def _tokens(text: str) -> Iterator[FoundSecret]:
+    for name, mark, pattern in _OWN:
+        for match in pattern.finditer(text) if mark in text else ():
+            start, end = match.span(pattern.groups)
+            least = 0.0 if name == "netrc-password" else LEAST_TOKEN_ENTROPY
+            if _entropy(text[start:end]) > least and any(c.isdigit() for c in text[start:end]):
+                yield FoundSecret(rule=name, start=start, end=end)
 
 
 def _cut_keys(text: str) -> Iterator[FoundSecret]:

@@ -6,7 +6,7 @@ sessions write to. A limit that is reached ends a run before the next call.
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -68,12 +68,12 @@ def read_ledger(file: Path) -> Spent:
     total = Spent()
     try:
         lines = file.read_bytes().split(b"\n")
-    except FileNotFoundError:
+    except OSError:
         return total
     for line in lines:
         try:
             total = total + msgspec.json.decode(line, type=Spent)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return total
 
@@ -85,13 +85,27 @@ class Budget:
     limits: BudgetSettings
     session: Spent = field(default_factory=Spent)
     ledger: Path = field(default_factory=lambda: home() / "spent")
+    is_simulated: Callable[[], bool] = lambda: False
+    """Whether calls cost nothing just now; they count for the session's limits only."""
+    problem: str = ""
+    """Why the day's ledger could not be written; '' while it can."""
+    _unwritten: Spent = field(default_factory=Spent)
+    """What the day's ledger lacks; it is written with the next call, and counts until then."""
 
     def pay(self, model: str, usage: Usage) -> Spent:
-        """Count a call for the session and in the day's ledger."""
+        """Count a call for the session and, as far as it can be written, in the day's ledger."""
         spent = spent_on(model, usage)
         self.session = self.session + spent
-        # the newline comes first, so that a line torn by a crash spoils only itself
-        self._append(b"\n" + msgspec.json.encode(spent))
+        if self.is_simulated():
+            return spent
+        self._unwritten = self._unwritten + spent
+        try:
+            # the newline comes first, so that a line torn by a crash spoils only itself
+            self._append(b"\n" + msgspec.json.encode(self._unwritten))
+        except OSError as error:
+            self.problem = f"the day's spending is not written down: {error}"
+        else:
+            self._unwritten, self.problem = Spent(), ""
         return spent
 
     def _append(self, line: bytes) -> None:
@@ -108,7 +122,7 @@ class Budget:
 
     def day(self) -> Spent:
         """What all sessions spent today."""
-        return read_ledger(self._today())
+        return read_ledger(self._today()) + self._unwritten
 
     def exhausted(self) -> str:
         """Describe the limit that is reached; '' if none is."""

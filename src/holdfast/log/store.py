@@ -4,12 +4,14 @@ A session is named by its id, of which a unique beginning is enough. `Store` is 
 places than files.
 """
 
+import math
 import os
 import re
 import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -59,11 +61,13 @@ class FileStore:
         return Log.create(self._path(directory, id), header)
 
     def open(self, session: str) -> Log:
-        return Log.open(self.find(session).path)
+        found = self.find(session)
+        return Log.open(found.path, found.id)
 
     def load(self, session: str) -> Loaded:
         """Read a session without becoming its writer."""
-        return load(self.find(session).path)
+        found = self.find(session)
+        return load(found.path).under(found.id)
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
         """Copy a session under a new id, up to and including entry `upto`."""
@@ -104,10 +108,22 @@ class FileStore:
             raise SessionNotFound(
                 f"{session!r} is the beginning of several sessions: {some}; give more of it"
             )
-        for project in self._projects():
-            if session and (project / f"{session}.jsonl").exists():
-                load_header(project / f"{session}.jsonl")  # says why it is not listed
-        raise SessionNotFound(f"there is no session {session!r}; `holdfast sessions` lists them")
+        for project in self._projects() if session else ():
+            with suppress(PermissionError):
+                if (project / f"{session}.jsonl").exists():
+                    load_header(project / f"{session}.jsonl")  # says why it is not listed
+        skipped = "".join(f"; {line}" for line in self.unreadable())
+        raise SessionNotFound(
+            f"there is no session {session!r}; `holdfast sessions` lists them{skipped}"
+        )
+
+    def unreadable(self) -> list[str]:
+        """Describe the directories that cannot be read, whose sessions are not listed."""
+        return [
+            f"{project} cannot be read and is skipped; check its permissions"
+            for project in self._projects()
+            if not os.access(project, os.R_OK | os.X_OK)
+        ]
 
     def delete(self, session: str) -> None:
         """Remove a session for good: its log and all that belongs to it."""
@@ -124,7 +140,7 @@ class FileStore:
             path
             for project in self._projects()
             for path in project.glob("*.partial")
-            if path.stat().st_mtime < oldest
+            if _modified(path) < oldest
         ]
         for path in left:
             path.unlink(missing_ok=True)
@@ -149,8 +165,9 @@ class FileStore:
 
     def _projects(self) -> list[Path]:
         try:
-            return sorted(path for path in (self.root / "projects").iterdir() if path.is_dir())
-        except FileNotFoundError:
+            with os.scandir(self.root / "projects") as listing:
+                return sorted(Path(entry.path) for entry in listing if entry.is_dir())
+        except OSError:
             return []
 
 
@@ -158,8 +175,8 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
     try:
         with os.scandir(project) as listing:
             logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
-    except FileNotFoundError:
-        return
+    except OSError:
+        return  # `unreadable` says which
     for name in logs:
         path = Path(name)
         try:
@@ -169,6 +186,14 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
         yield FoundSession(
             id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
         )
+
+
+def _modified(path: Path) -> float:
+    """Return when a file was last written; one that vanished is as new as can be."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return math.inf
 
 
 def new_id() -> str:

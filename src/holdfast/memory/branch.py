@@ -6,7 +6,7 @@ as a whole first; if a memory was changed elsewhere meanwhile, that is a conflic
 merged. Extractions and dreams work on branches.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from holdfast.memory.errors import MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX
+from holdfast.memory.search import words_of
 from holdfast.memory.store import MemoryStore
 
 
@@ -23,8 +24,24 @@ class Pages(Protocol):
 
     def versions(self) -> dict[str, str]: ...
     def read(self, file: str) -> str: ...
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        """Return the files that match the words of a query, best first, with descriptions."""
+        ...
+
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        """Make changes; return a remark for the model if they are not in effect yet."""
+        """Make changes; return what the model should know besides, if anything."""
+        ...
+
+
+class ChangeRules(Protocol):
+    """What may be changed on a branch."""
+
+    def violations(self, branch: "Branch") -> Mapping[str, str]:
+        """Return the files that may not be changed as they are, each with the reason."""
+        ...
+
+    def remarks(self, branch: "Branch", files: Iterable[str]) -> Sequence[str]:
+        """Say what is amiss with these files, though they may be changed so."""
         ...
 
 
@@ -41,14 +58,19 @@ class Direct:
     def read(self, file: str) -> str:
         return self.store.read(file)
 
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        return self.store.find(query, limit)
+
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
         self.store.commit(changes, by=self.by, why=why)
         return ""
 
 
 class Branch:
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, rules: ChangeRules | None = None) -> None:
+        """Begin a branch; a change that breaks a rule is refused when it is made."""
         self.store = store
+        self._rules = rules
         store.adopt()
         self.base = store.versions()
         self._changes: dict[str, MemoryChange] = {}
@@ -79,21 +101,58 @@ class Branch:
     def memories(self) -> list[Memory]:
         return [self.memory(file) for file in self.versions()]
 
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        """Search the store as it was, then what the branch changed."""
+        known, words = self.versions(), words_of(query)
+        found = [file for file in self.store.find(query, limit) if file in known]
+        changed = [one.file for one in self.changes() if one.text is not None]
+        found += [file for file in changed if any(w in self.read(file).lower() for w in words)]
+        return {file: self.memory(file).description for file in dict.fromkeys(found)}
+
     def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
-        """Add changes; each is checked as the store would check it."""
+        """Add changes, all or none; each is checked as the store would check it, then by the rules."""
+        before = dict(self._changes)
+        self._add(changes, why)
+        if self._rules is None:
+            return ""
+        wrong = self._rules.violations(self)
+        files = [change.file for change in changes]
+        if refused := [f"{file}: {wrong[file]}" for file in files if file in wrong]:
+            self._changes = before
+            raise MemoryRefused(f"nothing was changed: {'; '.join(refused)}")
+        remarks = self._rules.remarks(self, files)
+        return f"This is changed, but mend it: {'; '.join(remarks)}." if remarks else ""
+
+    def _add(self, changes: Sequence[MemoryChange], why: str = "") -> None:
         for change in changes:
             self.store.check(change)
         for change in changes:
             reason = change.reason or why
             expected = self.base.get(change.file, "")
             self._changes[change.file] = replace(change, expected=expected, reason=reason)
-        return ""
+
+    def catch_up(self) -> None:
+        """Take over what changed in the store since, except in files that the branch changed."""
+        own = {file: version for file, version in self.base.items() if file in self._changes}
+        now = self.store.versions().items()
+        self.base = {file: version for file, version in now if file not in self._changes} | own
+
+    def take_back(self, files: Iterable[str]) -> None:
+        """Leave these files as the branch found them."""
+        for file in files:
+            self._changes.pop(file, None)
+
+    def place(self, file: str) -> int:
+        """Return the place of a changed file among the changes, in the order they were made."""
+        return list(self._changes).index(file)
 
     def put(self, memory: Memory) -> None:
-        self.change([MemoryChange(file=memory.file, text=memory.text, expected="")])
+        """Write a memory, whatever the branch's rules say."""
+        self._add([MemoryChange(file=memory.file, text=memory.text, expected="")])
 
     def remove(self, file: str, reason: str) -> None:
-        self.change([MemoryChange(file=file, text=None, expected="", reason=reason)])
+        """Remove a memory, whatever the branch's rules say."""
+        self._add([MemoryChange(file=file, text=None, expected="", reason=reason)])
 
     def changes(self) -> list[MemoryChange]:
         """Return what a merge would change; files that end as they began are left out."""

@@ -74,6 +74,17 @@ class Checkout:
                 found[file] = text
         return found | dict.fromkeys(known)
 
+    def changed_at(self, file: str) -> float:
+        """Return when a file on disk was last changed; 0 if there is none."""
+        try:
+            return self._place(file).stat().st_mtime
+        except (MemoryRefused, OSError):
+            return 0.0
+
+    def put_back(self, file: str, version: str) -> None:
+        """Replace what was made of a file by hand with its current version; '' removes it."""
+        self._put(file, version, is_synced=True)
+
     def _behind(self) -> list[tuple[str, str, str]]:
         """Return files whose version on disk is not the current one, as (file, have, want)."""
         rows = self._sql.all(

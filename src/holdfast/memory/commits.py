@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import StoreError
 from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.memory import parse
 from holdfast.memory.paths import INDEX
 from holdfast.settings.files import private_directory
 
@@ -169,6 +170,8 @@ class Tombstone:
     file: str
     version: str
     reason: str
+    evidence: tuple[str, ...]
+    """What the removed memory rested on."""
     by: CommitAuthor
     at: float
     commit: int
@@ -215,16 +218,24 @@ class CommitHistory:
     def tombstones(self) -> list[Tombstone]:
         """Return what was removed and not written again since, newest first."""
         rows = self._sql.all(
-            "SELECT c.file, c.before, c.reason, k.by, k.at, k.id FROM changes c"
-            ' JOIN commits k ON k.id = c."commit"'
+            "SELECT c.file, c.before, c.reason, k.by, k.at, k.id, t.text FROM changes c"
+            ' JOIN commits k ON k.id = c."commit" JOIN texts t ON t.sha = c.before'
             " WHERE c.after IS NULL AND c.file != ? AND c.file NOT IN (SELECT file FROM current)"
             ' AND c."commit" = (SELECT max("commit") FROM changes m WHERE m.file = c.file)'
             " ORDER BY k.id DESC, c.file",
             INDEX,
         )
         return [
-            Tombstone(file=file, version=version, reason=reason, by=by, at=at, commit=id)
-            for file, version, reason, by, at, id in rows
+            Tombstone(
+                file=file,
+                version=version,
+                reason=reason,
+                evidence=parse(file, text).evidence,
+                by=by,
+                at=at,
+                commit=id,
+            )
+            for file, version, reason, by, at, id, text in rows
         ]
 
     def vetoed(self, by: CommitAuthor) -> frozenset[str]:

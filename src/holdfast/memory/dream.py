@@ -1,15 +1,14 @@
-"""Dreaming: memories are put in order on a branch, which is merged whole or not.
+"""Dreaming: memories are put in order on a branch, whose sound part is merged as one commit.
 
 Without a model, duplicates are merged, contradicted memories marked, dead links unlinked, changed
 sources noted and the index rebuilt by use. With one, a fork first reorganises the memories on the
-branch; if it fails, is stopped or runs out of turns, nothing is left. Either becomes one commit that
-`undo` reverts, after the same checks: index within limits, no dead links, a reason for each removal,
-a bounded number of removals, and no evidence lost.
+branch, under the rules of `dream_rules`: what breaks one is left out with the reason, the rest is
+kept. A fork that fails or is stopped leaves nothing. `undo` reverts the commit.
 """
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -18,21 +17,20 @@ from string import Template
 from holdfast.errors import HoldfastError
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Commit
-from holdfast.memory.index import IndexLine, loaded, make_index
-from holdfast.memory.memory import parse, stamp
+from holdfast.memory.dream_rules import DreamRules, keep_evidence, leave_out, unsound
+from holdfast.memory.dream_steps import Steps, observer
+from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
+from holdfast.memory.tidy import TidyPlan, most_removed, plan_tidying
 from holdfast.memory.tool import MEMORY, memory_tool
-from holdfast.messages import Usage, text_of
-from holdfast.models.protocol import Finished
+from holdfast.messages import Usage
 from holdfast.settings import DreamSettings
 from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
-from holdfast.turn.round import RoundEvent, ToolBegan
 
 SOURCE = "dream"
-STEP_CHARS = 160
-"""One line per step; the diff has the details."""
+ENOUGH = ("completed", "max_turns")
+"""Ends of a fork after which every memory it wrote is complete."""
 
 
 class NotDreamt(HoldfastError):
@@ -44,7 +42,7 @@ class DreamReport:
     commit: Commit | None
     """None for a trial, or if there was nothing to do."""
     merged: dict[str, str]
-    """Removed files, each with the file that replaces it; '' if a model removed it."""
+    """Removed files, each with the file that replaces it; '' if none does."""
     superseded: dict[str, str]
     """Marked files, each with the file that contradicts it."""
     unlinked: tuple[str, ...]
@@ -54,8 +52,10 @@ class DreamReport:
     """Files whose marks named missing memories and were dropped."""
     rewritten: int = 0
     """Memories that a model wrote or changed."""
-    wrong: tuple[str, ...] = ()
-    """Why a trial's changes could not be merged."""
+    dropped: Mapping[str, str] = field(default_factory=dict)
+    """Files whose changes were left out, each with the reason."""
+    files: tuple[str, ...] = ()
+    """All files that were written or removed."""
     usage: Usage | None = None
     """What the model used; None without one."""
 
@@ -68,19 +68,10 @@ class DreamReport:
             (len(self.unlinked), "links mended"),
             (len(self.unmarked), "marks that led nowhere dropped"),
             (len(self.stale), "sources checked anew"),
+            (len(self.dropped), "left out"),
         )
         summary = ", ".join(f"{count} {what}" for count, what in counts if count)
         return summary or "nothing to put in order"
-
-
-class Steps:
-    def __init__(self, *, most: int) -> None:
-        self.phase = "starting"
-        self.done: deque[str] = deque(maxlen=most)
-
-    def add(self, phase: str, step: str) -> None:
-        self.phase = phase
-        self.done.append(step)
 
 
 def dream(
@@ -92,8 +83,9 @@ def dream(
     is_trial: bool = False,
 ) -> DreamReport:
     """Put memories in order as one commit; a trial only reports what it would do."""
-    steps = steps or Steps(most=settings.steps_shown)
-    return finish(Branch(store), settings, repository=repository, steps=steps, is_trial=is_trial)
+    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    rules = DreamRules(settings=settings, repository=repository)
+    return finish(Branch(store), rules, steps=steps, is_trial=is_trial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +98,10 @@ class Dreamer:
     """When the last dream was; 0 if never."""
     touched: int = 0
     """How many sessions changed since."""
+    daybook: str = ""
+    """What the user said in them."""
+    tools: str = ""
+    """What it may use, as the prompt says it."""
     prefix: Prefix | None = None
     """The prefix to fork from; None is the conversation as it is now."""
 
@@ -120,8 +116,9 @@ async def dream_with(
     is_trial: bool = False,
 ) -> DreamReport:
     """Let a model put memories in order, then do the same as `dream`."""
-    steps = steps or Steps(most=settings.steps_shown)
-    branch = Branch(store)
+    steps = Steps(most=settings.steps_shown) if steps is None else steps
+    rules = DreamRules(settings=settings, repository=repository)
+    branch = Branch(store, rules)
     reply = await dreamer.ask(
         ForkRequest(
             say=dream_prompt(branch, settings, dreamer),
@@ -134,13 +131,13 @@ async def dream_with(
             prefix=dreamer.prefix,
         )
     )
-    if reply.reason != "completed":
+    if reply.reason not in ENOUGH:
         raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
     return finish(
-        *(branch, settings),
-        repository=repository,
+        *(branch, rules),
         steps=steps,
         usage=reply.usage,
+        is_unfinished=reply.reason != "completed",
         is_trial=is_trial,
     )
 
@@ -152,67 +149,75 @@ def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> s
         since=stamp(dreamer.since)[:10] if dreamer.since else "the beginning",
         touched=dreamer.touched,
         logs=dreamer.logs,
+        tools=dreamer.tools,
+        daybook=dreamer.daybook or "Nothing was said.",
         most=most_removed(len(branch.base), settings),
         index=branch.read(INDEX).strip() or "It is empty.",
     )
 
 
-def observer(steps: Steps) -> Callable[[RoundEvent], None]:
-    """Make a callback that adds a step for each answer and each tool call of a fork."""
-
-    def observe(event: RoundEvent) -> None:
-        match event:
-            case ToolBegan(use=use):
-                is_writing = use.name == MEMORY and use.input.get("command") != "view"
-                phase = "updating" if is_writing or steps.phase == "updating" else "gathering"
-                given = " ".join(map(str, use.input.values()))
-                steps.add(phase, f"{use.name} {' '.join(given.split())}"[:STEP_CHARS])
-            case Finished(reply=reply) if said := " ".join(text_of(reply.content).split()):
-                steps.add(steps.phase, said[:STEP_CHARS])
-            case _:
-                pass
-
-    return observe
-
-
 def finish(
     branch: Branch,
-    settings: DreamSettings,
+    rules: DreamRules,
     *,
-    repository: Path,
     steps: Steps,
     usage: Usage | None = None,
+    is_unfinished: bool = False,
     is_trial: bool = False,
 ) -> DreamReport:
-    """Tidy a branch, on which a model may have worked, and merge it if it passes the checks."""
+    """Tidy a branch, on which a model may have worked, and merge what of it may be merged."""
+    dropped = leave_out(branch, rules, is_unfinished=is_unfinished)
     by_model = branch.changes()
-    memories = branch.memories()
-    steps.add("orient", f"{len(memories)} memories")
-    plan = plan_tidying(memories, settings, repository, leave=branch.store.history.vetoed("dream"))
+    replaced = keep_evidence(branch)
+    steps.add("orient", f"{len(branch.versions())} memories")
+    plan = _plan(branch, rules, replaced)
     steps.add("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
     _apply(plan, branch, steps)
-    merged = {change.file: "" for change in by_model if change.text is None}
     report = DreamReport(
         commit=None,
-        merged=merged | {file: kept for file, (kept, _) in plan.gone.items()},
+        merged=replaced | plan.replaced,
         superseded=dict(plan.superseded),
         unlinked=tuple(plan.unlinked),
         unmarked=tuple(plan.unmarked),
         stale=tuple(plan.stale),
         diff=branch.diff(),
         rewritten=sum(change.text is not None for change in by_model),
+        dropped=dropped,
+        files=tuple(change.file for change in branch.changes()),
         usage=usage,
     )
-    check = partial(wrong_with, settings=settings, repository=repository)
     if is_trial:
-        return replace(report, wrong=tuple(check(branch)))
+        return report
+    check = partial(unsound, repository=rules.repository)
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
-        uses = branch.store.uses()  # those of a merged memory count for its replacement
-        replaced = {file: kept for file, kept in report.merged.items() if kept}
-        branch.store.count_uses({kept: uses.get(file, 0) for file, kept in replaced.items()})
+        branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
     steps.add("index", "the index was rebuilt" if commit else "nothing changed")
     return replace(report, commit=commit)
+
+
+def _plan(branch: Branch, rules: DreamRules, replaced: Mapping[str, str]) -> TidyPlan:
+    most = most_removed(len(branch.base), rules.settings)
+    return plan_tidying(
+        branch.memories(),
+        rules.settings,
+        rules.repository,
+        leave=branch.store.history.vetoed("dream"),
+        replaced=replaced,
+        most=most - len(replaced),
+    )
+
+
+def _inherited_uses(uses: Mapping[str, int], merged: Mapping[str, str]) -> Counter[str]:
+    """Count the uses of each removed memory for the one that replaces it in the end."""
+    counts: Counter[str] = Counter()
+    for file in merged:
+        kept = file
+        for _ in merged:
+            kept = merged.get(kept, kept)
+        if kept:
+            counts[kept] += uses.get(file, 0)
+    return counts
 
 
 def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
@@ -223,47 +228,3 @@ def _apply(plan: TidyPlan, branch: Branch, steps: Steps) -> None:
         if memory != branch.memory(file):
             branch.put(memory)
             steps.add("consolidate", f"{file} is brought up to date")
-
-
-def wrong_with(branch: Branch, settings: DreamSettings, repository: Path) -> list[str]:
-    """List the reasons why a branch may not be merged."""
-    memories = branch.memories()
-    files = frozenset(memory.file for memory in memories)
-    limits = branch.store.limits
-    wrong: list[str] = []
-    index = make_index(map(IndexLine.of, memories), limits)
-    if loaded(index, limits) != index:
-        wrong.append("the index is over its limits")
-    for memory in memories:
-        wrong += [
-            f"{memory.file} links to {link}, which does not exist"
-            for link in dangling_links(memory, files, repository)
-        ]
-        if memory.superseded_by and memory.superseded_by not in files:
-            wrong.append(
-                f"{memory.file} is superseded by {memory.superseded_by}, which does not exist"
-            )
-    return wrong + _wrong_removals(branch, settings) + _lost_evidence(branch)
-
-
-def _wrong_removals(branch: Branch, settings: DreamSettings) -> list[str]:
-    removed = [change for change in branch.changes() if change.text is None]
-    wrong = [f"{one.file} is removed without a reason" for one in removed if not one.reason]
-    most = most_removed(len(branch.base), settings)
-    if len(removed) > most:
-        wrong.append(
-            f"{len(removed)} of {len(branch.base)} memories are removed, more than {most}"
-            " (dream.removed_share)"
-        )
-    return wrong
-
-
-def _lost_evidence(branch: Branch) -> list[str]:
-    kept = {one for memory in branch.memories() for one in memory.evidence}
-    lost = [
-        one
-        for file, version in branch.base.items()
-        for one in parse(file, branch.store.history.text(version)).evidence
-        if one not in kept
-    ]
-    return [f"evidence is lost: {', '.join(dict.fromkeys(lost))}"] if lost else []

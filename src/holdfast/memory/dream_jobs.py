@@ -1,8 +1,9 @@
 """When a session dreams, and how: in the background, one process at a time, with a model or not.
 
-The conditions are checked when the session is at rest, the cheapest first. A model dreams on the conversation's prefix if
-no consent is needed and the session read no untrusted text; if that fails, the failure is recorded
-and the dream is done without a model. A stopped dream changes nothing.
+The conditions are checked when the session is at rest, the cheapest first. A model dreams on the
+conversation's prefix if no consent is needed and the session read no untrusted text. If it fails,
+the user is told, what needs no model is done, and the dream counts as not done: it is tried again
+later. A stopped or killed dream changes nothing and leaves a report.
 """
 
 import asyncio
@@ -15,14 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.log.entries import Dreamt, Failed
-from holdfast.memory.dream import Dreamer, DreamReport, Steps, dream, dream_with
+from holdfast.memory.daybook import daybook
+from holdfast.memory.dream import Dreamer, DreamReport, dream, dream_with
+from holdfast.memory.dream_steps import Steps
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.inbox import must_ask
 from holdfast.memory.lock import DreamBusy, DreamLock, LockState
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memories_only
+from holdfast.memory.tool import memories_only, usable_tools
 from holdfast.settings import DreamSettings
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
@@ -39,8 +42,9 @@ ASKED_FIRST = (
 Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
 """Makes a permit for background work that may read these places besides the session's."""
 
-SCANNED = ".dream-scan"
-"""Its mtime is when sessions were last counted."""
+SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
+"""Files whose mtime is when sessions were last counted, memories last put in order without the
+model that should have dreamt, and a dream last failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ def time_to_dream(
     now: float,
     held: LockState,
     scanned: float,
+    failed: float = 0.0,
     count_sessions: Callable[[float], int],
 ) -> DreamVerdict:
     """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
@@ -67,6 +72,9 @@ def time_to_dream(
     hours = (now - held.last) / 3_600
     if hours < settings.after_hours:
         return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+    minutes = (now - failed) / 60
+    if minutes < settings.retry_minutes:
+        return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago (dream.retry_minutes)")
     minutes = (now - scanned) / 60
     if minutes < settings.scan_minutes:
         return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
@@ -78,16 +86,16 @@ def time_to_dream(
     return DreamVerdict()
 
 
-def last_scan(directory: Path) -> float:
-    """Return when sessions were last counted; 0 if never."""
+def last_noted(directory: Path, name: str) -> float:
+    """Return when something was last noted; 0 if never."""
     try:
-        return (directory / SCANNED).stat().st_mtime
+        return (directory / name).stat().st_mtime
     except OSError:
         return 0.0
 
 
-def note_scan(directory: Path, at: float) -> None:
-    path = directory / SCANNED
+def note(directory: Path, name: str, at: float) -> None:
+    path = directory / name
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     os.utime(path, (at, at))
 
@@ -119,37 +127,74 @@ class DreamJobs:
         settings, place = engine.settings.dream, self.place
         if not settings.on or not place.is_dir() or self.job.is_busy:
             return
+        self._report_killed()
         held = self._lock().look()
 
         def count(since: float) -> int:
-            note_scan(place, self.clock())
+            note(place, SCANNED, self.clock())
             return self._touched(since)
 
         verdict = time_to_dream(
-            settings, now=self.clock(), held=held, scanned=last_scan(place), count_sessions=count
+            settings,
+            now=self.clock(),
+            held=held,
+            scanned=last_noted(place, SCANNED),
+            failed=last_noted(place, FAILED),
+            count_sessions=count,
         )
         if verdict.is_open:
             self.job.begin(partial(self._dream, held, engine.prefix()))
 
+    def _report_killed(self) -> None:
+        """Report a dream whose process died, once, and free its lock."""
+        with contextlib.suppress(DreamBusy):
+            if dead := self._lock().release_dead():
+                self._report_failure(f"process {dead.pid} was killed while it dreamt")
+
     async def _dream(self, seen: LockState, prefix: Prefix) -> None:
-        """Dream while holding the lock, unless another process was faster; report on it."""
+        """Dream while holding the lock, unless another process was faster."""
         steps = self._steps()
-        report: DreamReport | None = None
-        with contextlib.suppress(DreamBusy), self._lock().hold(seen) as before:
-            if self._may_ask():
-                try:
-                    report = await self._by_model(before.last, steps, prefix=prefix)
-                except HoldfastError as error:
-                    self.engine.report(
-                        Failed(what=DREAM, error=f"{error}; it is done without a model")
-                    )
-            report = report or await asyncio.to_thread(self._by_engine, steps)
-        if report is None:
+        try:
+            if not self._wants_model():
+                await self._tidy(steps, seen)
+            elif self.is_outside():
+                await self._tidy_meanwhile(steps)
+            else:
+                await self._ask_model(steps, seen, prefix)
+        except DreamBusy:
             return
-        self.engine.report(_dreamt(report))
-        if report.commit is not None:
-            undo = f"undo: holdfast memory undo {report.commit.id}"
-            self.notify(f"dreamt: {report.line} ({undo})")
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreError):  # a session that is closed takes no more entries
+                self._report_failure("it was stopped", is_told=False)
+            raise
+
+    async def _ask_model(self, steps: Steps, seen: LockState, prefix: Prefix) -> None:
+        try:
+            with self._lock().hold(seen) as before:
+                report = await self._by_model(before.last, steps, prefix=prefix)
+        except DreamBusy:
+            raise
+        except HoldfastError as error:
+            self._report_failure(str(error))
+            await self._tidy_meanwhile(steps)
+        else:
+            self._report(report)
+
+    async def _tidy(self, steps: Steps, seen: LockState) -> None:
+        """Do what needs no model: all that is wanted."""
+        with self._lock().hold(seen):
+            report = await asyncio.to_thread(self._by_engine, steps)
+        self._report(report)
+
+    async def _tidy_meanwhile(self, steps: Steps) -> None:
+        """Do what needs no model, as often as a whole dream; that one is still due."""
+        hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
+        if hours < self.engine.settings.dream.after_hours:
+            return
+        with self._lock().hold(is_counted=False):
+            report = await asyncio.to_thread(self._by_engine, steps)
+        note(self.place, TIDIED, self.clock())
+        self._report(report)
 
     async def dream_now(self, *, is_trial: bool) -> DreamReport:
         """Dream at the user's request, whatever the schedule; errors are raised."""
@@ -158,26 +203,41 @@ class DreamJobs:
         last = self._lock().look().last
         if is_trial:
             return await self._by_model(last, self._steps(), is_trial=True)
+        self._report_killed()
         with self._lock().hold(is_by_hand=True):
             report = await self._by_model(last, self._steps())
         self.engine.report(_dreamt(report))
         return report
+
+    def _report(self, report: DreamReport) -> None:
+        self.engine.report(_dreamt(report))
+        if report.commit is not None:
+            undo = f"undo: holdfast memory undo {report.commit.id}"
+            self.notify(f"dreamt: {report.line} ({undo})")
+
+    def _report_failure(self, why: str, *, is_told: bool = True) -> None:
+        note(self.place, FAILED, self.clock())
+        self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
+        if is_told:
+            minutes = self.engine.settings.dream.retry_minutes
+            self.notify(f"the dream failed: {why}; it is tried again in {minutes:.0f} minutes")
 
     def _touched(self, since: float) -> int:
         log = self.engine.log
         return sessions_touched(log.path.parent, since, current=log.header.session)
 
     def _steps(self) -> Steps:
-        """Begin to record the last steps, for display."""
+        """Begin to record phase, counts and last steps, for display."""
         steps = Steps(most=self.engine.settings.dream.steps_shown)
-        self.job.show(steps.done)
+        self.job.show(steps)
         return steps
 
-    def _may_ask(self) -> bool:
-        """Return whether a model may dream: without consent, and in a session without untrusted text."""
+    def _wants_model(self) -> bool:
+        """Return whether a model is to dream here: nobody must consent, and it has the tool."""
         engine = self.engine
-        is_wanted = engine.settings.dream.by == "model" and self.ask is not None
-        return is_wanted and not must_ask(engine.settings.memory, is_outside=self.is_outside())
+        is_there = self.ask is not None and bool(usable_tools(engine.frame.tools))
+        is_wanted = engine.settings.dream.by == "model" and is_there
+        return is_wanted and not must_ask(engine.settings.memory, is_outside=False)
 
     async def _by_model(
         self,
@@ -189,8 +249,10 @@ class DreamJobs:
     ) -> DreamReport:
         engine = self.engine
         assert self.ask is not None, "a dream with a model has one to ask"
-        logs = engine.log.path.parent
+        logs, session = engine.log.path.parent, engine.log.header.session
         permit = memories_only(self.unasked((logs,)))
+        most_chars = engine.settings.dream.daybook_chars
+        said = await asyncio.to_thread(daybook, logs, since, current=session, most_chars=most_chars)
         return await dream_with(
             Dreamer(
                 ask=self.ask,
@@ -198,6 +260,8 @@ class DreamJobs:
                 logs=logs,
                 since=since,
                 touched=self._touched(since),
+                daybook=said,
+                tools=usable_tools(engine.frame.tools),
                 prefix=prefix,
             ),
             self.open(),
@@ -227,5 +291,7 @@ def _dreamt(report: DreamReport) -> Dreamt:
         marked=len(report.superseded),
         removed=removed,
         why=report.line,
+        names=report.files,
+        dropped=dict(report.dropped),
         usage=report.usage,
     )

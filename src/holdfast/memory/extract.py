@@ -22,9 +22,10 @@ from holdfast.memory.errors import MemoryConflict
 from holdfast.memory.inbox import ConsentedMemories, KeptMemory, must_ask
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import stamp
+from holdfast.memory.memory_calls import MemoryPlace, memory_call
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import MEMORY, ROOT, memory_tool
+from holdfast.memory.tool import MEMORY, memory_tool, usable_tools
 from holdfast.messages import ToolUse, Usage
 from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
 
@@ -49,6 +50,7 @@ class NewMessages:
 
 @dataclass(slots=True)
 class ExtractionCursor:
+    place: MemoryPlace | None = None
     cursor: int = 0
     _position: LogCursor = field(default_factory=LogCursor)
     _messages: list[int] = field(default_factory=list)
@@ -96,21 +98,15 @@ class ExtractionCursor:
                     self._asked.append(n)
             case Replied(n=n, content=content) if n > self.cursor:
                 self._messages.append(n)
-                uses = (block for block in content if isinstance(block, ToolUse))
-                self._open |= {use.id: name for use in uses if (name := _changed(use))}
+                uses = [block for block in content if isinstance(block, ToolUse)]
+                calls = {use.id: memory_call(use, self.place) for use in uses}
+                changes = {id: call for id, call in calls.items() if call and call.is_change}
+                self._open |= {id: call.name for id, call in changes.items()}
             case Ran(n=n, tool_use_id=id, is_error=is_error) if name := self._open.pop(id, ""):
                 if not is_error:
                     self._own.append((n, name))
             case _:
                 pass
-
-
-def _changed(use: ToolUse) -> str:
-    """Return the memory that a call changes; '' if it changes none."""
-    if use.name != MEMORY or use.input.get("command") == "view":
-        return ""
-    path = use.input.get("path") or use.input.get("new_path")
-    return path.removeprefix(f"{ROOT}/") if isinstance(path, str) else ""
 
 
 class NotExtracted(HoldfastError):
@@ -165,7 +161,11 @@ class Extraction:
         self.step("branched")
         reply = await self.ask(
             ForkRequest(
-                say=extract_prompt(new, store.listed(store.limits.recall_candidates)),
+                say=extract_prompt(
+                    new,
+                    store.listed(store.limits.recall_candidates),
+                    usable_tools(prefix.frame.tools),
+                ),
                 source=SOURCE,
                 turns=store.limits.extract_turns,
                 permit=self.permit,
@@ -190,13 +190,15 @@ class Extraction:
         return memories.keep(changes, why=reason_for(self.session, new.cursor)), reply.usage
 
 
-def extract_prompt(new: NewMessages, known: Sequence[IndexLine]) -> str:
+def extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:
     manifest = "\n".join(
         f"- [{one.type}] /memories/{one.file} ({stamp(one.modified)}): {one.description}"
         for one in known
     )
     text = (files("holdfast.memory") / "prompts" / "extract.md").read_text(encoding="utf-8")
-    return Template(text).substitute(count=new.messages, manifest=manifest or "There are none yet.")
+    return Template(text).substitute(
+        count=new.messages, manifest=manifest or "There are none yet.", tools=tools
+    )
 
 
 def line(kept: KeptMemory) -> str:

@@ -5,8 +5,8 @@ untrusted text. Accepted proposals become commits; declined ones stay on record,
 not proposed again. A removal cannot wait, so where consent is needed only the user removes memories.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Literal, TypeAlias
 
 from holdfast.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
@@ -16,10 +16,9 @@ from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore, refuse_secret
 from holdfast.settings import MemorySettings
 
-WAITS = "Nothing is changed yet: the change waits for the user's consent (`holdfast memory inbox`)."
+WAITS = "Nothing is changed yet: the change waits for the user's consent (`{command} inbox`)."
 NO_REMOVAL = (
-    "only the user may remove or rename memories here; tell them which, `holdfast memory forget`"
-    " does it"
+    "only the user may remove or rename memories here; tell them which, `{command} forget` does it"
 )
 
 
@@ -157,6 +156,8 @@ class ConsentedMemories:
     provenance: Callable[[], Provenance]
     is_outside: Callable[[], bool]
     """Whether the session read untrusted text."""
+    command: str = "holdfast memory"
+    """What the user types to answer proposals."""
 
     def versions(self) -> dict[str, str]:
         return self.open().versions()
@@ -164,8 +165,12 @@ class ConsentedMemories:
     def read(self, file: str) -> str:
         return self.open().read(file)
 
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        return self.open().find(query, limit)
+
     def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
-        return WAITS if self.keep(changes, why=why).is_asked else ""
+        is_asked = self.keep(changes, why=why).is_asked
+        return WAITS.format(command=self.command) if is_asked else ""
 
     def keep(self, changes: Sequence[MemoryChange], *, why: str) -> KeptMemory:
         """Commit changes with their provenance, or propose them to the user."""
@@ -176,8 +181,15 @@ class ConsentedMemories:
             names = tuple(change.file for change in traced) if done else ()
             return KeptMemory(commit=done.id if done else 0, names=names)
         if any(change.text is None for change in traced):
-            raise MemoryRefused(NO_REMOVAL)
+            raise MemoryRefused(NO_REMOVAL.format(command=self.command))
         asked = Inbox(store).propose(
             traced, by=self.by, why=why, session=provenance.session, is_outside=is_outside
         )
         return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
+
+    def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
+        """Keep files that were written into a store's directory, and when, as if through this."""
+        changes = store.take_edits(written) if written else []
+        if not changes:
+            return KeptMemory()
+        return replace(self, open=lambda: store).keep(changes, why="written into the directory")

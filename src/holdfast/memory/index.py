@@ -1,7 +1,7 @@
 """The index of the memories: one short line each, within limits that hold for every session.
 
 Superseded memories are not listed. The others are grouped by type, the most used first; those that
-do not fit stay in the store and can be searched. An index read from disk is cut to the limits with
+do not fit stay in the store and the memory tool's search finds them. An index read from disk is cut to the limits with
 a warning that names the limit.
 """
 
@@ -95,7 +95,7 @@ def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
 
 
 def _unlisted(count: int) -> str:
-    return f"({count} more are not listed here; search the memories to find them)"
+    return f"({count} more are not listed here; the memory tool's `search` finds them)"
 
 
 def _plain(text: str) -> str:

@@ -91,9 +91,9 @@ class DreamLock:
 
     @contextmanager
     def hold(
-        self, seen: LockState | None = None, *, is_by_hand: bool = False
+        self, seen: LockState | None = None, *, is_by_hand: bool = False, is_counted: bool = True
     ) -> Iterator[LockState]:
-        """Hold the lock while dreaming; on failure the time is restored.
+        """Hold the lock while dreaming; on failure, or if it does not count, the time is restored.
 
         A dream started by hand need not wait until the lock of a dead process is stale.
         """
@@ -103,13 +103,29 @@ class DreamLock:
         except BaseException:
             self._write("", before.last)
             raise
-        self._write("", self._clock())
+        self._write("", self._clock() if is_counted else before.last)
+
+    def release_dead(self) -> LockState | None:
+        """Free the lock of a dream whose process died; return what it said, None if none did."""
+        if not self.look().is_dead:
+            return None
+        with self._turn():
+            found = self.look()
+            if not found.is_dead:
+                return None
+            self._write("", found.last)
+            return found
 
     def _take(self, seen: LockState | None, is_by_hand: bool) -> LockState:
         private_directory(self._path.parent)
+        with self._turn():
+            return self._taken(seen, is_by_hand)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
         try:
             with FileLock(f"{self._path}.turn", timeout=TURN_SECONDS, mode=0o600):
-                return self._taken(seen, is_by_hand)
+                yield
         except Timeout:
             raise DreamBusy("the dream lock is busy; try again") from None
 

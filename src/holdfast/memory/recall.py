@@ -1,9 +1,8 @@
-"""Recall: the few memories that bear on what the user asks, each shown once per session.
+"""Recall: the few memories that bear on what the user asks and are not in the view already.
 
 A lexical search answers in milliseconds. Where a model is configured it chooses from the newest
 descriptions in a small call of its own, without the conversation; if that fails, the search is
-used instead. What was shown before, and how many bytes, comes from the log, so a resumed session
-continues where it was.
+used instead. What the view shows, and how much more may be shown, is given with each question.
 """
 
 import asyncio
@@ -11,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +20,7 @@ from holdfast.log.entries import AnyEntry, Failed, Framed, Recalled, Said, Secti
 from holdfast.memory.errors import NoSuchMemory
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import Memory, stamp
+from holdfast.memory.memory_calls import Shown
 from holdfast.memory.provenance import changed_sources
 from holdfast.memory.search import words_of
 from holdfast.memory.store import MemoryStore
@@ -86,46 +86,46 @@ class Recollection:
     """What went wrong, for the user."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Recall:
     store: MemoryStore
     _: KW_ONLY
     repository: Path
     team: TeamMemories | None = None
     choose: Choose | None = None
-    shown: set[str] = field(default_factory=set)
-    """What the session was shown already."""
-    shown_bytes: int = 0
     clock: Callable[[], float] = time.time
 
-    async def recall(self, asked: str) -> Recollection | None:
-        """Choose memories for a question; None if there are none or the budget is spent."""
+    async def recall(self, asked: str, shown: Shown | None = None) -> Recollection | None:
+        """Choose memories for a question; None if there are none or no room is left.
+
+        `shown` is what the model has before it; by default nothing.
+        """
         limits = self.store.limits
-        is_spent = self.shown_bytes >= limits.recall_session_bytes
-        if not limits.recall or is_spent or not asked.strip():
+        shown = shown or Shown(room_bytes=limits.recall_session_bytes)
+        if not limits.recall or shown.room_bytes <= 0 or not asked.strip():
             return None
         team = {f"{PREFIX}{one.file}": one for one in (self.team.memories() if self.team else ())}
         note = ""
         try:
-            names = await self._chosen(asked, team)
+            names = await self._chosen(asked, team, shown)
         except (TimeoutError, HoldfastError) as error:
             note = f"memories were searched by words instead: {error}"
-            names = self.search(asked, team)
-        return self._within_budget(names, team, note)
+            names = self.search(asked, team, shown)
+        return self._within_budget(names, team, shown, note)
 
-    def search(self, asked: str, team: dict[str, Memory]) -> list[str]:
-        room = self.store.limits.recall_files + len(self.shown)
+    def search(self, asked: str, team: dict[str, Memory], shown: Shown) -> list[str]:
+        room = 2 * self.store.limits.recall_files + len(shown.names)  # some may be in the view
         hits = [hit.file for hit in self.store.search(asked, room) if hit.is_significant]
         return [*hits, *_in_team(asked, team)]
 
-    async def _chosen(self, asked: str, team: dict[str, Memory]) -> list[str]:
+    async def _chosen(self, asked: str, team: dict[str, Memory], shown: Shown) -> list[str]:
         if self.choose is None:
-            return self.search(asked, team)
-        lines = self._manifest(team)
+            return self.search(asked, team, shown)
+        lines = self._manifest(team, shown)
         names = await self.choose(asked, "\n".join(lines.values()))
         return [name for name in names if name in lines]  # a model may invent names
 
-    def _manifest(self, team: dict[str, Memory]) -> dict[str, str]:
+    def _manifest(self, team: dict[str, Memory], shown: Shown) -> dict[str, str]:
         """Return a line for each memory that may be chosen, by name."""
         limit = self.store.limits.recall_candidates
         known = [(one.file, one) for one in self.store.listed(limit)]
@@ -133,28 +133,27 @@ class Recall:
         return {
             key: f"- [{one.type}] {key} ({stamp(one.modified)}): {one.description}"
             for key, one in known
-            if key not in self.shown and not one.superseded_by
+            if key not in shown.names and not one.superseded_by
         }
 
     def _within_budget(
-        self, names: Iterable[str], team: dict[str, Memory], note: str
+        self, names: Iterable[str], team: dict[str, Memory], shown: Shown, note: str
     ) -> Recollection | None:
-        """Take memories in order while they fit the session's budget; count them as used."""
-        limits = self.store.limits
+        """Take memories in order while they fit the room; count them as used."""
+        limits, room = self.store.limits, shown.room_bytes
         texts: dict[str, str] = {}
         for name in dict.fromkeys(names):
             memory = self._memory(name, team)
-            if memory is None or name in self.shown or len(texts) == limits.recall_files:
+            if memory is None or shown.covers(name, memory) or len(texts) == limits.recall_files:
                 continue
             changed = changed_sources(memory, self.repository)
             text = render(name, memory, changed=changed, now=self.clock(), limits=limits)
             size = len(text.encode())
-            if self.shown_bytes + size <= limits.recall_session_bytes:
+            if size <= room:
                 texts[name] = text
-                self.shown_bytes += size
+                room -= size
         if not texts:
             return None
-        self.shown |= texts.keys()
         self.store.count_uses({name: 1 for name in texts if name not in team})
         text = "<reminder>\n{}\n</reminder>".format("\n\n".join([LEAD, *texts.values()]))
         return Recollection(names=tuple(texts), text=text, bytes=len(text.encode()), note=note)

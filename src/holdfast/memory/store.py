@@ -117,6 +117,8 @@ class CommitWriter:
 
 DATABASE = ".history.db"
 """Hidden, so that it is not reverted for a memory."""
+SLACK = 1.0
+"""Seconds by which a file system's clock may differ from the process's."""
 
 
 def refuse_secret(what: str, text: str) -> None:
@@ -137,15 +139,17 @@ class MemoryStore:
         root: Path,
         limits: MemorySettings | None = None,
         *,
+        history: Path | None = None,
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
+        """Open a store; `history` is its database, beside the files by default."""
         self.root = root
         self.limits = limits or MemorySettings()
         self.clock = clock
         self._step = step
         private_directory(root)
-        self.database = Database(root / DATABASE)
+        self.database = Database(history or root / DATABASE)
         self.history = CommitHistory(self.database)
         self._checkout = Checkout(root, self.database, step)
         self._checkout.recover()
@@ -201,6 +205,10 @@ class MemoryStore:
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         return search(self.database, query, limit)
+
+    def find(self, query: str, limit: int) -> dict[str, str]:
+        """Return the best matches of a search with their descriptions."""
+        return {hit.file: hit.description for hit in self.search(query, limit)}
 
     def uses(self) -> dict[str, int]:
         return dict(self.database.all("SELECT file, count FROM uses"))
@@ -297,6 +305,24 @@ class MemoryStore:
         if index is not None and not self._is_sound(index):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
+
+    def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
+        """Take edits of these files off the disk, and return them as changes to be made.
+
+        `written` says when whoever asks wrote each; a file that was changed later is left to
+        `adopt`. So are texts that may not be stored.
+        """
+        with self.database.writing():
+            found = {
+                file: text
+                for file, text in self._checkout.drift().items()
+                if text is not None
+                and self._checkout.changed_at(file) <= written.get(file, -SLACK) + SLACK
+            }
+            changes = self._drifted(found)
+            for change in changes:
+                self._checkout.put_back(change.file, change.expected)
+        return changes
 
     def _drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
         changes: list[MemoryChange] = []

@@ -15,6 +15,7 @@ from holdfast.memory.index import IndexLine, loaded, make_index
 from holdfast.memory.memory import Memory, MemoryKind, parse
 from holdfast.memory.paths import INDEX, checked_name, checked_place
 from holdfast.settings import MemorySettings
+from holdfast.settings.files import Overtaken, replace_content
 
 PREFIX = "team/"
 """Distinguishes a team's memory from a private one of the same name."""
@@ -96,13 +97,13 @@ class TeamMemories:
         return make_index(map(IndexLine.of, self.memories()), self.limits)
 
     def _put(self, place: Path, text: str) -> None:
-        """Replace a file atomically, with the permissions of the repository's other files."""
-        place.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = place.with_name(f".{place.name}.unfinished")
-        unfinished.unlink(missing_ok=True)
-        with unfinished.open("x", encoding="utf-8") as file:  # "x" follows no link
-            file.write(text)
-        unfinished.replace(place)
+        """Replace a file atomically; it keeps its mode, a new one gets that of the user's files."""
+        if place.is_symlink():
+            place.unlink()
+        try:
+            replace_content(place, text.encode(), place.stat() if place.exists() else None)
+        except Overtaken:
+            raise MemoryConflict(f"{place.name} was changed meanwhile; read it again") from None
 
 
 def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:

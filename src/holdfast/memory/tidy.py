@@ -8,7 +8,7 @@ that changed are named in the front matter.
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,7 +29,9 @@ class TidyPlan:
 
     memories: dict[str, Memory]
     gone: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Removed files, each with the file that replaces it and the reason."""
+    """Files to remove, each with the file that replaces it and the reason."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Removed files, each with the file that replaces it: those to remove, and those gone before."""
     superseded: dict[str, str] = field(default_factory=dict)
     """Files that a newer one contradicts, each with that one."""
     unlinked: list[str] = field(default_factory=list)
@@ -49,10 +51,18 @@ def plan_tidying(
     repository: Path,
     *,
     leave: frozenset[str],
+    replaced: Mapping[str, str] | None = None,
+    most: int | None = None,
 ) -> TidyPlan:
-    """Decide what to merge, mark, unlink and doubt; `leave` is neither merged nor marked."""
+    """Decide what to merge, mark, unlink and doubt; `leave` is neither merged nor marked.
+
+    `replaced` names files that are gone already, each with the one that stands for it; `most` is
+    how many more may go.
+    """
     plan = TidyPlan(memories={memory.file: memory for memory in memories})
-    _merge_duplicates(plan, settings, leave)
+    plan.replaced.update({file: kept for file, kept in (replaced or {}).items() if kept})
+    room = most_removed(len(plan.memories), settings) if most is None else most
+    _merge_duplicates(plan, settings, leave, room)
     _mark_superseded(plan, leave)
     for file, memory in plan.memories.items():
         relinked = _with_live_marks(_with_live_links(memory, plan, repository), plan)
@@ -60,8 +70,9 @@ def plan_tidying(
     return plan
 
 
-def _merge_duplicates(plan: TidyPlan, settings: DreamSettings, leave: frozenset[str]) -> None:
-    most = most_removed(len(plan.memories), settings)
+def _merge_duplicates(
+    plan: TidyPlan, settings: DreamSettings, leave: frozenset[str], most: int
+) -> None:
     candidates = [m for m in plan.memories.values() if not m.superseded_by and m.file not in leave]
     for first, second in candidate_pairs(candidates):
         if len(plan.gone) >= most:
@@ -73,6 +84,7 @@ def _merge_duplicates(plan: TidyPlan, settings: DreamSettings, leave: frozenset[
         for kept, gone in ((older, newer), (newer, older)):
             if covers(kept, gone, settings.alike_share):
                 plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
+                plan.replaced[gone.file] = kept.file
                 plan.memories[kept.file] = _merged(kept, gone)
                 del plan.memories[gone.file]
                 break
@@ -120,8 +132,8 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
 
     def follow(link: re.Match[str]) -> str:
         text, written, anchor = link[1], link[2], link[3] or ""
-        target = _target(memory.file, written, {*plan.memories, *plan.gone})
-        if target in plan.gone:
+        target = _target(memory.file, written, {*plan.memories, *plan.replaced})
+        if target in plan.replaced:
             kept = _replacement(target, plan)
             # The anchor belonged to the other page, so the link leads to the page as a whole.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
@@ -141,17 +153,17 @@ def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
     is_there = by in plan.memories and by != memory.file
     supersedes = tuple(file for file in memory.supersedes if file in plan.memories)
     is_dropped = bool(by) and not is_there
-    if is_dropped or not set(memory.supersedes) <= {*plan.memories, *plan.gone}:
+    if is_dropped or not set(memory.supersedes) <= {*plan.memories, *plan.replaced}:
         plan.unmarked.append(memory.file)
     return replace(memory, superseded_by=by if is_there else "", supersedes=supersedes)
 
 
 def _replacement(file: str, plan: TidyPlan) -> str:
     """Follow merges to the memory that is left."""
-    for _ in plan.gone:
-        if file not in plan.gone:
+    for _ in plan.replaced:
+        if file not in plan.replaced:
             break
-        file = plan.gone[file][0]
+        file = plan.replaced[file]
     return file
 
 

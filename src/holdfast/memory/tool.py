@@ -1,11 +1,11 @@
-"""The `memory` tool: the six commands that models know, and forks that may use nothing else.
+"""The `memory` tool: the six commands that models know and a search, and forks that use little else.
 
 Paths begin with `/memories` and mean files of the store, never files on disk. The tool works on
 any `Pages`: the store, where each change is a commit, or a branch that is merged later.
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -25,14 +25,18 @@ from holdfast.turn.round import Allowed, Denied
 
 MEMORY = "memory"
 ROOT = "/memories"
-
+FOUND = 10
+"""Files that a search lists; one page of descriptions to choose from."""
+READS = frozenset({"view", "search"})
+"""Commands that change nothing."""
+NO_REASON = "deleted without a reason"
 
 READERS = {"Read": "read", "Grep": "search", "Glob": "search"}
 """The tools that read, each with the kind it must have."""
 SHELL = "Bash"
 REFUSAL = (
-    "Not possible here. You may read (Read, Grep, Glob, commands that change nothing) and change"
-    " memories with the memory tool; nothing else."
+    "Not possible here. You may look at files and sessions, and change memories with the memory"
+    " tool; nothing else."
 )
 WRITES = "Not possible here: this command is not known to change nothing. Use a simpler one."
 
@@ -40,11 +44,12 @@ WRITES = "Not possible here: this command is not known to change nothing. Use a 
 class MemoryInput(Input, frozen=True, kw_only=True):
     """Input of the memory tool; which fields apply depends on the command."""
 
-    command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
+    command: Literal["view", "search", "create", "str_replace", "insert", "delete", "rename"]
     path: Annotated[str, Meta(description="Of a file or directory, from /memories on.")] = ""
     view_range: Annotated[
         tuple[int, int] | None, Meta(description="First and last line to view; -1 is the end.")
     ] = None
+    query: Annotated[str, Meta(description="The words that search looks for.")] = ""
     file_text: Annotated[str, Meta(description="What create writes.")] = ""
     old_str: Annotated[str, Meta(description="What str_replace looks for.")] = ""
     new_str: Annotated[str, Meta(description="What stands there afterwards.")] = ""
@@ -72,7 +77,7 @@ def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
         MemoryInput,
         run,
         kind="other",
-        is_read_only=lambda given: given.command == "view",
+        is_read_only=lambda given: given.command in READS,
     )
 
 
@@ -95,6 +100,13 @@ class _Commands:
             raise Refused(f"{given.path} has {len(lines)} lines; the range is outside.")
         numbered = [f"{n:6}\t{lines[n - 1]}" for n in range(first, min(last, len(lines)) + 1)]
         return "\n".join([f"{given.path} with line numbers:", *numbered])
+
+    def search(self, given: MemoryInput) -> str:
+        if not given.query.strip():
+            raise Refused("search needs a query: a few words that the memory would contain.")
+        found = self._pages.search(given.query, FOUND)
+        lines = [f"{ROOT}/{file}: {description}" for file, description in found.items()]
+        return "\n".join([f"{len(lines)} memories match, best first:", *lines])
 
     def create(self, given: MemoryInput) -> str:
         name = _file(given.path)
@@ -128,7 +140,7 @@ class _Commands:
         doomed = self._below(name) if name else {}
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
-        reason = " ".join(given.why.split()) or "deleted without a reason"
+        reason = " ".join(given.why.split()) or NO_REASON
         removals = [
             MemoryChange(file=file, text=None, expected=version, reason=reason)
             for file, version in doomed.items()
@@ -190,6 +202,21 @@ def _below(path: str) -> str:
 
 def _file(path: str) -> str:
     return checked_name(_below(path))
+
+
+def usable_tools(tools: Iterable[JsonObject]) -> str:
+    """Name what a fork that works on memories may use of the tools its prompt lists; '' if nothing.
+
+    Without the memory tool such a fork could do nothing.
+    """
+    there = {str(tool.get("name")) for tool in tools}
+    if MEMORY not in there:
+        return ""
+    readers = ", ".join(name for name in READERS if name in there)
+    looks = [readers] if readers else []
+    looks += ["commands that only read"] if SHELL in there else []
+    looking = f"; to look at other things, {' and '.join(looks)}" if looks else ""
+    return f"You have the `{MEMORY}` tool for `{ROOT}`{looking}. Everything else is refused."
 
 
 def memories_only(judge: Permit) -> Permit:

@@ -5,7 +5,7 @@ new memories wait for the user's consent, since the text may have asked for them
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
@@ -17,6 +17,7 @@ from holdfast.tools.describe import description_of
 from holdfast.tools.permissions.inner import every_command, is_opaque, program
 from holdfast.tools.permissions.script import Command, names
 from holdfast.tools.permissions.shell import read_script
+from holdfast.turn.engine import Engine
 
 SERVED = "mcp__"
 """The prefix of MCP tools; none of them is known to be trustworthy."""
@@ -102,9 +103,19 @@ def _subcommand(arguments: Sequence[str]) -> str:
     return ""
 
 
+def watch_session(engine: Engine) -> Callable[[], bool]:
+    """Make a question: has this session, or an agent that worked for it, read such text?"""
+    own = UntrustedInput()
+    agents = engine.directory / "agents"
+    return lambda: bool(own.follow(engine.view.history)) or outside_below(agents)
+
+
 def outside_below(directory: Path) -> bool:
-    """Return whether an agent with its log in a directory read such text; assume so of damaged logs."""
-    for path in sorted(directory.glob("*.jsonl")):
+    """Return whether an agent with its log in a directory, or one that worked for it, read such text.
+
+    Damaged logs count as if one had.
+    """
+    for path in sorted((*directory.glob("*.jsonl"), *directory.glob("**/agents/*.jsonl"))):
         try:
             if UntrustedInput().follow(load(path).entries):
                 return True

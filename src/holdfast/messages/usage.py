@@ -1,6 +1,7 @@
 """Usage: what one answer cost in tokens, read from and written to a provider's field names."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -36,6 +37,11 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
+    def deleted_tokens(self) -> int:
+        """How many cached tokens the edits of the request deleted."""
+        return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
+
+    @property
     def total_tokens(self) -> int:
         """The context's size once the answer is part of it."""
         return self.prompt_tokens + self.output_tokens
@@ -55,23 +61,53 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return add_fields(self, other, extra=None)
 
 
-def usage_from_wire(raw: Mapping[str, Json]) -> Usage:
-    """Read a provider's usage object; counts that are missing or null are zero."""
+MOST_TOKENS = 1_000_000_000
+"""No call has more; a larger number is not a count."""
+
+
+def count_of(value: Json) -> int:
+    """Read a number of tokens; what cannot be one is zero."""
+    if isinstance(value, str) and len(value) < 20:
+        with suppress(ValueError):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value <= MOST_TOKENS else 0
+
+
+def fields_of(value: Json) -> Mapping[str, Json]:
+    """Return a JSON object's fields; anything else has none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+_COUNTS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+"""A provider's names of what we count, with ours."""
+
+
+def has_odd_counts(raw: Mapping[str, Json]) -> bool:
+    """Say whether something stands where a provider's count belongs and is none."""
+    counts = any(raw.get(name) and not count_of(raw[name]) for name in _COUNTS)
     split = raw.get("cache_creation") or {}
-    known = {
-        "input_tokens": "input_tokens",
-        "output_tokens": "output_tokens",
-        "cache_read_input_tokens": "cache_read_tokens",
-        "cache_creation_input_tokens": "cache_write_tokens",
-    }
-    counts = {ours: int(raw.get(theirs) or 0) for theirs, ours in known.items()}
+    return counts or not isinstance(split, Mapping)
+
+
+def usage_from_wire(value: Json) -> Usage:
+    """Read a provider's usage object; what is missing or no count is zero."""
+    raw = fields_of(value)
+    split = fields_of(raw.get("cache_creation"))
+    counts = {ours: count_of(raw.get(theirs)) for theirs, ours in _COUNTS.items()}
     extra = {
-        key: value for key, value in raw.items() if key not in known and key != "cache_creation"
+        key: value for key, value in raw.items() if key not in _COUNTS and key != "cache_creation"
     }
     return Usage(
         **counts,
-        cache_write_5m_tokens=int(split.get("ephemeral_5m_input_tokens") or 0),
-        cache_write_1h_tokens=int(split.get("ephemeral_1h_input_tokens") or 0),
+        cache_write_5m_tokens=count_of(split.get("ephemeral_5m_input_tokens")),
+        cache_write_1h_tokens=count_of(split.get("ephemeral_1h_input_tokens")),
         extra=extra or None,
     )
 

@@ -15,7 +15,9 @@ import msgspec
 
 from holdfast.errors import AuthenticationFailed, ModelError, StreamBroken
 from holdfast.messages import Json, JsonObject
+from holdfast.messages.usage import count_of
 from holdfast.models.assemble import Assembly
+from holdfast.models.capabilities import without_window
 from holdfast.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
 from holdfast.models.protocol import Request
 from holdfast.models.translate import explain, read_fault, translated
@@ -43,7 +45,7 @@ class AnthropicModel(SdkModel):
         endpoint, kwargs = self._route(Request(kwargs=wanted, betas=request.betas), "count_tokens")
         with translated():
             counted = await endpoint(**kwargs)
-        return int(counted.input_tokens)
+        return count_of(counted.input_tokens) or None
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         client = super()._connect(base_url, api_key, timeout_seconds)
@@ -86,13 +88,13 @@ def wire_name(model: str) -> str:
     """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
     for prefix in PREFIXES:
         model = model.removeprefix(prefix)
-    return model.removesuffix("[1m]")
+    return without_window(model)
 
 
 def _decoded(data: str) -> JsonObject:
     try:
         event: Json = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise StreamBroken(f"an event is not JSON ({error}); send the request again") from error
     return event if isinstance(event, dict) else {"type": "unknown"}
 

@@ -20,6 +20,8 @@ from holdfast.messages import (
     block_from_wire,
     usage_from_wire,
 )
+from holdfast.messages.usage import fields_of
+from holdfast.models.incoming import is_deep, objects, tame, text_in, word
 from holdfast.models.protocol import (
     BlockFinished,
     Event,
@@ -35,6 +37,8 @@ _REPLY_FIELDS = frozenset(
     {"id", "type", "role", "content", "model", "usage", "stop_reason", "stop_sequence"}
     | {"diagnostics", "context_management"}
 )
+NAMELESS = "unnamed_tool"
+"""The name of a tool use that came without one; there is no such tool, which the model is told."""
 _DELTA_FRAME = frozenset({"type", "delta", "usage"})
 
 
@@ -53,8 +57,8 @@ class _Draft:
             if name == "partial_json":
                 raw["input"] = parse_input("".join(pieces), otherwise=raw.get("input"))
             else:
-                raw[name] = (raw.get(name) or "") + "".join(pieces)
-        return block_from_wire(raw)
+                raw[name] = text_in(raw.get(name)) + "".join(pieces)
+        return block_in(raw)
 
 
 def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
@@ -63,9 +67,18 @@ def parse_input(text: str, *, otherwise: Json = None) -> JsonObject:
         return otherwise if isinstance(otherwise, dict) else {}
     try:
         parsed = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {INVALID_INPUT: text}
-    return parsed if isinstance(parsed, dict) else {INVALID_INPUT: text}
+    if not isinstance(parsed, dict) or is_deep(parsed):
+        return {INVALID_INPUT: text}
+    return {key: tame(value) for key, value in parsed.items()}
+
+
+def block_in(raw: Json) -> Block:
+    """Read a block; a tool use without a proper id or name is one all the same."""
+    if isinstance(raw, dict) and raw.get("type") == "tool_use":
+        raw = raw | {"id": word(raw.get("id")), "name": word(raw.get("name")) or NAMELESS}
+    return block_from_wire(raw)
 
 
 def ended_early(request_id: str, *, has_begun: bool) -> StreamBroken:
@@ -73,19 +86,17 @@ def ended_early(request_id: str, *, has_begun: bool) -> StreamBroken:
     return StreamBroken(f"the stream ended {when}; send the request again", request_id=request_id)
 
 
-def reply_of(
-    message: JsonObject, content: Content, usage: JsonObject, request_id: str = ""
-) -> Reply:
+def reply_of(message: JsonObject, content: Content, usage: Json, request_id: str = "") -> Reply:
     """Return a finished message as a reply; what is not known of it is kept as it came."""
     return Reply(
-        response_id=str(message.get("id") or ""),
-        model=str(message.get("model") or ""),
+        response_id=word(message.get("id")),
+        model=word(message.get("model")),
         content=content,
-        stop_reason=str(message.get("stop_reason") or ""),
-        stop_sequence=message.get("stop_sequence"),
+        stop_reason=word(message.get("stop_reason")),
+        stop_sequence=word(message.get("stop_sequence")) or None,
         usage=usage_from_wire(usage),
-        diagnostics=message.get("diagnostics"),
-        context_management=message.get("context_management"),
+        diagnostics=_object(message.get("diagnostics")),
+        context_management=_object(message.get("context_management")),
         request_id=request_id,
         extra={key: value for key, value in message.items() if key not in _REPLY_FIELDS},
     )
@@ -138,10 +149,10 @@ class Assembly:
                 return (Pulse(),)
             raise self._contradiction("a second message began inside the first")
         self._message = dict(message)
-        self._usage = dict(message.get("usage") or {})
+        self._usage = dict(fields_of(message.get("usage")))
         started = Started(
-            response_id=str(message.get("id") or ""),
-            model=str(message.get("model") or ""),
+            response_id=word(message.get("id")),
+            model=word(message.get("model")),
             usage=usage_from_wire(self._usage) if self._usage else None,
         )
         return (started,)
@@ -165,7 +176,7 @@ class Assembly:
                 draft.add("thinking", text)
                 return (ThinkingDelta(index=index, text=text),)
             case {"type": "citations_delta", "citation": citation}:
-                draft.raw["citations"] = [*(draft.raw.get("citations") or ()), citation]
+                draft.raw["citations"] = [*objects(draft.raw.get("citations")), citation]
             case {"type": "signature_delta" | "compaction_delta"}:
                 draft.raw |= {name: value for name, value in delta.items() if name != "type"}
             case _:
@@ -191,7 +202,7 @@ class Assembly:
 
     def _reply(self) -> Reply:
         message = self._message
-        whole = (block_from_wire(raw) for raw in message.get("content") or ())
+        whole = map(block_in, objects(message.get("content")))
         streamed = (self._done[index] for index in sorted(self._done))
         return reply_of(message, (*whole, *streamed), self._usage, self.request_id)
 
@@ -202,9 +213,13 @@ class Assembly:
         )
 
 
-def _given(fields: JsonObject | None) -> JsonObject:
+def _given(fields: Json) -> JsonObject:
     """Leave out nulls: they say nothing new about a field that is already known."""
-    return {key: value for key, value in (fields or {}).items() if value is not None}
+    return {key: value for key, value in fields_of(fields).items() if value is not None}
+
+
+def _object(value: Json) -> JsonObject | None:
+    return value if isinstance(value, dict) else None
 
 
 def _merge(draft: _Draft, delta: JsonObject) -> None:

@@ -13,7 +13,9 @@ from typing import Literal
 Family = Literal["anthropic", "openai", "simulator", "local", "unknown"]
 ThinkingMode = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
-LONG_WINDOW_TOKENS = 1_000_000  # what a `[1m]` suffix asks for
+LONG_WINDOW = "[1m]"  # at the end of a name, asks for the long window
+LONG_WINDOW_TOKENS = 1_000_000
+LONG_WINDOW_BETA = "context-1m-2025-08-07"  # for models whose window is 200K without it
 PLAIN_WINDOW_TOKENS = 200_000  # the older models' window, and the guess for unknown names
 UNKNOWN_OUTPUT_TOKENS = 32_000  # accepted by every current hosted model
 NEW_TOKENIZER_SCALE = 1.3  # Opus from 4.7 and Sonnet from 5 count about 30 % more tokens
@@ -35,6 +37,8 @@ class Capabilities:
     family: Family = "unknown"
     """Whose API rules apply; `simulator` declares every ability."""
     window_tokens: int = PLAIN_WINDOW_TOKENS
+    long_window_beta: str = ""
+    """The header with which a window of a million tokens is asked for; "" where none is needed."""
     max_output_tokens: int = UNKNOWN_OUTPUT_TOKENS
     cache_minimum_tokens: int = 4_096
     """Shorter prefixes are silently not cached; the guess is the largest known minimum."""
@@ -56,6 +60,8 @@ class Capabilities:
     """What a request without an effort means."""
     cache_breakpoints: bool = False
     """Caches by itself, and takes breakpoints beside."""
+    tool_references: bool = False
+    """Keeps tools marked `defer_loading` out of the prompt until a result refers to them."""
     global_scope: bool = False
     """Shares cache entries marked `global` between workspaces."""
     system_messages: bool = False
@@ -76,7 +82,7 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
     name = canonical_name(model)
     found = _TABLE.get(name) or _guessed(name)
     spelt = model.strip().lower()
-    if spelt.endswith("[1m]"):
+    if asks_long_window(model):
         found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
     if spelt.startswith("simulated/") or spelt == "simulator":
         found = _declare_everything(found)
@@ -86,6 +92,20 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
 def is_known(model: str) -> bool:
     """Return whether a model's limits are published, not guessed."""
     return canonical_name(model) in _TABLE or model.strip().lower() == "simulator"
+
+
+def is_simulated(model: str) -> bool:
+    """Whether a model is answered by the simulator: nothing it reports was paid or counted for real."""
+    return capabilities(model).family == "simulator"
+
+
+def asks_long_window(model: str) -> bool:
+    return model.strip().lower().endswith(LONG_WINDOW)
+
+
+def without_window(model: str) -> str:
+    """Remove the suffix that asks for the long window, which no provider knows."""
+    return model.strip()[: -len(LONG_WINDOW)] if asks_long_window(model) else model
 
 
 def known_models() -> tuple[str, ...]:
@@ -99,7 +119,7 @@ def canonical_name(model: str) -> str:
 
     Provider prefixes, dates, versions, `-latest` and `[1m]` go; dots become dashes.
     """
-    name = model.strip().lower().removesuffix("[1m]")
+    name = without_window(model).strip().lower()
     name = name.rsplit("/", 1)[-1]
     name = re.sub(r"^(?:[a-z]+\.)*anthropic\.", "", name)
     name = re.sub(r"(?:-v\d+(?::\d+)?)$", "", name)
@@ -133,6 +153,7 @@ def _declare_everything(found: Capabilities) -> Capabilities:
         compacts_on_demand=True,
         compacts_at_threshold=True,
         cache_edits=True,
+        tool_references=True,
         global_scope=True,
         system_messages=True,
     )
@@ -162,7 +183,7 @@ _OLD = Capabilities(
 )
 """Claude 4 and 4.1: 200K, earlier thinking stripped, input plus output must fit."""
 
-_FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True)
+_FOUR_FIVE = replace(_OLD, max_output_tokens=64_000, overruns_window=True, tool_references=True)
 
 _FOUR_SIX = replace(
     _FOUR_FIVE,
@@ -232,8 +253,10 @@ _TABLE: dict[str, Capabilities] = dict(
         ),
         _model("claude-sonnet-5", _FOUR_SEVEN),
         _model("claude-sonnet-4-6", _FOUR_SIX),
-        _model("claude-sonnet-4-5", _FOUR_FIVE),
-        _model("claude-sonnet-4", _OLD, max_output_tokens=64_000),
+        _model("claude-sonnet-4-5", _FOUR_FIVE, long_window_beta=LONG_WINDOW_BETA),
+        _model(
+            "claude-sonnet-4", _OLD, max_output_tokens=64_000, long_window_beta=LONG_WINDOW_BETA
+        ),
         _model("claude-haiku-5-5", _FIVE, system_messages=True),
         _model("claude-haiku-4-5", _FOUR_FIVE, cache_minimum_tokens=4_096),
         _model(

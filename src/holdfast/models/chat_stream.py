@@ -5,12 +5,16 @@ it stopped, because servers differ in how they interleave them. Prompt counts in
 there and exclude them here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from holdfast.messages import Block, Content, JsonObject, Text, Thinking, ToolUse, Usage
-from holdfast.models.assemble import ended_early, parse_input
+import msgspec
+
+from holdfast.messages import Block, Content, Json, JsonObject, Text, Thinking, ToolUse, Usage
+from holdfast.messages.usage import count_of, fields_of
+from holdfast.models.assemble import NAMELESS, ended_early, parse_input
+from holdfast.models.incoming import objects, text_in, word
 from holdfast.models.protocol import (
     BlockFinished,
     Event,
@@ -52,7 +56,8 @@ class _Call:
 
     def finish(self, otherwise_id: str) -> Block:
         text = "".join(self.pieces)
-        return ToolUse(id=self.id or otherwise_id, name=self.name, input=parse_input(text))
+        name = self.name or NAMELESS
+        return ToolUse(id=self.id or otherwise_id, name=name, input=parse_input(text))
 
 
 class ChatAssembly:
@@ -62,7 +67,7 @@ class ChatAssembly:
         self._model = ""
         self._speech: _TextBlock | None = None
         self._calls: list[_Call] = []
-        self._places: dict[int, _Call] = {}
+        self._places: dict[str, _Call] = {}
         self._content: list[Block] = []
         self._reason = ""
         self._has_refused = False
@@ -74,12 +79,11 @@ class ChatAssembly:
         events: list[Event] = [] if self.has_begun else [self._start(chunk)]
         if chunk.get("usage"):
             self._usage = usage_from_chat(chunk["usage"])
-        for choice in chunk.get("choices") or ():
+        for choice in objects(chunk.get("choices")):
             if choice.get("index"):
                 continue
-            events += self._take(choice.get("delta") or {})
-            if choice.get("finish_reason"):
-                self._reason = choice["finish_reason"]
+            events += self._take(fields_of(choice.get("delta")))
+            self._reason = word(choice.get("finish_reason")) or self._reason
         return events or (Pulse(),)
 
     def end(self) -> Sequence[Event]:
@@ -93,22 +97,22 @@ class ChatAssembly:
 
     def _start(self, chunk: JsonObject) -> Event:
         self.has_begun = True
-        self._id = str(chunk.get("id") or "")
-        self._model = str(chunk.get("model") or "")
+        self._id = word(chunk.get("id"))
+        self._model = word(chunk.get("model"))
         return Started(response_id=self._id, model=self._model)
 
-    def _take(self, delta: JsonObject) -> list[Event]:
+    def _take(self, delta: Mapping[str, Json]) -> list[Event]:
         events: list[Event] = []
         for name in _REASONING_FIELDS:
-            if text := delta.get(name):
+            if text := text_in(delta.get(name)):
                 events += self._speak("thinking", text)
                 break
-        if text := delta.get("content"):
+        if text := text_in(delta.get("content")):
             events += self._speak("text", text)
-        if text := delta.get("refusal"):
+        if text := text_in(delta.get("refusal")):
             self._has_refused = True
             events += self._speak("text", text)
-        for part in delta.get("tool_calls") or ():
+        for part in objects(delta.get("tool_calls")):
             events += self._hush()
             self._extend_call(part)
         return events
@@ -133,15 +137,18 @@ class ChatAssembly:
 
     def _extend_call(self, part: JsonObject) -> None:
         """Add a piece to its call; some servers number every call 0 and tell them apart by id."""
-        place = part.get("index") or 0
+        place, id = word(part.get("index")), word(part.get("id"))
         call = self._places.get(place)
-        if call is None or (part.get("id") and call.id and part["id"] != call.id):
+        if call is None or (id and call.id and id != call.id):
             call = self._places[place] = _Call()
             self._calls.append(call)
-        function = part.get("function") or {}
-        call.id = call.id or part.get("id") or ""
-        call.name = call.name or function.get("name") or ""
-        call.pieces.append(function.get("arguments") or "")
+        function = fields_of(part.get("function"))
+        call.id = call.id or id
+        call.name = call.name or word(function.get("name"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # some servers send the object itself
+            arguments = msgspec.json.encode(arguments).decode()
+        call.pieces.append(text_in(arguments))
 
     def _reply(self, content: Content) -> Reply:
         reason = STOP_REASONS.get(self._reason, self._reason)
@@ -159,15 +166,16 @@ class ChatAssembly:
         )
 
 
-def usage_from_chat(raw: JsonObject) -> Usage:
+def usage_from_chat(value: Json) -> Usage:
     """Read a chat endpoint's usage, whose prompt count includes what was cached."""
-    details = raw.get("prompt_tokens_details") or {}
-    read = int(details.get("cached_tokens") or 0)
-    written = int(details.get("cache_write_tokens") or 0)
+    raw = fields_of(value)
+    details = fields_of(raw.get("prompt_tokens_details"))
+    read = count_of(details.get("cached_tokens"))
+    written = count_of(details.get("cache_write_tokens"))
     extra = {key: value for key, value in raw.items() if key.endswith("_details") and value}
     return Usage(
-        input_tokens=max(0, int(raw.get("prompt_tokens") or 0) - read - written),
-        output_tokens=int(raw.get("completion_tokens") or 0),
+        input_tokens=max(0, count_of(raw.get("prompt_tokens")) - read - written),
+        output_tokens=count_of(raw.get("completion_tokens")),
         cache_read_tokens=read,
         cache_write_tokens=written,
         extra=extra or None,

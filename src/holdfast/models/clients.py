@@ -10,11 +10,13 @@ from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from holdfast.errors import ConfigError, RequestRejected
-from holdfast.messages import Json, JsonObject, Text, ToolUse, content_from_wire
+from holdfast.messages import Json, JsonObject, Text
+from holdfast.messages.usage import fields_of
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.assemble import Assembly, parse_input, reply_of
-from holdfast.models.chat_stream import STOP_REASONS, ChatAssembly, usage_from_chat
+from holdfast.models.assemble import Assembly, block_in, reply_of
+from holdfast.models.chat_stream import ChatAssembly
 from holdfast.models.connection import READ_SECONDS, SdkModel
+from holdfast.models.incoming import objects, readable, tame
 from holdfast.models.openai import OPENAI_HOST, OpenAIModel
 from holdfast.models.protocol import Event, Finished, Model, Reply, Request, play
 from holdfast.models.responses import reply_from_responses
@@ -138,43 +140,39 @@ def reply_from(response: object) -> Reply:
         return response
     raw = _plain(response)
     if isinstance(raw.get("choices"), list):
-        return _from_chat(raw)
+        with readable():
+            return _from_chat(raw)
     if isinstance(raw.get("output"), list):
-        return reply_from_responses(raw)
+        with readable():
+            return reply_from_responses(raw)
     if raw.get("role") != "assistant" or "content" not in raw:
         raise RequestRejected(
             f"settle was given {type(response).__name__}, not an answer; hand in what "
             "messages.create, chat.completions.create or responses.create returned"
         )
-    return reply_of(raw, content_from_wire(raw["content"]), raw.get("usage") or {})
+    content = raw["content"]
+    blocks = (Text(text=content),) if isinstance(content, str) else map(block_in, objects(content))
+    with readable():
+        return reply_of(raw, tuple(blocks), raw.get("usage"))
 
 
 def _plain(response: object) -> JsonObject:
     dump = getattr(response, "model_dump", None)
-    value: Json = dump(mode="json", exclude_unset=True) if dump else response
-    return dict(value) if isinstance(value, Mapping) else {}
+    value: Json = dump(mode="json", exclude_unset=True, warnings=False) if dump else response
+    return dict(tame(dict(value))) if isinstance(value, Mapping) else {}
 
 
 def _from_chat(raw: JsonObject) -> Reply:
-    choice = raw["choices"][0]
-    reason = str(choice.get("finish_reason"))
-    message = choice["message"]
-    content: list[Text | ToolUse] = []
-    if message.get("content"):
-        content.append(Text(text=message["content"]))
-    for number, call in enumerate(message.get("tool_calls") or ()):
-        function = call.get("function") or {}
-        content.append(
-            ToolUse(
-                id=call.get("id") or f"call_{raw.get('id')}_{number}",
-                name=str(function.get("name")),
-                input=parse_input(function.get("arguments") or ""),
-            )
-        )
-    return Reply(
-        response_id=str(raw.get("id") or ""),
-        model=str(raw.get("model") or ""),
-        content=tuple(content),
-        stop_reason=STOP_REASONS.get(reason, reason),
-        usage=usage_from_chat(raw.get("usage") or {}),
-    )
+    """Read a whole answer of a chat endpoint as a stream of one chunk."""
+    first = next(iter(objects(raw["choices"])), {})
+    message = fields_of(first.get("message"))
+    calls = [call | {"index": i} for i, call in enumerate(objects(message.get("tool_calls")))]
+    choice = {
+        "delta": {**message, "tool_calls": calls},
+        "finish_reason": first.get("finish_reason") or "stop",
+    }
+    assembly = ChatAssembly()
+    assembly.feed({**raw, "choices": [choice]})
+    *_, finished = assembly.end()
+    assert isinstance(finished, Finished), "an answer ends with its reply"
+    return finished.reply

@@ -11,6 +11,7 @@ from holdfast.messages import JsonObject
 from holdfast.models.assemble import Assembly
 from holdfast.models.capabilities import capabilities
 from holdfast.models.chat_stream import ChatAssembly
+from holdfast.models.incoming import readable, tame
 from holdfast.models.protocol import Event, Request
 from holdfast.models.translate import translated
 
@@ -67,9 +68,13 @@ class SdkModel:
                     )
                 assembly = self.ASSEMBLY(headers.get(self.REQUEST_ID, ""))
                 async for raw in self._events(stream, assembly):
-                    for event in assembly.feed(raw):
+                    with readable():
+                        events = assembly.feed(tame(raw))
+                    for event in events:
                         yield event
-                for event in assembly.end():
+                with readable():
+                    events = assembly.end()
+                for event in events:
                     yield event
             finally:
                 await stream.close()

@@ -48,4 +48,4 @@ class OpenAIModel(SdkModel):
 
     async def _events(self, stream: Any, assembly: ChatAssembly) -> AsyncIterator[JsonObject]:
         async for chunk in stream:
-            yield chunk.to_dict()
+            yield chunk.to_dict(warnings=False)

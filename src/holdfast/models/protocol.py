@@ -42,7 +42,8 @@ class Reply:
     def applied(self) -> tuple[JsonObject, ...]:
         """What the provider cleared of the prompt on its side, edit by edit."""
         edits = (self.context_management or {}).get("applied_edits")
-        return tuple(edit for edit in edits if isinstance(edit, dict)) if edits else ()
+        edits = edits if isinstance(edits, list) else ()
+        return tuple(edit for edit in edits if isinstance(edit, dict))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

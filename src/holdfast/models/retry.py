@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from holdfast.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import BlockFinished, Event, Model, Request, Restarted
-from holdfast.models.steady import PATIENCE, Patience, closing, steady
+from holdfast.models.steady import PATIENCE, Endless, Patience, closing, steady
 
 MAX_ATTEMPTS = 15
 """Past this the waits alone exceed a minute and a half; a person should decide."""
@@ -31,6 +31,8 @@ class Retries:
     """Each wait is shortened by up to this share, so that clients do not retry in step."""
     obey_seconds: float = 300.0
     """If a provider asks for a longer wait than this, the error is raised instead."""
+    total_seconds: float = 600.0
+    """All waits for one answer together; after ten minutes a person should decide."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= MAX_ATTEMPTS:
@@ -41,14 +43,20 @@ RETRIES = Retries()
 
 
 def wait_seconds(
-    error: ModelError, attempt: int, retries: Retries, dice: random.Random
+    error: ModelError,
+    attempt: int,
+    retries: Retries,
+    dice: random.Random,
+    waited_seconds: float = 0.0,
 ) -> float | None:
     """Return how long to wait after the failed `attempt` (from 1), or None to give up."""
-    if not isinstance(error, ModelUnavailable | StreamBroken) or attempt >= retries.attempts:
+    may_pass = isinstance(error, ModelUnavailable | StreamBroken) and not isinstance(error, Endless)
+    if not may_pass or attempt >= retries.attempts:
         return None
     asked = getattr(error, "retry_after_seconds", None)
     if asked is not None:
-        return asked if asked <= retries.obey_seconds else None
+        is_obeyed = asked <= min(retries.obey_seconds, retries.total_seconds - waited_seconds)
+        return asked if is_obeyed else None
     wait = min(retries.cap_seconds, retries.base_seconds * 2 ** (attempt - 1))
     return float(wait * (1 - retries.jitter_ratio * dice.random()))
 
@@ -64,7 +72,7 @@ async def stream_with_retries(
     dice: random.Random | None = None,
 ) -> AsyncIterator[Event]:
     """Stream an answer, starting over while that can help and no tool call was yielded."""
-    dice = dice or random.Random()
+    dice, waited = dice or random.Random(), 0.0
     for attempt in range(1, retries.attempts + 1):
         handed_on_tool = False
         events = steady(model.stream(request), patience)
@@ -77,9 +85,10 @@ async def stream_with_retries(
                     yield event
             return
         except ModelError as error:
-            wait = wait_seconds(error, attempt, retries, dice)
+            wait = wait_seconds(error, attempt, retries, dice, waited)
             if wait is None or handed_on_tool or not may_retry(error):
                 raise
+            waited += wait
             restarted = Restarted(attempt=attempt, wait_seconds=wait, error=error)
         yield restarted
         await sleep(restarted.wait_seconds)

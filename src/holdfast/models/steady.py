@@ -6,12 +6,18 @@ block is dropped here, so that no tool is started twice.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.errors import ModelError, ModelUnavailable, StreamBroken
 from holdfast.messages import Block
-from holdfast.models.protocol import BlockFinished, Event, Finished, Started
+from holdfast.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,8 @@ class Patience:
     """Providers ping every few seconds while they think, so this much silence is a dead line."""
     answer_seconds: float = 3600.0
     """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens a second."""
+    answer_events: int = 4_000_000
+    """Events and characters of one answer; the longest has about 600,000 characters."""
 
 
 PATIENCE = Patience()
@@ -33,12 +41,16 @@ async def steady(
     """Pass events on; raise as soon as they stall, contradict each other or end early."""
     so_far = _SoFar()
     deadline = asyncio.get_running_loop().time() + patience.answer_seconds
+    size = 0
     async with closing(events):
         while True:
             limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
             event = await _next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
                 raise StreamBroken("the stream ended before the answer did; send it again")
+            size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
+            if size > patience.answer_events:
+                raise Endless("the answer does not end; ask for less, or another model")
             if so_far.takes(event):
                 yield event
             if isinstance(event, Finished):
@@ -59,13 +71,19 @@ async def _next(
     except TimeoutError as error:
         if clock() < deadline:
             raise _silence(f"no event for {limit_seconds:g} s", has_begun=has_begun) from error
-    raise _silence("the answer took too long", has_begun=has_begun)
+    if has_begun:
+        raise Endless("the answer took too long; ask for less, or another model")
+    raise _silence("the answer took too long", has_begun=False)
 
 
 def _silence(what: str, *, has_begun: bool) -> ModelError:
     if has_begun:
         return StreamBroken(f"{what}; send the request again")
     return ModelUnavailable(f"{what}; try again later")
+
+
+class Endless(StreamBroken):
+    """An answer that does not end is not asked for again: the next one would not, either."""
 
 
 class _SoFar:
@@ -107,12 +125,15 @@ class _SoFar:
         return False
 
 
-@asynccontextmanager
-async def closing(events: AsyncIterator[Event]) -> AsyncIterator[None]:
+class closing:
     """Close a generator at once, so that its connection does not wait for the garbage collector."""
-    try:
-        yield
-    finally:
-        close = getattr(events, "aclose", None)
-        if close is not None:
-            await close()
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._close = getattr(events, "aclose", None)
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._close is not None:
+            await self._close()

@@ -24,6 +24,7 @@ from holdfast.errors import (
     StreamBroken,
 )
 from holdfast.messages import Json
+from holdfast.messages.usage import count_of, fields_of
 from holdfast.models.protocol import Reply
 
 _STATUS_OF_TYPE = {
@@ -120,7 +121,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
     if isinstance(error, ModelError):
         return error
     names = {kind.__name__ for kind in type(error).__mro__}
-    if isinstance(error, UnicodeDecodeError | json.JSONDecodeError):
+    if isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError):
         return StreamBroken(f"the provider sent what cannot be read ({error}); send it again")
     # OpenAI's SDK raises its bare root class when it finds no key at all
     if names & _NO_CREDENTIALS or type(error).__name__ == "OpenAIError":
@@ -151,7 +152,7 @@ def refusal(reply: Reply) -> ModelRefused | None:
     """Return the error for an answer in which the model declined; it has to be paid for."""
     if reply.stop_reason != "refusal":
         return None
-    details = reply.extra.get("stop_details") or {}
+    details = fields_of(reply.extra.get("stop_details"))
     reason = details.get("explanation") or details.get("category") or "no reason given"
     return ModelRefused(
         f"the model declined to answer ({reason}); change what is asked",
@@ -191,17 +192,14 @@ def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooL
     is_declared = fault.code in _TOO_LONG_CODES or fault.kind in _TOO_LONG_CODES or status == 413
     if not is_declared and (found is None or status not in {None, 400, 422, 500}):
         return None
-    numbers = {
-        key: int(value) for key, value in (found.groupdict() if found else {}).items() if value
-    }
-    needed = numbers.get("needed", fault.details.get("n_prompt_tokens"))
-    if needed is not None:
-        needed += numbers.get("more", 0)
+    numbers = {key: count_of(value) for key, value in (found.groupdict() if found else {}).items()}
+    needed = numbers.get("needed") or count_of(fault.details.get("n_prompt_tokens"))
+    needed += numbers.get("more", 0) if needed else 0
     says_so = "too long" in said.lower()
     return PromptTooLong(
         f"{said if says_so else f'the prompt is too long: {said}'}; compact the conversation",
-        needed_tokens=needed,
-        allowed_tokens=numbers.get("allowed", fault.details.get("n_ctx")),
+        needed_tokens=needed or None,
+        allowed_tokens=numbers.get("allowed") or count_of(fault.details.get("n_ctx")) or None,
         status=status,
         request_id=fault.request_id,
     )
@@ -217,7 +215,7 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
     except KeyError:
         return None
     except ValueError:
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError, LookupError, OverflowError):
             until = parsedate_to_datetime(known.get("retry-after", "")).timestamp()
             return max(0.0, until - (time.time() if now is None else now))
         return None

@@ -156,7 +156,7 @@ def pip_download(requirement: str, directory: Path) -> Path:
 
 
 def _pip() -> list[str]:
-    beside = [sys.executable, "-m", "pip"]
+    beside = [sys.executable, "-P", "-m", "pip"]  # -P: no `pip.py` of the working directory
     if subprocess.run([*beside, "--version"], capture_output=True, check=False).returncode == 0:
         return beside
     for name in ("pip3", "pip"):

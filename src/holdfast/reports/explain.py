@@ -32,9 +32,12 @@ from holdfast.log.entries import (
 )
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse, text_of
-from holdfast.messages.cut import counted
+from holdfast.messages.cut import counted, printable_line
 from holdfast.view import View
 from holdfast.view.gauge import Follower
+
+FOCUS_CHARS = 200
+"""Of what a summary was asked to dwell on."""
 
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
 
@@ -163,8 +166,9 @@ def _describe_change(entry: ViewChange) -> str:
             return f"{counted(len(targets), 'message')} left the view"
         case Collapsed(first=first, last=last):
             return f"messages {first} to {last} are shown as one line"
-        case Compacted(first=first, last=last, by=by, trigger=trigger):
-            return f"messages {first} to {last} are shown as a summary (by {by}, {trigger})"
+        case Compacted(first=first, last=last, by=by, trigger=trigger, focus=focus):
+            asked = f", with the focus {printable_line(focus, FOCUS_CHARS)!r}" if focus else ""
+            return f"messages {first} to {last} are shown as a summary (by {by}, {trigger}{asked})"
         case Restored(compaction=n):
             return f"context was restored after compaction {n}"
         case Rewound(after=n):

@@ -10,16 +10,25 @@ from dataclasses import dataclass
 
 from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
-from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import (
+    Capabilities,
+    asks_long_window,
+    capabilities,
+    without_window,
+)
 from holdfast.models.protocol import Request
 from holdfast.request.edits import PlacedEdits, with_edits
 from holdfast.request.markers import SLOTS, MarkerPlace, common_prefix, marked
 from holdfast.request.server_side import sendable
+from holdfast.request.tool_references import is_deferred, spelt_out
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
 """Asks a provider to say why its cache missed."""
 GLOBAL_SCOPE = "cache-scope-simulated"
 """Caches sections across organisations: simulator only, no public provider has it yet."""
+
+SHORT: JsonObject = {"type": "ephemeral"}
+"""Asks for five minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,9 @@ class Caching:
 
     places: tuple[MarkerPlace, ...] = ()
     """The message blocks that carry a marker."""
+    tail: MarkerPlace | None = None
+    """From here on markers ask for five minutes, whatever the frame asks for: nothing reads what
+    stands there once the work on it is done."""
     key: str = ""
     """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
     previous_id: str = ""
@@ -84,12 +96,14 @@ def build(
 ) -> Request:
     """Build a request; `messages` include the frame's own."""
     able = capabilities(model)
-    kwargs: JsonObject = {"model": model, "max_tokens": max_output_tokens}
+    kwargs: JsonObject = {"model": without_window(model), "max_tokens": max_output_tokens}
     if frame.sections:
         kwargs["system"] = _system(frame, able)
-    if frame.tools:
-        kwargs["tools"] = sorted(frame.tools, key=lambda tool: str(tool.get("name")))
-    kwargs["messages"] = marked(messages, caching.places, marker(frame))
+    if tools := [tool for tool in frame.tools if able.tool_references or not is_deferred(tool)]:
+        kwargs["tools"] = sorted(tools, key=lambda tool: str(tool.get("name")))
+    if len(tools) < len(frame.tools):
+        messages = spelt_out(messages)
+    kwargs["messages"] = _marked(messages, caching, frame)
     if able.family == "openai" and caching.key:
         kwargs["prompt_cache_key"] = caching.key
     if DIAGNOSIS in frame.betas:
@@ -97,11 +111,20 @@ def build(
     options, betas = sendable(frame, able)
     if not able.global_scope:
         betas = tuple(beta for beta in betas if beta != GLOBAL_SCOPE)
+    if asks_long_window(model) and able.long_window_beta:
+        betas = tuple(dict.fromkeys((*betas, able.long_window_beta)))
     return Request(kwargs=kwargs | options, betas=betas)
 
 
+def _marked(messages: Sequence[JsonObject], caching: Caching, frame: Framed) -> list[JsonObject]:
+    tail = caching.tail
+    short = [place for place in caching.places if tail is not None and place >= tail]
+    kept = [place for place in caching.places if place not in short]
+    return marked(marked(messages, kept, marker(frame)), short, SHORT)
+
+
 def marker(frame: Framed) -> JsonObject:
-    return {"type": "ephemeral"} | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
+    return SHORT | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
 
 
 def free_slots(frame: Framed) -> int:
@@ -114,7 +137,10 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
         {"type": "text", "text": section.text} for section in frame.sections
     ]
     # The user's MCP tools precede the system prompt, so with them it cannot be shared.
-    has_own_tools = any(str(tool.get("name", "")).startswith("mcp__") for tool in frame.tools)
+    has_own_tools = any(
+        str(tool.get("name", "")).startswith("mcp__") and not is_deferred(tool)
+        for tool in frame.tools
+    )
     can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
     for i in _marked_sections(frame.sections) if frame.cached else ():
         is_shared = can_share and frame.sections[i].scope == "global"

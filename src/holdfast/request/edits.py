@@ -28,9 +28,7 @@ def takes_edits(frame: Framed, model: str) -> bool:
 
 def deleted_tokens(usage: Usage | None) -> int:
     """Return how many cached tokens all edits of a request deleted."""
-    extra = usage.extra if usage else None
-    found = (extra or {}).get("cache_deleted_input_tokens")
-    return found if isinstance(found, int) else 0
+    return usage.deleted_tokens if usage else 0
 
 
 def placed(view: View) -> PlacedEdits | None:

@@ -20,16 +20,17 @@ from holdfast.request.instructions import Gathered, Ground, load, said, sources
 from holdfast.request.prompt.repository import look_at_repository
 from holdfast.request.prompt.sections import (
     Environment,
-    Volatile,
     boundary,
     custom,
     sections,
-    updated,
 )
+from holdfast.request.prompt.servers import server_digests, servers_text
 from holdfast.request.server_side import excluding
+from holdfast.request.tool_references import is_deferred
 from holdfast.settings import PromptSettings
+from holdfast.tools.mcp import ServerOffer
 from holdfast.tools.permissions import trusted
-from holdfast.tools.skills import find_skills, listing
+from holdfast.tools.skills import Skill, listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +39,15 @@ class Framer:
 
     ground: Ground
     prompt: PromptSettings = field(default_factory=PromptSettings)
-    skills: tuple[Path, ...] = ()
-    """Directories of skills, highest priority first."""
+    skills: Callable[[], tuple[Skill, ...]] = tuple
+    """Finds the skills there are now."""
     scratchpad: Path | None = None
     memory: Callable[[], str] = str
     """Renders the section on long-term memory as it is now."""
     system: str = ""
     """A custom prompt; replaces all sections."""
-    volatile: tuple[Volatile, ...] = ()
+    servers: Callable[[], tuple[ServerOffer, ...]] = tuple
+    """What the MCP servers offer just now."""
     more: tuple[Section, ...] = ()
     clock: Callable[[], float] = time.time
 
@@ -59,17 +61,21 @@ class MadeFrame:
 async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
     """Look at everything, for a session's start and again after a clear or a compaction.
 
-    Tools, options, lifetime, headers and a custom prompt stay as in `old`.
+    Tools, options, lifetime, headers and a custom prompt are those of `old`.
     """
     gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
+    listed, offers = await _sections(framer, old), framer.servers()
+    is_custom = not boundary(listed)
+    if not is_custom and (text := servers_text(offers)):
+        listed = (*listed, Section(name="mcp", text=text))
     fresh = structs.replace(
         old,
-        sections=await _sections(framer, old),
+        sections=listed,
         instructions=said(gathered.parts, "start"),
         sources=sources(gathered.parts),
+        servers={} if is_custom else server_digests(offers),
     )
-    current = structs.replace(fresh, sections=updated(fresh, framer.volatile))
-    return MadeFrame(frame=weighed(current), gathered=gathered)
+    return MadeFrame(frame=weighed(excluding(fresh)), gathered=gathered)
 
 
 async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
@@ -78,7 +84,7 @@ async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if old.sections and not boundary(old.sections):
         return old.sections
     names = tuple(str(tool.get("name")) for tool in old.tools)
-    skills = await asyncio.to_thread(find_skills, framer.skills) if "Skill" in names else ()
+    skills = await asyncio.to_thread(framer.skills) if "Skill" in names else ()
     return sections(
         Environment(
             directory=framer.ground.directory,
@@ -102,12 +108,13 @@ def frame(
     return weighed(Framed(sections=kept, tools=tuple(tools), options=options))
 
 
-def reframed(frame: Framed, tools: tuple[JsonObject, ...], sections: tuple[Section, ...]) -> Framed:
-    return weighed(excluding(structs.replace(frame, tools=tools, sections=sections)))
+def reframed(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
+    return weighed(excluding(structs.replace(frame, tools=tools)))
 
 
 def weighed(frame: Framed) -> Framed:
     """Measure what a frame adds to every request, and reset it to an unwritten entry."""
     prompt = measure_text("\n".join(section.text for section in frame.sections))
     texts = prompt + measure_text(frame.instructions)
-    return structs.replace(frame, n=0, at=0.0, measure=sum(map(measure_json, frame.tools), texts))
+    listed = (tool for tool in frame.tools if not is_deferred(tool))
+    return structs.replace(frame, n=0, at=0.0, measure=sum(map(measure_json, listed), texts))

@@ -37,9 +37,11 @@ def declared(frame: Framed, model: str, settings: ClearSettings, window: Window)
 
 
 def excluding(frame: Framed) -> Framed:
-    """Update the tools whose results the provider must keep, after tools were added."""
+    """Update the tools that provider-side clearing names, after tools were added."""
     edits = [
-        edit | {"exclude_tools": _kept_tools(frame)} if edit.get("type") == CLEAR_RESULTS else edit
+        edit | _named(frame, clears_inputs="clear_tool_inputs" in edit)
+        if edit.get("type") == CLEAR_RESULTS
+        else edit
         for edit in edits_in(frame.options)
     ]
     if not edits:
@@ -61,8 +63,7 @@ def _clearing(frame: Framed, settings: ClearSettings, window: Window) -> JsonObj
         "trigger": {"type": "input_tokens", "value": trigger},
         "keep": {"type": "tool_uses", "value": settings.keep_results},
         "clear_at_least": {"type": "input_tokens", "value": least},
-        "exclude_tools": _kept_tools(frame),
-    }
+    } | _named(frame, clears_inputs=settings.inputs)
 
 
 def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
@@ -73,9 +74,14 @@ def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
     return [{"type": CLEAR_THINKING, "keep": "all"}] if thinks else []
 
 
-def _kept_tools(frame: Framed) -> list[str]:
-    names = (str(tool.get("name")) for tool in frame.tools)
-    return sorted(name for name in names if not description_of(name).is_clearable)
+def _named(frame: Framed, *, clears_inputs: bool) -> JsonObject:
+    """Name the tools whose results the provider must keep, and those whose inputs go, too."""
+    tools = {str(tool.get("name")): description_of(str(tool.get("name"))) for tool in frame.tools}
+    named: JsonObject = {
+        "exclude_tools": sorted(name for name, tool in tools.items() if not tool.is_clearable)
+    }
+    writing = sorted(name for name, tool in tools.items() if tool.kind == "write")
+    return named | ({"clear_tool_inputs": writing} if clears_inputs and writing else {})
 
 
 def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:

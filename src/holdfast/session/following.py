@@ -8,7 +8,7 @@ there. Nothing is removed from the log.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import groupby
 from operator import ne
@@ -18,12 +18,12 @@ from holdfast.errors import InvalidArgument
 from holdfast.log.entries import AnyEntry, Followed, Ran, Replied, Rewound, Said
 from holdfast.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from holdfast.session.arguments import plain_object
-from holdfast.session.call_ids import given_id, own_id, with_own_ids
 from holdfast.session.dialects import Dialect, Heard
 from holdfast.turn.engine import Engine
 from holdfast.view import View
 from holdfast.view.block_roles import answerable
 from holdfast.view.items import Spoken
+from holdfast.view.tool_ids import meant_by
 
 Reason: TypeAlias = Literal["shorter", "edited", "compacted", "replaced"]
 
@@ -149,11 +149,12 @@ class Following:
 
     def _check_results(self, heard: Sequence[Heard], first: int) -> None:
         """Refuse a result whose call is neither in the list before it nor in the view."""
-        calls: set[str] = set()
+        view, calls = self._engine.view, set[str]()
         for i, one in enumerate(heard):
             calls.update(block.id for block in one.content if isinstance(block, ToolUse))
             for id in (result.tool_use_id for result in one.results):
-                if id not in calls and self._engine.view.round_of(id) is None:
+                own = meant_by(id, view.open_round())
+                if id not in calls and view.round_of(own) is None:
                     raise InvalidArgument(
                         f"messages[{first + i}]",
                         f"a result answers {id!r}, and no call before it has that id",
@@ -184,7 +185,7 @@ class Following:
         waiting = list(pending(view.history, last, view.in_force.dead))
         ends: list[int] = []
         for run in _runs(heard):
-            found = matched(run, waiting) if waiting else None
+            found = matched(run, waiting, self._given_id) if waiting else None
             if found is None:
                 break
             last, waiting = found
@@ -193,6 +194,11 @@ class Following:
         if waiting:
             self._record_rewind(last, "edited" if rest else "shorter")
         return [*ends, *self._appended(rest)]
+
+    def _given_id(self, id: str) -> str:
+        """Return a call's id as the program knows it."""
+        owner = self._engine.view.round_of(id)
+        return owner.renamed.get(id, id) if owner is not None else id
 
     def _appended(self, heard: Sequence[Heard]) -> Iterator[int]:
         """Record messages; yield the last entry of each."""
@@ -204,8 +210,9 @@ class Following:
                     self._answer(one.content, name)
                 else:
                     for result in one.results:
-                        id = own_id(result.tool_use_id, engine.view)
-                        engine.take_result(id, result.content, is_error=result.is_error)
+                        engine.take_result(
+                            result.tool_use_id, result.content, is_error=result.is_error
+                        )
                     if one.rest:
                         engine.say(one.rest, hidden=one.role == "system")
                 yield engine.view.history[-1].n if engine.view.history else 0
@@ -215,7 +222,7 @@ class Following:
         self._engine.record(
             Replied(
                 response_id=name,
-                content=answerable(with_own_ids(content, self._engine.view)),
+                content=answerable(content),
                 stop_reason="tool_use" if calls else "end_turn",
             )
         )
@@ -264,17 +271,21 @@ def pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> It
             yield entry
 
 
-def matched(run: Sequence[Heard], waiting: Sequence[Given]) -> tuple[int, list[Given]] | None:
+def matched(
+    run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
+) -> tuple[int, list[Given]] | None:
     """Find a message, or an answer's pieces, at the head of what waits.
 
     Return the last entry that it stands for and what waits after it, or None.
     """
     if run[0].role == "assistant":
-        return _matched_answer([block for one in run for block in one.content], waiting)
+        return _matched_answer([block for one in run for block in one.content], waiting, given_id)
     [one] = run
     left, last = list(waiting), 0
     for result in one.results:
-        place = next((i for i, entry in enumerate(left) if _is_result(entry, result)), None)
+        place = next(
+            (i for i, entry in enumerate(left) if _is_result(entry, result, given_id)), None
+        )
         if place is None:
             return None
         last = max(last, left.pop(place).n)
@@ -286,7 +297,7 @@ def matched(run: Sequence[Heard], waiting: Sequence[Given]) -> tuple[int, list[G
 
 
 def _matched_answer(
-    content: Sequence[object], waiting: Sequence[Given]
+    content: Sequence[object], waiting: Sequence[Given], given_id: Callable[[str], str]
 ) -> tuple[int, list[Given]] | None:
     first = waiting[0]
     if not isinstance(first, Replied):
@@ -299,12 +310,14 @@ def _matched_answer(
         count += 1
     pieces = waiting[:count]
     ours = [block for piece in pieces if isinstance(piece, Replied) for block in piece.content]
-    if _essence(ours) != _essence(content):
+    if _essence(ours, given_id) != _essence(content, str):
         return None
     return pieces[-1].n, list(waiting[count:])
 
 
-def _essence(content: Iterable[object]) -> tuple[str, list[tuple[str, str, JsonObject]]]:
+def _essence(
+    content: Iterable[object], given_id: Callable[[str], str]
+) -> tuple[str, list[tuple[str, str, JsonObject]]]:
     """Reduce an answer to what every caller hands back: its words and its calls."""
     blocks = list(content)
     words = "".join(block.text for block in blocks if isinstance(block, Text))
@@ -316,11 +329,8 @@ def _essence(content: Iterable[object]) -> tuple[str, list[tuple[str, str, JsonO
     return "".join(words.split()), calls
 
 
-def _is_result(entry: Given, result: ToolResult) -> bool:
-    if not isinstance(entry, Ran) or result.tool_use_id not in (
-        entry.tool_use_id,
-        given_id(entry.tool_use_id),
-    ):
+def _is_result(entry: Given, result: ToolResult, given_id: Callable[[str], str]) -> bool:
+    if not isinstance(entry, Ran) or result.tool_use_id != given_id(entry.tool_use_id):
         return False
     recorded = ToolResult(tool_use_id=entry.tool_use_id, content=entry.content)
     given = ToolResult(tool_use_id=entry.tool_use_id, content=result.content)

@@ -12,7 +12,6 @@ from holdfast.messages import Image, Thinking, text_of
 from holdfast.messages.measure import NOTHING
 from holdfast.models.prices import cost
 from holdfast.session import Session
-from holdfast.stages.compact.directives import PASTE_CHARS
 from holdfast.stages.compact.draft import CompactionDraft, after_tokens
 from holdfast.stages.compact.reread import tokens_of
 from holdfast.stages.compact.writing import OUTPUT_TOKENS
@@ -30,7 +29,7 @@ class Gone:
     said: int
     """Messages of the user's,"""
     verbatim: int
-    """and how many of them stand word for word in the summary, long pastes by head and tail."""
+    """and how many of them stand word for word in the summary."""
     answers: int
     results: dict[str, int]
     """By tool, most first."""
@@ -129,12 +128,7 @@ def _gone(items: Sequence[Item], summary: str) -> Gone:
 
 
 def _is_in(said: str, summary: str) -> bool:
-    """Look for the user's words, of a long paste for its head and its tail."""
-    words, text = " ".join(said.split()), " ".join(summary.split())
-    if len(words) <= PASTE_CHARS:
-        return words in text
-    edge = PASTE_CHARS // 10
-    return words[:edge] in text and words[-edge:] in text
+    return " ".join(said.split()) in " ".join(summary.split())
 
 
 def _price(model: str, before: int, after: int) -> Price | None:

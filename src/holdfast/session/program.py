@@ -21,7 +21,6 @@ from holdfast.models.limits import ask_limits
 from holdfast.models.protocol import Request
 from holdfast.request.frame import reframed
 from holdfast.session.arguments import checked_sections, listed, plain_object
-from holdfast.session.call_ids import own_id
 from holdfast.session.configuration import Wishes, configured, overlaid
 from holdfast.session.dialects import (
     Dialect,
@@ -43,6 +42,7 @@ from holdfast.tools.protocol import Tool
 from holdfast.transcripts.openai import SYSTEM_ROLES
 from holdfast.turn.engine import Engine
 from holdfast.view import View
+from holdfast.view.tool_ids import meant_by
 
 
 class Program:
@@ -113,7 +113,8 @@ class Program:
         sections = old.sections if system is None else tuple(system)
         new = old.tools if tools is None else tools
         if (sections, new) != (old.sections, old.tools):
-            self._engine.record(structs.replace(reframed(old, new, sections), rests_on=()))
+            changed = structs.replace(old, sections=sections, rests_on=())
+            self._engine.record(reframed(changed, new))
 
     def follow(
         self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
@@ -151,25 +152,24 @@ class Program:
 
     def take_up(
         self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
-    ) -> None:
-        """Repair what a dead process left, and take in what is said anew.
+    ) -> list[str]:
+        """Repair what a dead process left, and take in what is said anew; return what to tell.
 
         Where a list is followed, it brings the results of open calls itself.
         """
         engine = self._engine
-        if any(isinstance(entry, Followed) for entry in engine.view.history):
-            engine.take_reports()
-        else:
-            engine.resume()
+        follows = any(isinstance(entry, Followed) for entry in engine.view.history)
+        lines = engine.resume(repairs=not follows)
         is_set_up = replace(wishes, settings=None) != Wishes()
         if engine.view.configured is not None or is_set_up or tools is not None:
             self.configure(wishes, "resumed")
         self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
+        return lines
 
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""
         view = self._engine.view
-        own = own_id(id, view) if isinstance(id, str) else ""
+        own = meant_by(id, view.open_round()) if isinstance(id, str) else ""
         if view.round_of(own) is None:
             last = view.open_round()
             waiting = ", ".join(use.id for use in last.missing()) if last else "none"

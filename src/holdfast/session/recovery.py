@@ -17,13 +17,14 @@ class Recovery:
         self._compact = compact
         self._sleep = sleep
         self._attempt = 0
+        self._waited = 0.0
         self._has_recovered = False
         """An overflow was recovered from in this turn; a second one is raised."""
         self._dice = random.Random()
 
     def reset(self) -> None:
         """Begin anew: an answer came."""
-        self._attempt, self._has_recovered = 0, False
+        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
         """Return once the call can be tried again, or raise what cannot be helped."""
@@ -35,7 +36,8 @@ class Recovery:
             if await self._compact.recover(engine, ours):
                 return
         self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice)
+        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
         if wait is None:
             raise ours from error
+        self._waited += wait
         await self._sleep(wait)

@@ -19,7 +19,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -53,7 +53,6 @@ from holdfast.session.arguments import (
     checked_sections,
     listed,
 )
-from holdfast.session.call_ids import with_own_ids
 from holdfast.session.clients import check_client, forks_over
 from holdfast.session.configuration import Wishes, overlaid
 from holdfast.session.dialects import chosen_dialect
@@ -228,7 +227,8 @@ class Session:
             base = load_settings(Path(log.header.directory or "."))
             settings = settings or overlaid(base, found[-1].settings if found else {})
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            session._program.take_up(wishes, sections, own_tools)
+            for line in session._program.take_up(wishes, sections, own_tools):
+                notify(line)
         return session
 
     @property
@@ -342,8 +342,6 @@ class Session:
         """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
         self._check_open()
         reply = await finished(response)
-        if reply.response_id != self.view.response_id:
-            reply = replace(reply, content=with_own_ids(reply.content, self.view))
         self._recovery.reset()
         self.engine.record_reply(reply, self.layers.after_turn)
 
@@ -358,7 +356,8 @@ class Session:
     async def compact(self, focus: str = "") -> Compacted:
         """Summarise history now; `focus` says what the summary is to dwell on."""
         request = CompactRequest(trigger="manual", focus=focus)
-        return await self.layers.compact.compact(self.engine, request)
+        compact = partial(self.layers.compact.compact, self.engine, request)
+        return await self.engine.doubting(compact)
 
     def undo(self, n: int = 0) -> str:
         """Undo a change of the view, by default the newest; return what was undone."""
@@ -376,8 +375,10 @@ class Session:
         """Stop what runs in the background, save what was learnt, and close the log."""
         if not self.engine.log.is_open:
             return
-        self.layers.close(self.engine)
-        self.engine.close()
+        try:
+            self.layers.close(self.engine)
+        finally:
+            self.engine.close()
 
     async def __aenter__(self) -> Self:
         return self

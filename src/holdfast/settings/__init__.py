@@ -11,6 +11,7 @@ from holdfast.settings.agent import (
     InstructionsSettings,
     LoopSettings,
     PromptSettings,
+    ShellSettings,
 )
 from holdfast.settings.memory import (
     DreamSettings,
@@ -52,6 +53,7 @@ __all__ = [
     "NotesSettings",
     "PromptSettings",
     "Settings",
+    "ShellSettings",
     "SpillSettings",
     "WindowSettings",
     "home",

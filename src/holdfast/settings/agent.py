@@ -17,6 +17,12 @@ class LoopSettings:
         3, "how often a cut answer is resumed before it is left as it is", low=0, high=20
     )
     max_turns: int = setting(0, "answers with tool calls per run; 0 is no limit", low=0)
+    same_failures: int = setting(
+        10,
+        "how often in a row the same calls may fail in the same way; a model that goes on is stuck",
+        low=1,
+        high=1_000,
+    )
     parallel_tools: int = setting(10, "tools that change nothing run side by side", low=1, high=64)
     stop_blocks: int = setting(
         8, "how often in a row stop hooks may keep the agent going", low=0, high=1_000
@@ -24,6 +30,21 @@ class LoopSettings:
     budget_continuations: int = setting(
         50, "how often a token budget may ask for more work in one run", low=0, high=1_000
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    pass_variables: str = setting(
+        "",
+        "keys for models that commands and hooks get all the same: names of variables, with spaces"
+        " between them",
+        form=r"[A-Za-z0-9_ ]*",
+        personal=True,
+    )
+
+    @property
+    def passed(self) -> frozenset[str]:
+        return frozenset(self.pass_variables.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,11 +63,11 @@ def write_private(
     return path.lstat()
 
 
-def write_new(path: Path, pieces: Iterable[bytes], *, mode: int = 0o666) -> int:
-    """Write a new file and return its size; raise `FileExistsError` rather than replace one."""
+def write_new(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a new private file and return its size; raise `FileExistsError` rather than replace one."""
     if os.path.lexists(path):
         raise _taken(path)
-    with _beside(path, mode) as (unfinished, file):
+    with _beside(path, PRIVATE_FILE) as (unfinished, file):
         written = sum(file.write(piece) for piece in pieces)
         file.flush()
         os.fsync(file.fileno())

@@ -2,13 +2,19 @@
 
 from dataclasses import dataclass
 
+from holdfast.settings.model import NOT_STAGED
 from holdfast.settings.setting import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     retention_days: int = setting(
-        30, "sessions untouched for longer are removed by `sessions --prune`; 0 keeps all", low=0
+        30,
+        "sessions untouched for longer are removed by `sessions --prune`, in every project; 0 keeps"
+        " all",
+        low=0,
+        high=36_500,
+        personal=True,
     )
     body_limit_bytes: int = setting(
         1 << 20, "a result larger than this lies in a file beside the log", low=1_024
@@ -59,8 +65,9 @@ class MemorySettings:
     )
     team: str = setting(
         "read",
-        "memories in the repository itself: 'off', 'read', or 'write' to share what is the team's",
-        form="off|read|write",
+        "memories in the repository itself: 'off' or 'read'. Writing needs no setting: `holdfast"
+        " memory share FILE` puts one there",
+        form="off|read",
     )
     file_bytes: int = setting(
         65_536, "a memory is a page, not an archive; sixteen times what recall shows", low=1_024
@@ -75,6 +82,7 @@ class MemorySettings:
         "",
         "who chooses what fits: '' is by words, free and in milliseconds; a model's name costs a"
         " call for each of the user's messages",
+        form=NOT_STAGED,
         personal=True,
     )
     recall_files: int = setting(5, "more would be noise beside the task", low=1, high=50)
@@ -84,7 +92,9 @@ class MemorySettings:
     recall_file_bytes: int = setting(4_096, "shown of one memory, about 1,000 tokens", low=200)
     recall_file_lines: int = setting(200, "shown of one memory", low=5)
     recall_session_bytes: int = setting(
-        61_440, "shown in one session, about 15,000 tokens: then recall rests", low=1_000
+        61_440,
+        "of memories in the view at once, about 15,000 tokens: then recall rests until some leave it",
+        low=1_000,
     )
     verify_after_days: int = setting(
         1, "an older memory is shown with a warning to check it first", low=0
@@ -93,7 +103,15 @@ class MemorySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamSettings:
-    on: bool = setting(True, "consolidate memories now and then")
+    on: bool = setting(
+        True, "consolidate memories now and then, whether or not sessions are searched for new ones"
+    )
+    where: str = setting(
+        "chat",
+        "which sessions do it by themselves: a 'chat', or 'always'. A single run ends with its"
+        " answer, and would have to wait",
+        form="chat|always",
+    )
     by: str = setting(
         "model",
         "'model' lets the session's model dream where it has one, 'engine' does what is safe"
@@ -105,6 +123,9 @@ class DreamSettings:
         24, "answers of a model that dreams: four phases, and half a dozen looks in each", low=1
     )
     after_hours: float = setting(24.0, "once a day is enough for what changes in days", low=0)
+    retry_minutes: float = setting(
+        60.0, "after a dream that failed or was killed: long enough for what broke to pass", low=0
+    )
     scan_minutes: float = setting(10.0, "sessions are not counted again before this", low=0)
     sessions: int = setting(5, "sessions touched since the last dream before another pays", low=0)
     stale_minutes: float = setting(
@@ -118,6 +139,12 @@ class DreamSettings:
     )
     removed_floor: int = setting(
         3, "a few may always go, or a small store could never lose a duplicate", low=0
+    )
+    daybook_chars: int = setting(
+        12_000,
+        "of what the user said since the last dream, listed for the model: about 3,000 tokens, 60"
+        " messages",
+        low=0,
     )
     steps_shown: int = setting(
         30, "of what a dream does, kept to be looked at while it runs", low=1

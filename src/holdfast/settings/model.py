@@ -4,11 +4,24 @@ from dataclasses import dataclass
 
 from holdfast.settings.setting import setting
 
+NOT_STAGED = r"(?!scripted:|chaos:).*"
+"""A model's name in a file; one whose answers are prepared is for the command line and the API."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    name: str = setting("claude-sonnet-5-5", "a model that codes well at a middling price")
-    fallback: str = setting("", "answers when the first is overloaded; '' is nobody")
+    name: str = setting(
+        "claude-sonnet-5-5",
+        "a model that codes well at a middling price; `scripted:` and `chaos:` only as --model",
+        form=NOT_STAGED,
+        personal=True,
+    )
+    fallback: str = setting(
+        "",
+        "answers when the first is overloaded; '' is nobody, `scripted:` and `chaos:` never",
+        form=NOT_STAGED,
+        personal=True,
+    )
     base_url: str = setting(
         "",
         "where the provider answers, and where the key goes; '' is its own address",
@@ -49,6 +62,18 @@ class GaugeSettings:
     """How the size of the context is estimated between two reports of the provider."""
 
     calibrate: bool = setting(True, "learn from each answer's usage what a character weighs")
+    believed_ratio: float = setting(
+        3.0,
+        "a size that is reported as more than this many times our estimate is a mistake: "
+        "no tokenizer in use is further than 2.5 times from it",
+        low=1.0,
+    )
+    believed_tokens: int = setting(
+        20_000,
+        "what a reported size may be off besides: providers add prompts of their own for tools "
+        "and safety",
+        low=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

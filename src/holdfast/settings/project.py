@@ -4,8 +4,12 @@ import hashlib
 import re
 from pathlib import Path
 
+from holdfast.settings.project_files import UnusableFile, read_text
+
 SLUG_CHARS = 180
 """Longer names are cut; with the hash behind them they still fit what file systems allow."""
+MARKER_BYTES = 8_192
+"""A `.git` file holds one path."""
 
 
 def project_root(directory: Path) -> Path:
@@ -20,13 +24,26 @@ def project_root(directory: Path) -> Path:
     return directory
 
 
+def checkout_top(directory: Path) -> Path:
+    """Return the top of the repository or worktree; the directory itself where there is none."""
+    directory = directory.resolve()
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), directory)
+
+
 def _main_worktree(marker: Path) -> Path | None:
+    """Return the repository of a worktree, if that repository names this worktree as its own.
+
+    Anybody can write a file that names somebody else's repository.
+    """
     try:
-        text = marker.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
+        named = read_text(marker, MARKER_BYTES).strip().removeprefix("gitdir:").strip()
+        git = (marker.parent / named).resolve()
+        back = git / read_text(git / "gitdir", MARKER_BYTES).strip()
+        is_own = back.resolve() == marker.resolve()
+    except (UnusableFile, OSError, RuntimeError, ValueError):
         return None
-    git = (marker.parent / text.removeprefix("gitdir:").strip()).resolve()
-    if git.parent.name == "worktrees" and git.parent.parent.name == ".git":
+    if is_own and git.parent.name == "worktrees" and git.parent.parent.name == ".git":
         return git.parent.parent.parent
     return None
 

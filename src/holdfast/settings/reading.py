@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from holdfast.settings.agent import (
     InstructionsSettings,
     LoopSettings,
     PromptSettings,
+    ShellSettings,
 )
 from holdfast.settings.memory import (
     DreamSettings,
@@ -30,7 +32,8 @@ from holdfast.settings.model import (
     ModelSettings,
     WindowSettings,
 )
-from holdfast.settings.project import project_root
+from holdfast.settings.project import checkout_top, project_root
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.settings.stages import (
     ClearSettings,
     CollapseSettings,
@@ -43,6 +46,11 @@ Value = bool | int | float | str
 SettingName = tuple[str, str]
 """A setting's group and key."""
 
+FILE_BYTES = 1 << 20
+"""All settings with their reasons are a fiftieth of this."""
+LARGEST = 2**53
+"""Beyond this a number is a slip, and arithmetic with fractions fails."""
+
 ELSEWHERE = frozenset({"hooks", "permissions", "mcpServers"})
 """Tables of the same files that other modules read and check."""
 
@@ -54,6 +62,7 @@ class Settings:
     gauge: GaugeSettings = field(default_factory=GaugeSettings)
     log: LogSettings = field(default_factory=LogSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     instructions: InstructionsSettings = field(default_factory=InstructionsSettings)
@@ -84,9 +93,27 @@ def home() -> Path:
     """Return where Holdfast keeps its files: `HOLDFAST_HOME`, or `.holdfast` in the user's home."""
     chosen = os.environ.get("HOLDFAST_HOME")
     try:
-        return Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
+        place = Path(chosen).expanduser() if chosen else Path.home() / ".holdfast"
     except RuntimeError as error:
         raise ConfigError(f"HOLDFAST_HOME is {chosen!r}: {error}; give a whole path") from error
+    _check_owner(place)
+    return place
+
+
+def _check_owner(place: Path) -> None:
+    """Refuse a home that others can write to: they would be writing our settings and hooks."""
+    try:
+        status = place.stat()
+    except OSError:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"{place} is not a directory; set HOLDFAST_HOME to one")
+    if os.getuid() not in (0, status.st_uid) and status.st_uid != 0:
+        raise ConfigError(f"{place} belongs to another user; set HOLDFAST_HOME to one of yours")
+    if status.st_mode & stat.S_IWOTH:
+        raise ConfigError(
+            f"{place} can be written by everybody; chmod o-w it, or set HOLDFAST_HOME"
+        )
 
 
 def load_settings(project: Path | None = None) -> Settings:
@@ -140,25 +167,16 @@ def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
     found: dict[SettingName, tuple[Value, str]] = {}
     for file in files:
         if file.is_file():
-            values = dict(_read_toml(file))
-            if file != files[0]:
-                _check_projects(file, values)
-            found |= {name: (value, str(file)) for name, value in values.items()}
+            within = None if file == files[0] else checkout_top(file.parent.parent)
+            found |= {name: (value, str(file)) for name, value in _read_toml(file, within)}
     return found | dict(_environment(os.environ))
 
 
-def _check_projects(file: Path, values: Mapping[SettingName, Value]) -> None:
-    for name, spec in _specs().items():
-        if spec.personal and name in values:
-            raise ConfigError(
-                f"{file}: {'.'.join(name)} is for the user alone; set it in {home() / 'settings.toml'}"
-            )
-
-
-def _read_toml(file: Path) -> Iterator[tuple[SettingName, Value]]:
+def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, Value]]:
+    """Read the settings in a file: the user's own, or a project's `within` its checkout."""
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        tables = tomllib.loads(read_text(file, FILE_BYTES, within=within))
+    except (ValueError, RecursionError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
     known = get_type_hints(Settings)
     for group, table in tables.items():
@@ -167,6 +185,11 @@ def _read_toml(file: Path) -> Iterator[tuple[SettingName, Value]]:
         if group not in known or not isinstance(table, dict):
             raise ConfigError(f"{file}: no group [{group}]; there are {', '.join(known)}")
         for key, value in table.items():
+            if within is not None and (group, key) in _specs() and _specs()[group, key].personal:
+                raise ConfigError(
+                    f"{file}: {group}.{key} is for the user alone; "
+                    f"set it in {home() / 'settings.toml'}"
+                )
             yield (group, key), _checked((group, key), value, str(file))
 
 
@@ -199,18 +222,18 @@ def _checked(name: SettingName, value: object, where: str) -> Value:
     spec = _specs()[name]
     wanted = type(spec.default)
     if wanted is float and type(value) is int:
-        value = float(value)
+        value = float(min(value, 2 * LARGEST))
     if type(value) is not wanted:
         raise ConfigError(f"{where}: {group}.{key} must be {wanted.__name__}, not {value!r}")
     if value != value:
         raise ConfigError(f"{where}: {group}.{key} must be a number, not {value!r}")
     if spec.form and not re.fullmatch(spec.form, str(value)):
         raise ConfigError(f"{where}: {group}.{key} is {value!r}; {spec.why}")
-    low, high = spec.low, spec.high
+    low, high = spec.low, LARGEST if spec.high is None else spec.high
     if isinstance(value, int | float) and not isinstance(value, bool):
         if low is not None and value < low:
             raise ConfigError(f"{where}: {group}.{key} must be at least {low:,}, not {value:,}")
-        if high is not None and value > high:
+        if value > high:
             raise ConfigError(f"{where}: {group}.{key} must be at most {high:,}, not {value:,}")
     assert isinstance(value, bool | int | float | str)
     return value

@@ -54,10 +54,17 @@ class SpillSettings:
         64 << 20, "a body larger than this is cut: nobody reads on so far", low=1 << 20
     )
     session_bytes: int = setting(
-        1 << 30, "all bodies of a session together; past it the oldest go first", low=1 << 20
+        1 << 30,
+        "all bodies of a session together; past it the oldest go first",
+        low=1 << 20,
+        personal=True,
     )
     retention_days: int = setting(
-        30, "bodies older than this are removed, as whole sessions are; 0 keeps all", low=0
+        30,
+        "bodies older than this are removed, as whole sessions are; 0 keeps all",
+        low=0,
+        high=36_500,
+        personal=True,
     )
 
 
@@ -74,6 +81,15 @@ class ClearSettings:
         "",
         "further tools whose output can be had again, as 'mcp__db__query=fetch, Ask=search'",
         form=r"|\s*[^=,\s]+=(read|search|shell|fetch|write)(\s*,\s*[^=,\s]+=(read|search|shell|fetch|write))*\s*",
+    )
+    inputs: bool = setting(
+        True, "clear long inputs of old writes and edits, too, where the text behind is sent anew"
+    )
+    thinking: bool = setting(
+        True, "drop old thinking while the cache is dead, unless the model binds it to the prompt"
+    )
+    keep_thinking_turns: int = setting(
+        1, "the last turn that thought is what the next one builds on", low=1
     )
     idle: bool = setting(True, "clear when the cache has died anyway, so that it costs nothing")
     idle_least_tokens: int = setting(
@@ -212,7 +228,13 @@ class CompactSettings:
         False, "let the provider compact on its side where it can; ours keeps more and is readable"
     )
     failures: int = setting(
-        3, "after this many in a row no model is asked any more by itself", low=1, high=100
+        3, "after this many in a row no model is asked by itself for a while", low=1, high=100
+    )
+    retry_seconds: float = setting(
+        1_800.0, "until one is asked again: most outages are over by then", low=0
+    )
+    retry_compactions: int = setting(
+        5, "or after this many made from the log: a summary is worth another try", low=1
     )
     rung_seconds: float = setting(
         300.0, "how long one way of having a summary written may take", low=1
@@ -227,7 +249,24 @@ class CompactSettings:
     thrash_turns: int = setting(
         3, "a window that is full again after so few answers was refilled by something", low=1
     )
+    thrash_ratio: float = setting(
+        0.1,
+        "of the line; one that is reached again after so little was compacted to no avail",
+        low=0.0,
+        high=1.0,
+    )
     thrash_times: int = setting(3, "how often in a row before that is looked into", low=1)
+    words_tokens: int = setting(
+        60_000,
+        "the user's own messages stand whole in a summary up to this; then the oldest are shortened",
+        low=1_000,
+    )
+    filled_ratio: float = setting(
+        0.5,
+        "of the line, at most, that is filled after a compaction: fuller, the next one comes too soon",
+        low=0.1,
+        high=1.0,
+    )
     restore_files: int = setting(5, "files read last that are shown again", low=0, high=100)
     restore_file_tokens: int = setting(5_000, "of each of them", low=100)
     restore_tokens: int = setting(50_000, "of all of them", low=0)

@@ -1,10 +1,12 @@
 """Splits a request into the pieces of its prompt, in the order it is read.
 
 That order is tools, system, message blocks. Web tools come first in the system tier, because
-switching them keeps the tools' cache and loses the rest. Markers and references are removed from
+switching them keeps the tools' cache and loses the rest. Deferred tools are no pieces: each is read
+where a result refers to it. Markers and references are removed from
 a block before it is hashed: the model does not read them.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
@@ -53,9 +55,13 @@ class PromptPiece(NamedTuple):
 class PieceMeter:
     """Makes pieces: hashes and counts blocks for one model."""
 
-    def __init__(self, counter: TokenCounter, scale: float) -> None:
+    def __init__(
+        self, counter: TokenCounter, scale: float, deferred: Mapping[str, JsonObject] | None = None
+    ) -> None:
         self._counter = counter
         self._scale = scale
+        self._deferred = deferred or {}
+        """Definitions that stand where a result refers to them, by the tool's name."""
         self._encoder = msgspec.json.Encoder()
 
     def piece(
@@ -65,9 +71,25 @@ class PieceMeter:
         if "cache_control" in block or "cache_reference" in block:
             marker = read_marker(block.get("cache_control"))
             read = {key: value for key, value in block.items() if key not in NOT_READ}
+        if self._deferred and block.get("type") == "tool_result":
+            read = self._with_definitions(read)
         digest = self._digest(role, read)
         tokens = self._counter.block_tokens(read, digest, self._scale)
         return PromptPiece(tier, role, block.get("type", ""), block, digest, tokens, marker, place)
+
+    def _with_definitions(self, result: JsonObject) -> JsonObject:
+        """Put definitions in the place of references."""
+        content = result.get("content")
+        if not isinstance(content, list):
+            return result
+        definitions = [self._deferred.get(reference_of(part) or "") for part in content]
+        read = [
+            {"type": "text", "text": self._encoder.encode(definition).decode()}
+            if definition
+            else part
+            for part, definition in zip(content, definitions, strict=True)
+        ]
+        return {**result, "content": read}
 
     def _digest(self, role: str, block: JsonObject) -> bytes:
         """Hash a block with its role; plain text that was seen before is not hashed again."""
@@ -87,7 +109,7 @@ class PieceMeter:
 
 def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
     """List the request's pieces in prompt order."""
-    tools = list(enumerate(request.tools or ()))
+    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not is_deferred(tool)]
     pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
     pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
     for index, block in enumerate(request.system_blocks()):
@@ -100,6 +122,22 @@ def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
 
 def is_web_tool(tool: JsonObject) -> bool:
     return str(tool.get("type", "")).startswith(WEB_TOOLS)
+
+
+def is_deferred(tool: JsonObject) -> bool:
+    return tool.get("defer_loading") is True
+
+
+def deferred_tools(request: ApiRequest) -> dict[str, JsonObject]:
+    """Return the definitions that are not in the prompt from the start, by name."""
+    return {str(tool.get("name")): tool for tool in request.tools or () if is_deferred(tool)}
+
+
+def reference_of(part: object) -> str | None:
+    """Return the name of the tool that a part of a result refers to."""
+    if isinstance(part, dict) and part.get("type") == "tool_reference":
+        return str(part.get("tool_name"))
+    return None
 
 
 def read_marker(control: object) -> Marker | None:

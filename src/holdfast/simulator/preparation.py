@@ -7,11 +7,11 @@ Pure: it returns a `PreparedPrompt` or raises the API's refusal. Cache and brain
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.models.capabilities import Capabilities, capabilities
+from holdfast.models.capabilities import LONG_WINDOW, Capabilities, capabilities
 from holdfast.simulator.compaction import adopt_compactions
 from holdfast.simulator.edits import EditContext, apply_edits, edits_of
 from holdfast.simulator.markers import place_markers
-from holdfast.simulator.pieces import PieceMeter, PromptPiece, take_apart
+from holdfast.simulator.pieces import PieceMeter, PromptPiece, deferred_tools, take_apart
 from holdfast.simulator.prompt import Prompt, chain_prompt, salts_of
 from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
@@ -55,8 +55,11 @@ def prepare(
     """Check a request and assemble its prompt."""
     settings = bench.settings
     able = capabilities(request.model)
+    if able.long_window_beta in caller.betas:
+        able = capabilities(request.model + LONG_WINDOW)
     check_request(request, caller, able, settings, is_count=is_count)
-    measure = PieceMeter(bench.counter, able.tokenizer_scale if settings.scales_tokens else 1.0)
+    scale = able.tokenizer_scale if settings.scales_tokens else 1.0
+    measure = PieceMeter(bench.counter, scale, deferred_tools(request))
     sent = take_apart(request, measure)
     marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
     checked = check_thinking(marked, request, caller, able, settings, bench.signer)

@@ -5,6 +5,7 @@ What a request means is in `simulation` and `openai`. `serve` blocks, for the co
 """
 
 import asyncio
+import ipaddress
 import socket
 import threading
 import time
@@ -42,6 +43,8 @@ DEFAULT_PORT = 8787  # free on most machines; any other will do
 START_SECONDS = 10.0  # longer than any start we have seen
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
+CHANGING = ("clock", "faults", "reset")
+"""Control actions that a mere look at an address must not set off."""
 FAULT_HEADER = "x-simulator-fault"
 ADVANCE_HEADER = "x-simulator-advance-seconds"
 
@@ -155,6 +158,7 @@ class _Server:
 
         async def guard(http: HttpRequest) -> ASGIApp:
             try:
+                self._check_host(http)
                 return await endpoint(http)
             except ApiError as error:
                 return self._refusal(http, error, is_chat=is_chat)
@@ -213,9 +217,12 @@ class _Server:
 
     async def control(self, http: HttpRequest) -> ASGIApp:
         """Serve the control endpoints."""
-        body = await http.body()
+        action = http.path_params["action"]
+        if http.method == "GET" and action in CHANGING:
+            raise ApiError(405, f"{action} changes the simulator; use POST")
+        body = await self._body(http)
         order = parse_object(body) if body else {}
-        return _json(control(self._simulation, http.path_params["action"], order))
+        return _json(control(self._simulation, action, order))
 
     async def unknown(self, http: HttpRequest) -> ASGIApp:
         """Describe the service at the root; 404 elsewhere."""
@@ -234,10 +241,21 @@ class _Server:
         return fault
 
     async def _body(self, http: HttpRequest) -> bytes:
-        body = await http.body()
-        if len(body) > self._simulation.settings.max_body_bytes:
-            raise ApiError(413, "Request exceeds the maximum size")
-        return body
+        """Read a body, and no further than it may be long."""
+        body, most = bytearray(), self._simulation.settings.max_body_bytes
+        async for piece in http.stream():
+            body += piece
+            if len(body) > most:
+                raise ApiError(413, "Request exceeds the maximum size")
+        return bytes(body)
+
+    def _check_host(self, http: HttpRequest) -> None:
+        """Refuse a name that is not ours: a page in a browser could have had it point here."""
+        server = http.scope.get("server")
+        bound = str(server[0]) if server else DEFAULT_HOST
+        name = http.url.hostname or ""
+        if _is_loopback(bound) and name != "localhost" and not _is_loopback(name):
+            raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
         """Read who asks: the key is the workspace."""
@@ -305,6 +323,13 @@ class _Server:
                 )
             )
         return _json(body, error.status, headers)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _headers(content_type: bytes) -> Headers:

@@ -15,6 +15,7 @@ from holdfast.simulator.compaction import (
 from holdfast.simulator.conversation import check_conversation
 from holdfast.simulator.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
 from holdfast.simulator.errors import ApiError, invalid
+from holdfast.simulator.pieces import deferred_tools, reference_of
 from holdfast.simulator.request import ApiRequest, Caller, JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 
@@ -116,6 +117,7 @@ def _check_tools(request: ApiRequest, able: Capabilities) -> None:
     names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
     if len(names) != len(set(names)):
         raise invalid("tools: Tool names must be unique.")
+    _check_deferred(request, able)
     choice = request.tool_choice or {}
     kind = choice.get("type")
     if kind in FORCING and not able.forced_tools:
@@ -124,6 +126,21 @@ def _check_tools(request: ApiRequest, able: Capabilities) -> None:
         raise invalid("tool_choice: may only be specified while providing `tools`.")
     if kind == "tool" and choice.get("name") not in names:
         raise invalid(f"Tool {choice.get('name')!r} not found in provided tools")
+
+
+def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
+    """Deferred tools need a model that takes them and a tool beside them; references name one."""
+    deferred = deferred_tools(request)
+    _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
+    if deferred and len(deferred) == len(request.tools or ()):
+        raise invalid("tools: at least one tool must have `defer_loading` set to false")
+    for index, message in enumerate(request.messages):
+        for block in message.blocks():
+            content = block.get("content") if block.get("type") == "tool_result" else None
+            for part in content if isinstance(content, list) else ():
+                name = reference_of(part)
+                if name is not None and name not in deferred:
+                    raise invalid(f"messages.{index}: Tool reference {name!r} has no definition")
 
 
 def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:

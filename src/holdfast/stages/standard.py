@@ -43,7 +43,7 @@ class Layers:
 
     def close(self, engine: Engine) -> None:
         self.notes.close(engine)
-        self.compact.close()
+        self.compact.close(engine)
 
 
 def build_layers(

@@ -8,6 +8,7 @@ processes left behind are explained in words. `shell` runs the process itself.
 import asyncio
 import signal
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,8 @@ from holdfast.messages.cut import printable_line
 from holdfast.settings.files import private_directory
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import SHELL_CHARS
-from holdfast.tools.permissions.readonly import is_read_only_command
+from holdfast.tools.environment import reading_variables
+from holdfast.tools.permissions.readonly import is_read_only_command, only_reads
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
 from holdfast.tools.shells import BackgroundCommand
@@ -27,7 +29,7 @@ DEFAULT_TIMEOUT_SECONDS = 120
 MAX_TIMEOUT_SECONDS = 600
 """Longer commands belong in the background."""
 COMMAND_BYTES = 100_000
-"""A kernel takes 128 KiB as one argument."""
+"""Far longer than a line that is judged and shown before it runs; the rest belongs in a file."""
 REPORT_SECONDS = 1.0
 """How often progress is reported."""
 
@@ -51,9 +53,10 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
     running = await tool_context.shells.start(
         Launch(
-            arguments=shell_arguments(given.command, landing),
+            arguments=shell_arguments(landing),
+            given=given.command,
             directory=tool_context.directory,
-            variables=tool_context.variables,
+            variables=variables_of(given, tool_context.variables),
             output=tool_context.scratch / f"output-{name}.txt",
             is_filed=given.run_in_background,
         )
@@ -64,6 +67,15 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
         return await _run_to_end(given, running, landing, tool_context)
     finally:
         landing.unlink(missing_ok=True)
+
+
+def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of a command: a narrower one if it could have run unasked."""
+    return reading_variables(variables) if only_reads(given.command) else variables
+
+
+def _is_reading(given: BashInput) -> bool:
+    return not given.run_in_background and is_read_only_command(given.command)
 
 
 def _check(given: BashInput, tool_context: ToolContext) -> None:
@@ -188,7 +200,7 @@ BASH: Tool = make_tool(
     bash,
     kind="shell",
     command_input="command",
-    is_read_only=lambda given: not given.run_in_background and is_read_only_command(given.command),
+    is_read_only=_is_reading,
     limit_chars=SHELL_CHARS,
 )
 

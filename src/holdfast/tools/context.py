@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from holdfast.tools.environment import shell_variables
 from holdfast.tools.files import Files
 from holdfast.tools.shells import Shells
 from holdfast.view.tokens import CLAUDE, estimated_tokens
@@ -46,8 +47,8 @@ class ToolContext:
     todos: tuple[Todo, ...] = ()
     plan: PlanMode = field(default_factory=PlanMode)
     shells: Shells = field(default_factory=Shells)
-    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """The environment of commands."""
+    variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
+    """The environment of commands, without the keys for models."""
     report: Callable[[str], None] = lambda _line: None
 
     """Called with one line of progress now and then while a tool runs."""

@@ -20,6 +20,9 @@ from holdfast.messages import Json, JsonObject
 MEMORY_HEAD_LINES = 40
 """A memory's head that does not end by then is none: the text merely begins with dashes."""
 
+YAML_CHARS, YAML_BRACKETS = 32_768, 500
+"""The fields of a long definition with hooks and servers are a tenth of this; more takes seconds."""
+
 JSON_VALUE_CHARS = 65_536
 """As long as a memory may be; a longer value is kept as text instead of being decoded."""
 
@@ -81,6 +84,8 @@ def _fields(head: str) -> JsonObject:
 def _parse_yaml(text: str) -> Json:
     import yaml  # type: ignore[import-untyped]  # only here: many sessions read no front matter
 
+    if len(text) > YAML_CHARS or text.count("{") + text.count("[") > YAML_BRACKETS:
+        return None
     try:
         value = yaml.load(text, Loader=_loader())
         return msgspec.json.decode(msgspec.json.encode(value))

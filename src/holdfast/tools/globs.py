@@ -6,6 +6,7 @@ are for people only. Loaded alone by the search process, so it imports only the 
 """
 
 import re
+from collections.abc import Iterator
 
 _NAMED_SETS = {
     "[:alnum:]": "a-zA-Z0-9",
@@ -20,18 +21,50 @@ _NAMED_SETS = {
     "[:xdigit:]": "0-9a-fA-F",
 }
 
+_STAR, _DEEP = "[^/]*", "(?:[^/]+/)*"
+
 MAX_ALTERNATIVES = 256
 """Braces within braces multiply."""
 
 
 def path_expression(pattern: str) -> str:
-    """Translate a pattern that starts at the top into an expression for a whole path."""
-    written = ""
+    """Translate a pattern that starts at the top into an expression for a whole path.
+
+    Of several stars only the last has a choice: where the others end first is as good as anywhere,
+    so the expression does not come back to them, and its time grows with the path alone.
+    """
+    pieces: list[str] = []
     place = 0
     while place < len(pattern):
         piece, place = _piece(pattern, place)
-        written += piece
-    return written
+        pieces.append(piece)
+    first, *rest = _split(pieces, _DEEP)
+    return _names(first) + "".join(_starred(_DEEP, list(map(_names, rest))))
+
+
+def _names(pieces: list[str]) -> str:
+    return "/".join(map(_name, _split(pieces, "/")))
+
+
+def _name(pieces: list[str]) -> str:
+    first, *rest = map("".join, _split(pieces, _STAR))
+    return first + "".join(_starred(_STAR, rest))
+
+
+def _starred(star: str, parts: list[str]) -> Iterator[str]:
+    """Put a star before each part; all but the last end where they first can."""
+    for number, part in enumerate(parts, 1):
+        yield f"{star}{part}" if number == len(parts) else f"(?>{star}?{part})"
+
+
+def _split(pieces: list[str], mark: str) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for piece in pieces:
+        if piece == mark:
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+    return parts
 
 
 def anchored_expression(pattern: str) -> str:
@@ -44,7 +77,7 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
     """Translate the piece at a place; return it and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
     if at_start and pattern.startswith("**/", place):
-        return "(?:[^/]+/)*", place + 3
+        return _DEEP, place + 3
     if at_start and pattern[place:] == "**":
         return ".+", place + 2
     char = pattern[place]
@@ -52,7 +85,7 @@ def _piece(pattern: str, place: int) -> tuple[str, int]:
         end = place + 1
         while pattern[end : end + 1] == "*":
             end += 1
-        return "[^/]*", end
+        return _STAR, end
     if char == "?":
         return "[^/]", place + 1
     if char == "[":

@@ -112,6 +112,8 @@ def _existing(path: str, tool_context: ToolContext) -> Path:
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
         raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
+    if not top.is_file() and not top.is_dir():
+        raise Refused(f"{path} is neither a file nor a directory.")
     return top
 
 

@@ -36,6 +36,8 @@ class Outcome:
     """Of a command that ended by itself; a signal is its negative number."""
     note: str = ""
     """One line for the user."""
+    is_denied: bool = False
+    """The tool was not run: permissions or a hook forbade it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

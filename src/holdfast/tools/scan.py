@@ -98,7 +98,7 @@ def _answer(
 
 def _text(file: Path) -> str:
     try:
-        if file.stat().st_size > SEARCHED_BYTES:
+        if not file.is_file() or file.stat().st_size > SEARCHED_BYTES:
             return ""
         return decode(file.read_bytes()).text
     except (OSError, NotText):

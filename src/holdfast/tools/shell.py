@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -143,6 +144,8 @@ class Launch:
     variables: Mapping[str, str]
     output: Path
     """Where the whole output goes if it is long."""
+    given: str = ""
+    """Standard input; it comes from a file without a name, so it may be long."""
     is_filed: bool = False
     """Write the output to the file from the start."""
     limits: CaptureLimits = LIMITS
@@ -247,15 +250,18 @@ class RunningCommand:
 async def start(launch: Launch) -> RunningCommand:
     ours, theirs = os.pipe()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *launch.arguments,
-            cwd=launch.directory,
-            env={**launch.variables, **UNATTENDED, "PWD": str(launch.directory)},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as given:
+            given.write(launch.given.encode("utf-8", "surrogateescape"))
+            given.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *launch.arguments,
+                cwd=launch.directory,
+                env={**launch.variables, **UNATTENDED, "PWD": str(launch.directory)},
+                stdin=given,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+            )
     except BaseException:
         os.close(ours)
         raise
@@ -264,9 +270,15 @@ async def start(launch: Launch) -> RunningCommand:
     return RunningCommand(launch, process, ours)
 
 
-def shell_arguments(command: str, landing: Path | None) -> tuple[str, ...]:
-    """Return the arguments that run a command line; its last directory goes to the landing file."""
-    shell = shutil.which("bash") or "/bin/sh"
+def shell_arguments(landing: Path | None) -> tuple[str, ...]:
+    """Return the arguments of a shell that runs its input; its last directory goes to `landing`.
+
+    Arguments are visible to every user of the machine, so the command is not among them. It has
+    no input of its own.
+    """
+    bash = shutil.which("bash")
+    take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""
-    return (shell, "-c", f'{trap}eval "$1"', shell, command)
+    shell = bash or "/bin/sh"
+    return (shell, "-c", f'{trap}{take}; exec </dev/null; eval "$1"', shell)

@@ -1,17 +1,19 @@
 """Skill: bring in how something is done, from directories with a `SKILL.md`.
 
-A project's skills win over a user's of the same name. `listing` describes them to the model
+A project's skill never takes the name of one of the user's: it is then called `project:NAME`. `listing` describes them to the model
 within a budget: every name, and of the descriptions as much as fits.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
 from holdfast.messages.cut import printable_line
+from holdfast.settings.project import checkout_top
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools import front_matter
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -24,6 +26,10 @@ SHORTEST_CHARS = 40
 """A description cut below this says nothing; then only the names are listed."""
 BODY_BYTES = 256 << 10
 """A larger file is no instruction."""
+NAME_CHARS = 80
+"""A longer name is no name."""
+SKILLS = 200
+"""Per directory; more is a mistake or an attack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,30 +38,34 @@ class Skill:
     description: str
     body: str
     directory: Path
+    is_projects: bool = False
+    """It came with the project; the user did not write it."""
 
 
-def find_skills(places: Iterable[Path]) -> tuple[Skill, ...]:
-    """Return the skills in some directories, sorted; of one name the first wins."""
-    found: dict[str, Skill] = {}
-    for place in places:
-        for file in sorted(place.glob("*/SKILL.md")):
-            skill = _load(file)
-            if skill is not None:
-                found.setdefault(skill.name, skill)
+def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
+    """Return the skills in the user's directory and in a project's `.holdfast`, sorted by name."""
+    found = {skill.name: skill for skill in _in(users, None)}
+    if project is not None:
+        for skill in _in(project / ".holdfast" / "skills", project):
+            name = f"project:{skill.name}" if skill.name in found else skill.name
+            found.setdefault(name, replace(skill, name=name, is_projects=True))
     return tuple(found[name] for name in sorted(found))
 
 
-def _load(file: Path) -> Skill | None:
-    """Read one skill; None if it is unreadable or far too large."""
-    try:
-        if file.stat().st_size > BODY_BYTES:
-            return None
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None
-    fields, body = front_matter.parse(text)
+def _in(place: Path, project: Path | None) -> Iterator[Skill]:
+    for file in sorted(place.glob("*/SKILL.md"))[:SKILLS]:
+        try:
+            yield _load(file, project)
+        except UnusableFile:
+            continue
+
+
+def _load(file: Path, project: Path | None) -> Skill:
+    within = None if project is None else checkout_top(project)
+    fields, body = front_matter.parse(read_text(file, BODY_BYTES, within=within))
+    name = front_matter.text_in(fields, "name") or file.parent.name
     return Skill(
-        name=front_matter.text_in(fields, "name") or file.parent.name,
+        name=printable_line(name, NAME_CHARS) or "unnamed",
         description=front_matter.text_in(fields, "description") or _first_words(body),
         body=body.strip(),
         directory=file.parent,
@@ -79,7 +89,7 @@ def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
 def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
     """Return the length at which descriptions are cut so that all fit; short ones leave room."""
     lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
-    left = budget_chars - sum(len(skill.name) + 4 for skill in skills)
+    left = budget_chars - sum(len(_title(skill)) + 4 for skill in skills)
     for index, length in enumerate(lengths):
         share = left // (len(lengths) - index)
         if length > share:
@@ -90,7 +100,11 @@ def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
 
 def _line(skill: Skill, longest: int) -> str:
     description = printable_line(skill.description, longest) if longest else ""
-    return f"- {skill.name}: {description}" if description else f"- {skill.name}"
+    return f"- {_title(skill)}: {description}" if description else f"- {_title(skill)}"
+
+
+def _title(skill: Skill) -> str:
+    return f"{skill.name} (the project's)" if skill.is_projects else skill.name
 
 
 class SkillInput(Input, frozen=True, kw_only=True):
@@ -99,7 +113,7 @@ class SkillInput(Input, frozen=True, kw_only=True):
 
 
 def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
-    return find_skills((tool_context.root / ".holdfast" / "skills", tool_context.home / "skills"))
+    return find_skills(tool_context.home / "skills", tool_context.root)
 
 
 async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:

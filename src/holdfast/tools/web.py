@@ -133,7 +133,7 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
         except NotFetched as error:
             raise Refused(f"{address} could not be loaded: {error}.") from None
         if not answer.location:
-            return _shown(address, answer)
+            return await asyncio.to_thread(_shown, address, answer)
         target = urljoin(address, answer.location)
         if _place(target) != _place(address):
             said = f"{address} redirects to {target}, on another host. Fetch that if you want it."
@@ -208,7 +208,8 @@ _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 def readable_text(html: str, address: str = "") -> str:
     reader = _Reader(address)
-    reader.feed(html)
+    end = html.rfind(">") + 1  # a tag that never ends is text; the parser would try each anew
+    reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
     reader.close()
     return _tidy("".join(reader.parts), reader.title)
 

@@ -13,12 +13,18 @@ from typing import IO, Protocol, cast
 
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import open_to_read
+from holdfast.log.reading import open_to_read
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10
 """Enough for a few records, so that the first odd one does not decide."""
+
+LINE_BYTES = 128 << 20
+"""One record, or a whole document on one line; the largest seen have a tenth of it."""
+UNPACKED_TIMES, UNPACKED_FLOOR_BYTES = 200, 64 << 20
+"""A packed file may grow this many times, and to this size whatever it was. Transcripts pack to a
+twentieth; what packs to a thousandth was made to."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error)
 """What a file that was cut off or damaged raises, packed or not."""
@@ -143,8 +149,17 @@ def _lines(
     path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
 ) -> Iterator[bytes]:
     """Yield lines, reporting how far the file itself has been read."""
+    most = max(UNPACKED_FLOOR_BYTES, UNPACKED_TIMES * os.fstat(raw.fileno()).st_size)
+    left = most
     try:
-        for line in file:
+        while line := file.readline(min(LINE_BYTES, left) + 1):
+            left -= len(line)
+            if left < 0:
+                raise TranscriptError(
+                    path, f"unpacks to more than {most:,} bytes; unpack it by hand"
+                )
+            if len(line) > LINE_BYTES:
+                raise TranscriptError(path, f"has a line of more than {LINE_BYTES:,} bytes")
             yield line
             if progress is not None:
                 progress(raw.tell())

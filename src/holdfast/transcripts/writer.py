@@ -13,6 +13,7 @@ import msgspec
 from holdfast.log.entries import AnyEntry, Framed, Imported, Ran, Replied, Said
 from holdfast.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
 from holdfast.messages.measure import measure_content
+from holdfast.messages.usage import has_odd_counts
 from holdfast.view.block_roles import answerable, speakable
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
@@ -34,12 +35,11 @@ class ImportAccount:
         """Read what an answer used; a report that cannot be read is counted, not kept."""
         if not isinstance(raw, dict):
             return None
-        try:
-            usage = usage_from_wire(raw)
-        except (TypeError, ValueError, AttributeError):
-            self.repaired["usage that cannot be read"] += 1
-            return None
-        return usage if usage.total_tokens else None
+        usage = usage_from_wire(raw)
+        if usage.total_tokens:
+            return usage
+        self.repaired.update(["usage that cannot be read"] * has_odd_counts(raw))
+        return None
 
 
 class OfAnswer(TypedDict, total=False):
@@ -80,13 +80,21 @@ class TranscriptWriter:
         )
         return self.write(entry)
 
-    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
+    def ran(
+        self,
+        block: ToolResult,
+        *,
+        at: float = 0.0,
+        origin: str = "",
+        refused: str | None = None,
+    ) -> Ran:
         content = block.content
         kept = content if isinstance(content, str) else speakable(content)
         entry = Ran(
             tool_use_id=block.tool_use_id,
             content=kept,
             is_error=block.is_error,
+            refused=refused,
             extra=block.extra,
             measure=measure_content(kept),
             origin=origin,

@@ -16,13 +16,27 @@ async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
         await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         aborted.cancel()
-        if not doing.done():
-            doing.cancel()
-            await asyncio.wait({doing})
+        await stop(doing)
     try:
         return None if doing.cancelled() else doing.result()
     except Aborted:
         return None
+
+
+async def stop(task: "asyncio.Future[T]") -> None:
+    """Cancel a task and wait until it has ended, even if this wait is cancelled in turn.
+
+    A generator whose next step still runs cannot be closed.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    task.cancel()
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def until(abort: asyncio.Event, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
@@ -34,9 +48,7 @@ async def until(abort: asyncio.Event, events: AsyncGenerator[T, None]) -> AsyncG
             try:
                 await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.wait({coming})
+                await stop(coming)
             if coming.cancelled():
                 return
             event = coming.result()

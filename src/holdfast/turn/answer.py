@@ -51,8 +51,7 @@ class AnswerWriter:
                 self._half = ""
                 self._waiting.append(block)
                 if isinstance(block, ToolUse):
-                    self._write()
-                    return block
+                    return _last_call(self._write())
             case Finished(reply=reply):
                 self._finish(reply)
         return None
@@ -89,3 +88,9 @@ class AnswerWriter:
         )
         self.numbers.append(entry.n)
         return entry
+
+
+def _last_call(entry: AnyEntry) -> ToolUse | None:
+    """Return the call an entry ends with, under the id it was written with."""
+    last = entry.content[-1] if isinstance(entry, Replied) and entry.content else None
+    return last if isinstance(last, ToolUse) else None

@@ -8,17 +8,29 @@ decided elsewhere.
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+from msgspec import structs
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Log, outbox
-from holdfast.log.entries import AnyEntry, Began, Failed, Framed, Imported, Ran, Said, Switched
+from holdfast.log.entries import (
+    AnyEntry,
+    Failed,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Switched,
+)
 from holdfast.log.results import Results, headed, is_over
-from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
+from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
-from holdfast.models.capabilities import capabilities
+from holdfast.models.capabilities import capabilities, is_simulated
 from holdfast.models.protocol import Reply, Request
 from holdfast.request.build import Caching, Wire, build, first_messages, free_slots
 from holdfast.request.cache.advice import window_at_cost
@@ -28,26 +40,22 @@ from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
+from holdfast.turn.damage import WHAT as DAMAGE
+from holdfast.turn.damage import plan_report
 from holdfast.turn.fork import Prefix
+from holdfast.turn.repair import plan_repair
 from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
-from holdfast.view.items import Round
+from holdfast.view.items import Round, Spoken
 from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.tool_ids import meant_by, with_own_ids
 from holdfast.view.window import Window
-
-NOT_RUN = "The tool was not run: the session ended before it began."
-MAY_HAVE_RUN = (
-    "No result was recorded: the session ended. The tool may have run, fully or in part; "
-    "check what it did before calling it again."
-)
-INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
-REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED)
-"""What stands for the result of a call that a dead process left open."""
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Raised by a stage on purpose: no later one can help, or nothing can be written."""
 
+T = TypeVar("T")
 Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
 """Looks at the engine's view and records what it decides."""
 AfterTurn: TypeAlias = Callable[["Engine"], None]
@@ -90,7 +98,7 @@ class Engine:
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
         self._on_result = on_result or take_bounded
-        self._follower = Follower(load_calibration, learns=settings.gauge.calibrate)
+        self._follower = Follower(load_calibration, settings.gauge, window=settings.window)
         self._wire = Wire()
         self._markers = Markers()
         self._asked_as = "main"
@@ -112,14 +120,27 @@ class Engine:
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
-        """Write an entry to the log, then fold it into the view; a result passes its budget first."""
-        return self._on_result(self, entry) if isinstance(entry, Ran) else self.write(entry)
+        """Write an entry to the log, then fold it into the view.
+
+        A result passes its budget first, and goes to the call its provider's id means; tool uses
+        whose id is taken get another.
+        """
+        if isinstance(entry, Ran):
+            own = meant_by(entry.tool_use_id, self.view.open_round())
+            return self._on_result(self, structs.replace(entry, tool_use_id=own))
+        if isinstance(entry, Replied):
+            entry = with_own_ids(entry, self.view.called)
+        return self.write(entry)
 
     def write(self, entry: AnyEntry) -> AnyEntry:
         """Write an entry as it is, then fold it into the view."""
         written = self.log.append(entry)
         self.log.entries.clear()
+        misfits = len(self.view.damage)
         self.view.apply(written)
+        if len(self.view.damage) > misfits and not isinstance(entry, Failed):
+            why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
+            self.write(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
         return written
 
     def report(self, entry: AnyEntry) -> None:
@@ -146,31 +167,12 @@ class Engine:
     ) -> AnyEntry:
         return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
-    def repair(self) -> list[ToolUse]:
-        """Answer the tool uses that a dead process left open, without running any again.
-
-        That a tool never began is only said where beginnings are recorded.
-        """
-        last = self.view.open_round()
-        missing = last.missing() if last else []
-        began = {use.id for use in self.view.interrupted()}
-        unknown = NOT_RUN if missing and self._records_beginnings() else MAY_HAVE_RUN
-        for use in missing:
-            self.take_result(use.id, INTERRUPTED if use.id in began else unknown, is_error=True)
-        return missing
-
-    def _records_beginnings(self) -> bool:
-        """Return whether whoever runs the tools says so each time, as an agent's loop does."""
-        begun, ran, is_ours = set[str](), set[str](), self.view.configured is None
-        for entry in self.view.history:
-            match entry:
-                case Began(tool_use_id=id):
-                    begun.add(id)
-                case Ran(tool_use_id=id, content=content) if content not in REPAIRS:
-                    ran.add(id)
-                case Imported():
-                    is_ours = False
-        return ran <= begun and (is_ours or bool(begun))
+    def repair(self) -> list[str]:
+        """Answer the tool uses that a dead process left open, without running any again."""
+        results = list(plan_repair(self.view))
+        for ran in results:
+            self.record(ran)
+        return [ran.tool_use_id for ran in results]
 
     @property
     def shows_paths(self) -> bool:
@@ -180,15 +182,30 @@ class Engine:
         """
         return self.view.configured is None
 
-    def resume(self) -> None:
-        """Continue a session: open tool uses count as interrupted, waiting reports are recorded."""
-        self.repair()
+    def resume(self, *, repairs: bool = True) -> list[str]:
+        """Continue a session; return what the user should know about its log.
+
+        Open tool uses count as interrupted, waiting reports are recorded, damage is reported.
+        """
+        damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
+        if damaged is not None:
+            self.record(damaged)
+        if repairs:
+            self.repair()
         self.take_reports()
+        is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
+        return [damaged.error] if damaged is not None and not is_torn else []
 
     def is_answered(self) -> bool:
         """True if the model has had the last word, so that there is nothing to send."""
         last = self.view.items[-1] if self.view.items else None
         return last is None or (isinstance(last, Round) and not last.tool_uses())
+
+    def has_news(self) -> bool:
+        """True if something was said since the last request, so that asking again makes sense."""
+        last = self.view.items[-1] if self.view.items else None
+        asked = self.view.asked.n if self.view.asked else 0
+        return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
 
     def fullness(self) -> Fullness:
         """Measure the context against the model's window."""
@@ -198,6 +215,29 @@ class Engine:
             margin_tokens=gauge.margin_tokens(total),
             window=window_at_cost(self.model, self.settings.window, self.frame.lifetime),
         )
+
+    def doubt_report(self) -> bool:
+        """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
+        full, total = self.fullness(), self.view.total
+        own = self._follower.estimate(self.view)
+        size = own.size_tokens(total)
+        if size + own.margin_tokens(total) >= full.window.base_tokens or full.used_tokens <= size:
+            return False
+        self._follower.doubt(self.view)
+        said = f"{full.used_tokens:,} tokens by the last answer's usage, {size:,} by our estimate"
+        self.record(
+            Failed(what="gauge", error=f"{said}; the estimate counts until the next answer")
+        )
+        return True
+
+    async def doubting(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may overflow; once more if only a reported size made it do so."""
+        try:
+            return await work()
+        except ContextOverflow:
+            if not self.doubt_report():
+                raise
+            return await work()
 
     def size_tokens(self, total: Measure) -> int:
         """Estimate how full the context would be if the view weighed this."""
@@ -228,13 +268,16 @@ class Engine:
         self, stages: Iterable[Stage] = (), *, max_output_tokens: int, source: str = "main"
     ) -> Request:
         """Run every stage, build the request and record that it is sent."""
-        for stage in stages:
-            await self._run(stage)
+        await self.doubting(partial(self._run_all, tuple(stages)))
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
         return request
+
+    async def _run_all(self, stages: tuple[Stage, ...]) -> None:
+        for stage in stages:
+            await self._run(stage)
 
     async def _run(self, stage: Stage) -> None:
         """Run a stage; one that fails leaves an entry, and the next one runs."""
@@ -290,7 +333,8 @@ class Engine:
     def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
         """Record an answer that arrived whole, and finish the turn; the same answer only once."""
         last = self.view.items[-1] if self.view.items else None
-        if isinstance(last, Round) and reply.response_id and last.response_id == reply.response_id:
+        is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
+        if last is not None and is_named and not self.view.asked_since(last):
             return self.view.history[-1]
         entry = AnswerWriter(self.record).write(reply)
         self.finish_turn(after_turn, reply.diagnostics)
@@ -318,11 +362,21 @@ class Engine:
             self.record(keep_diff(broke, self.directory))
 
     def close(self) -> None:
-        """Save what was learnt about tokens, and close the log."""
-        if self.settings.gauge.calibrate:
-            for calibration in self._follower.calibrations.values():
-                save_calibration(calibration)
-        self.log.close()
+        """Save what was learnt about tokens, as far as that is possible, and close the log."""
+        try:
+            if self.settings.gauge.calibrate and not self._was_simulated():
+                for calibration in self._follower.calibrations.values():
+                    save_calibration(calibration)
+        except OSError as error:
+            with suppress(StoreError):
+                self.report(Failed(what="calibration", error=f"not saved: {error}"))
+        finally:
+            self.log.close()
+
+    def _was_simulated(self) -> bool:
+        """True if the simulator answered: what it counts says nothing about the real model."""
+        switches = (entry for entry in self.view.history if isinstance(entry, Switched))
+        return any(is_simulated(entry.model) for entry in switches)
 
 
 def _name_of(stage: Stage) -> str:

@@ -7,10 +7,12 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 """
 
 import asyncio
+import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from holdfast.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
@@ -18,13 +20,14 @@ from holdfast.log.entries import Failed, Snipped
 from holdfast.log.spending import Budget
 from holdfast.messages import is_blank, is_thought, text_of
 from holdfast.models.protocol import Finished, Model, Reply
-from holdfast.models.retry import RETRIES, Retries, stream_with_retries
+from holdfast.models.retry import RETRIES, Retries, stream_with_retries, wait_seconds
 from holdfast.models.steady import PATIENCE, Patience
 from holdfast.settings import LoopSettings
 from holdfast.turn.abort import unless, until
 from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.models import Models
-from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, play
+from holdfast.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, play
+from holdfast.view.items import last_round
 
 ContinueReason: TypeAlias = Literal[
     "next_turn",
@@ -112,6 +115,10 @@ class LoopState:
     deltas: tuple[int, ...] = ()
     """Output tokens of the last answers, for the token budget."""
     continuations: int = 0
+    broken: int = 0
+    """Answers in a row that broke after a tool call."""
+    failed: tuple[bytes, int] = (b"", 0)
+    """How the last round's calls failed, and how often in a row they did in just that way."""
 
 
 Step: TypeAlias = Stopped | tuple[LoopState, Continued]
@@ -194,7 +201,7 @@ class Loop:
         if spent := self.budget.exhausted():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
-        if full.is_blocked and not self.can_make_room:
+        if full.is_blocked and not self.can_make_room and not self.engine.doubt_report():
             detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
             return Stopped(reason="blocking_limit", detail=detail)
         return None
@@ -218,11 +225,18 @@ class Loop:
             async for event in events:
                 match event:
                     case Finished(reply=reply):  # its tools may still run, and fork from here
-                        self.budget.pay(reply.model, reply.usage)
+                        self._pay(reply)
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
                         self.engine.finish_turn(self.after_turn)
                 yield event
+
+    def _pay(self, reply: Reply) -> None:
+        """Count what an answer cost; a ledger that cannot be written is reported once."""
+        before = self.budget.problem
+        self.budget.pay(reply.model, reply.usage)
+        if self.budget.problem and not before:
+            self.engine.record(Failed(what="spending", error=self.budget.problem))
 
     async def _after(self, state: LoopState, played: Played | None) -> Step:
         assert played is not None, "a round ends with Played"
@@ -232,7 +246,7 @@ class Loop:
             return Stopped(reason="denied", text=_text(played.reply))
         state = _counted(state, played.reply)
         if played.results:
-            return self._next_turn(state)
+            return await self._after_tools(state, played)
         reply = played.reply
         assert reply is not None, "without tools a broken stream raises"
         if reply.stop_reason == "refusal":
@@ -249,6 +263,21 @@ class Loop:
             detail = "the model gave no answer, although asked again"
             return self._resumed(state, EMPTY) or Stopped(reason="empty", detail=detail)
         return await self._at_rest(state, reply)
+
+    async def _after_tools(self, state: LoopState, played: Played) -> Step:
+        """Go on, unless answers keep breaking or the same calls keep failing."""
+        broken = state.broken + 1 if played.error is not None else 0
+        if played.error is not None:
+            wait = wait_seconds(played.error, broken, self.retries, random.Random())
+            if wait is None:
+                return Stopped(reason="model_error", detail=str(played.error))
+            await unless(self.abort, self.sleep(wait))
+        failed = failed_calls(last_round(self.engine.view.items))
+        times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
+        if times > self.settings.same_failures:
+            detail = f"the same tool calls failed in the same way {times} times in a row"
+            return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
+        return self._next_turn(replace(state, broken=broken, failed=(failed, times)))
 
     def _next_turn(self, state: LoopState) -> Step:
         fresh = replace(
@@ -323,8 +352,8 @@ class Loop:
     async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
         """Make room, once for each turn, and ask again."""
         try:
-            is_tried = state.overflow_tried
-            made_room = None if is_tried else await unless(self.abort, self.recover(error))
+            recovering = partial(self.engine.doubting, partial(self.recover, error))
+            made_room = None if state.overflow_tried else await unless(self.abort, recovering())
         except ContextOverflow as overflow:
             return self._overflown(overflow)
         if self.abort.is_set():
@@ -362,10 +391,16 @@ _BUDGET = re.compile(
 )
 
 
+BUDGET_DIGITS = 12
+"""A longer number is no budget but part of something else."""
+
+
 def budget_in(text: str) -> int:
     """Read a token budget out of what the user says: `+500k …`, or "use 2M tokens"."""
     found = _BUDGET.search(text)
     if not found:
         return 0
     number, unit = found[1] or found[3], (found[2] or found[4]).lower()
+    if len(number) > BUDGET_DIGITS:
+        return 0
     return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])

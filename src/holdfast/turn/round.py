@@ -11,17 +11,21 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import structs
 
 from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Began, Ran
 from holdfast.messages import JsonObject, ToolUse
 from holdfast.models.protocol import Event, Reply
+from holdfast.tools.call_tool import called
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.answer import AnswerWriter, RecordEntry
+from holdfast.view.items import Round
 
 PARALLEL_TOOLS = 10
 """More at once gain little: the disk is the bottleneck by then."""
@@ -45,6 +49,8 @@ class Denied:
 
     reason: str
     ends_turn: bool = False
+    refused: str | None = None
+    """The user's own words, if it was the user who refused."""
 
 
 ToolGate: TypeAlias = Callable[[ToolUse, Tool], Awaitable[Allowed | Denied]]
@@ -140,6 +146,15 @@ async def play(
     )
 
 
+def failed_calls(last: Round | None) -> bytes:
+    """Return a hash of a round's calls and results; b'' unless all of them failed."""
+    if last is None or not last.results or not all(result.is_error for result in last.results):
+        return b""
+    calls = [(use.name, use.input) for use in last.tool_uses()]
+    results = [result.content for result in last.results]
+    return sha256(msgspec.json.encode((calls, results))).digest()
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     use: ToolUse
@@ -148,6 +163,12 @@ class _Job:
     began: float = 0.0
     task: "asyncio.Task[Outcome] | None" = None
     stopped_because: str = STOPPED
+    refused: str | None = None
+
+    def deny(self, verdict: Denied) -> Outcome:
+        """Return what the model reads instead of a result."""
+        self.refused = verdict.refused
+        return Outcome(content=verdict.reason, is_error=True, is_denied=True)
 
     def start(self, work: Coroutine[Any, Any, Outcome]) -> "asyncio.Task[Outcome]":
         """Begin, and count the time from now on."""
@@ -180,6 +201,7 @@ class _Runner:
 
     def submit(self, use: ToolUse) -> None:
         """Queue a call, and start it if nothing stands against it."""
+        use = called(use)
         tool = self.toolbox.tools.get(use.name)
         is_safe = tool is None or tool.is_read_only(use.input)
         self.count += 1
@@ -248,7 +270,7 @@ class _Runner:
         verdict = await self.toolbox.gate(use, tool)
         if isinstance(verdict, Denied):
             self.ends_turn = self.ends_turn or verdict.ends_turn
-            return Outcome(content=verdict.reason, is_error=True)
+            return job.deny(verdict)
         self.record(Began(tool_use_id=use.id, tool=use.name))
         self.events.append(ToolBegan(use=use))
         self._changed.set()
@@ -284,6 +306,7 @@ class _Runner:
                     content=outcome.content,
                     is_error=outcome.is_error,
                     exit_status=outcome.exit_status,
+                    refused=job.refused,
                     seconds=round(seconds, 3),
                 )
             )

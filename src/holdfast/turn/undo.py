@@ -19,6 +19,7 @@ from holdfast.log.entries import (
     ViewChange,
 )
 from holdfast.turn.engine import Engine
+from holdfast.view.undo import in_force
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
 """What undo reverts by default; any other change of the view must be named."""
@@ -49,11 +50,12 @@ def redo(engine: Engine, n: int = 0) -> str:
     found = _find(engine, n) if n else _newest(engine, _undone(engine).__contains__)
     if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("there is no undone change to re-apply")
-    engine.record(Redone(target=found.n))
-    if found.n in engine.view.in_force.dead:
+    redone = Redone(n=engine.view.history[-1].n + 1, target=found.n)
+    if found.n in in_force((*engine.view.history, redone)).dead:
         raise NotInHistory(
             f"#{found.n} rests on a change that is undone itself; re-apply that first"
         )
+    engine.record(redone)
     return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
 
 

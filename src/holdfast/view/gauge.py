@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Replied
-from holdfast.messages.measure import NOTHING
-from holdfast.settings import home
+from holdfast.messages.measure import NOTHING, Measure
+from holdfast.settings import GaugeSettings, WindowSettings, home
 from holdfast.settings.files import write_private
 from holdfast.settings.project import slug
 from holdfast.view import View, folding
 from holdfast.view.items import Round
 from holdfast.view.tokens import Calibration, Gauge, ReportedSize
+from holdfast.view.window import scaled, window_for
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
@@ -26,11 +27,16 @@ class Follower:
     """A gauge that is kept up to date with a view; call `follow` after each change."""
 
     def __init__(
-        self, recall: Callable[[str], Calibration] = Calibration.fresh, *, learns: bool = True
+        self,
+        recall: Callable[[str], Calibration] = Calibration.fresh,
+        settings: GaugeSettings | None = None,
+        *,
+        window: WindowSettings | None = None,
     ) -> None:
         self._recall = recall
         """Gives what is known about a model when its first answer comes."""
-        self._learns = learns
+        self._settings = settings or GaugeSettings()
+        self._window = window or WindowSettings()
         self.calibrations: dict[str, Calibration] = {}
         """What was learnt here, by model."""
         self._reported: ReportedSize | None = None
@@ -40,11 +46,14 @@ class Follower:
         self._recalled: dict[str, Calibration] = {}
         """What was known from elsewhere, by model; read once."""
 
+        self._doubted = 0
+        """The answer whose reported size is not believed."""
+
     def follow(self, view: View) -> Gauge:
         """Learn from the view's last answer and return the gauge."""
         reported = view.reported
-        if reported is None:
-            return self._gauge or Gauge(calibration=self._calibration(view.model))
+        if reported is None or reported.n == self._doubted:
+            return self._gauge or self.estimate(view)
         if reported is not self._reported or self._gauge is None:
             if self._reported is None or reported.n != self._reported.n:
                 self._before = self._gauge
@@ -53,6 +62,16 @@ class Follower:
             self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge
 
+    def estimate(self, view: View) -> Gauge:
+        """Return a gauge that believes no report: everything is estimated."""
+        return Gauge(calibration=self._calibration(view.model))
+
+    def doubt(self, view: View) -> None:
+        """Estimate everything until the next answer reports a size."""
+        if view.reported is not None:
+            self._doubted = view.reported.n
+            self._reported, self._before, self._gauge = None, None, self.estimate(view)
+
     def _learn(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
         if gauge is None:
             gauge = Gauge(calibration=self._calibration(reported.model))
@@ -60,14 +79,28 @@ class Follower:
             gauge = gauge.switched(self._calibration(reported.model))
         item = view.item_of(reported.n)
         answer = item if isinstance(item, Round) else None
+        reply = answer.answer_measure if answer else NOTHING
+        prompt, output = reported.usage.prompt_tokens, reported.usage.output_tokens
+        if reported.is_framed:
+            prompt = self._believed(prompt, reported.then, gauge.calibration)
+            output = self._believed(output, reply, gauge.calibration)
         after = gauge.observe_usage(
-            prompt_tokens=reported.usage.prompt_tokens,
+            prompt_tokens=prompt,
             before=reported.then,
-            reply=answer.answer_measure if answer else NOTHING,
-            output_tokens=reported.usage.output_tokens if answer else 0,
+            reply=reply,
+            output_tokens=output if answer else 0,
             is_final=bool(answer and answer.stop_reason),
         )
-        return after if self._learns else replace(after, calibration=gauge.calibration)
+        if self._settings.calibrate:
+            return after
+        return replace(after, calibration=gauge.calibration)
+
+    def _believed(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
+        """Bound a reported size by our own estimate; a provider may report anything."""
+        limit = window_for(calibration.model, self._window).limit_tokens
+        slack = scaled(self._settings.believed_tokens, limit)
+        own, ratio = max(0.0, calibration.weigh(measure)), self._settings.believed_ratio
+        return max(int(own / ratio) - slack, min(tokens, int(own * ratio) + slack))
 
     def _calibration(self, model: str) -> Calibration:
         if model not in self.calibrations and model not in self._recalled:

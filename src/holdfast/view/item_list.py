@@ -5,12 +5,14 @@ it stands for, so it is found by bisection. The cost of a change depends on what
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
-from holdfast.log.entries import Cleared
+from msgspec import structs
+
+from holdfast.log.entries import Cleared, ClearedInput
 from holdfast.messages import Message
 from holdfast.messages.measure import NOTHING, Measure
-from holdfast.view.items import Item, Result, Round, join, stand_ins
+from holdfast.view.items import Item, Result, Round, Spoken, join, stand_ins
 
 
 class ItemList:
@@ -91,6 +93,69 @@ class ItemList:
         if touched:
             self._forget(touched[0])
         return touched[0] if touched else None
+
+    def compactable(self) -> int:
+        """Count the leading items that a full compaction may cover.
+
+        What the user said last and was not answered stays, and so does an open round.
+        """
+        items, end = self.items, len(self.items)
+        while end and isinstance(items[end - 1], Spoken):
+            end -= 1
+        last = items[end - 1] if end else None
+        if isinstance(last, Round) and last.missing():
+            return end - 1
+        is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in items[end:])
+        return end if is_waiting else len(items)
+
+    def remove(self, numbers: Iterable[int], *, keep: Item | None) -> int | None:
+        """Take items out, except for one; return the index of the first that is gone."""
+        gone = []
+        for n in numbers:
+            i = self.index_of(n)
+            if i is not None and self.items[i] is not keep:
+                self.splice(i, i + 1, ())
+                gone.append(i)
+        return min(gone, default=None)
+
+    def end_turn(self, ended: int) -> int:
+        """Hide the thinking of the turn that ends from a model that is not shown it again.
+
+        `ended` is the order at which the turn before ended; return that at which this one does.
+        """
+        last = ended
+        for i in range(len(self.items) - 1, -1, -1):
+            item = self.items[i]
+            if item.order <= ended:
+                break
+            last = max(last, item.order)
+            if isinstance(item, Round) and not item.is_past:
+                self.put(i, structs.replace(item.without_thinking(), is_past=True))
+        return last
+
+    def shorten_input(self, short: ClearedInput) -> int | None:
+        """Show a tool use with a shorter input; return the index of its round, if it has one."""
+        owner = self.round_of(short.tool_use_id)
+        if owner is None:
+            return None
+        return self.replace(owner.with_inputs({short.tool_use_id: short.input}))
+
+    def drop_thinking(self, items: Iterable[Item | None]) -> None:
+        """Send no thinking of these rounds any more: the prefix it is bound to changed."""
+        for item in items:
+            if isinstance(item, Round) and not item.drops_thinking:
+                self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+
+    def undeleted(self, ids: Iterable[str]) -> Measure:
+        """Measure what a provider reads more of these results if it ignores our cache edits."""
+        total = NOTHING
+        for id in ids:
+            owner = self.round_of(id)
+            result = owner.result_of(id) if owner else None
+            if result is not None and result.cleared and result.cleared.how == "edited":
+                sent = result.placeholder("sent")
+                total = total + (sent.measure if sent else result.measure) - result.seen_measure
+        return total
 
     def _has_result(self, i: int, ids: Container[str]) -> bool:
         item = self.items[i]

@@ -9,7 +9,7 @@ only where the provider removes something itself). Items are frozen; a change ma
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from holdfast.log.entries import Cleared, How, Ran
 from holdfast.messages import (
@@ -89,6 +89,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     tool_use_id: str
     content: ResultContent
     is_error: bool = False
+    refused: str | None = None
     extra: JsonObject | None = None
     measure: Measure = NOTHING
     spilled: StandIn | None = None
@@ -101,6 +102,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
             tool_use_id=entry.tool_use_id,
             content=entry.content,
             is_error=entry.is_error,
+            refused=entry.refused,
             extra=entry.extra,
             measure=entry.measure,
         )
@@ -154,12 +156,16 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
     model: str = ""
     stop_reason: str = ""
     usage: Usage | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """For each tool use with an id of ours: the one the provider gave it."""
     answer_measure: Measure = NOTHING
     results_measure: Measure = NOTHING
     drops_thinking: bool = False
     """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
     is_past: bool = False
     """It belongs to an earlier turn of a model that is not shown the thinking of those."""
+    inputs: dict[str, JsonObject] = {}
+    """What is sent instead of long inputs, by tool use."""
 
     @property
     def measure(self) -> Measure:
@@ -170,10 +176,26 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
 
     def without_thinking(self) -> "Round":
         """Measure the answer as if it had no thinking."""
-        spoken = tuple(block for block in self.content if not is_thought(block))
+        spoken = tuple(block for block in self._said() if not is_thought(block))
         if len(spoken) == len(self.content):
             return self
         return structs.replace(self, answer_measure=measure_content(spoken))
+
+    def with_inputs(self, shorter: Mapping[str, JsonObject]) -> "Round":
+        changed = structs.replace(self, inputs={**self.inputs, **shorter})
+        shown = _answer(changed._said(), changed.hides_thinking("seen"))
+        return structs.replace(changed, answer_measure=measure_content(shown))
+
+    def _said(self) -> tuple[Block, ...]:
+        """The content as it is sent, thinking included."""
+        if not self.inputs:
+            return tuple(self.content)
+        return tuple(
+            structs.replace(block, input=self.inputs[block.id])
+            if isinstance(block, ToolUse) and block.id in self.inputs
+            else block
+            for block in self.content
+        )
 
     def with_result(self, result: Result) -> "Round":
         return structs.replace(
@@ -208,7 +230,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
 
     def fragments(self, projection: Projection) -> Iterator[Message]:
         """Yield the answer, then the results of its tools in the order they were called."""
-        answer = _answer(self.content, self.hides_thinking(projection))
+        answer = _answer(self._said(), self.hides_thinking(projection))
         if not answer:
             return
         yield Message("assistant", answer)

@@ -226,7 +226,16 @@ class Gauge:
         return cls(calibration=Calibration.fresh(model))
 
     def size_tokens(self, total: Measure) -> int:
-        return max(0, round(self.reported_tokens + self.calibration.weigh(total - self.then)))
+        """Weigh the view, corrected by how far off its weight was when a size was reported.
+
+        If the weight was too high, the correction fades with what has left the view since: it was
+        about that, and subtracting it from the rest would leave nothing of a short summary.
+        """
+        weight, then = self.calibration.weigh(total), self.calibration.weigh(self.then)
+        off = self.reported_tokens - then
+        if off < 0 and weight < then:
+            off *= (weight / then) ** 2
+        return max(0, round(weight + off))
 
     def margin_tokens(self, total: Measure) -> int:
         return math.ceil(self.calibration.margin_tokens(total - self.then))
@@ -290,3 +299,5 @@ class ReportedSize:
     usage: Usage
     then: Measure
     """The view's measure before the answer that carried the usage."""
+    is_framed: bool = False
+    """The measure has the whole request; an imported log lacks system prompt and tools."""

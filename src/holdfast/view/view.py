@@ -1,12 +1,11 @@
 """The view: what the model sees, folded from the log entry by entry.
 
 `fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
-what the entry touches, not on the length of the history. The view decides what each kind of entry
-does to the item list. Undo folds the whole log again, without the undone entries and what rests on
-them.
+what the entry touches, not on the length of the history. Any entries can be folded: what cannot be
+applied is `damage`. Undo folds the whole log again, without the undone entries and what rests on them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -53,7 +52,7 @@ class View:
     ) -> None:
         self.frame: Framed | None = None
         self.configured: Configured | None = None
-        """How the program that owns the session set it up; None for an agent's own."""
+        """None for an agent's own session."""
         self.model: str = ""
         self.title: str = ""
         self.reported: ReportedSize | None = None
@@ -63,16 +62,16 @@ class View:
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
-        """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
+        self.damage: list[tuple[int, str]] = []
+        """Entries that could not be applied, by number, and why."""
         self._list = ItemList()
         self._began: set[str] = set()
         self._pins: set[int] = set()
         self._is_chosen = False
         """The model was chosen by an entry; what answers call themselves does not change it."""
-        self._last_round = 0
+        self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
-        """The measure of the view before the last round began."""
         self._turn_end = 0
         """The order of the last item of the turns that ended."""
         self._sealed = 0
@@ -84,7 +83,6 @@ class View:
 
     @property
     def total(self) -> Measure:
-        """The measure of all the model sees, the frame included."""
         return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
@@ -97,16 +95,18 @@ class View:
         return self._list.message_from(order)
 
     def seen(self) -> list[Message]:
-        """Return the messages as the model reads them."""
         return render(self.items, "seen")
 
     def item_of(self, n: int) -> Item | None:
-        """Find the item that shows entry `n`, unless it left the view."""
         return self._list.item_of(n)
 
     def round_of(self, tool_use_id: str) -> Round | None:
-        """Find the visible round that called this tool use."""
         return self._list.round_of(tool_use_id)
+
+    @property
+    def called(self) -> Collection[str]:
+        """The ids of all tool uses there were, visible or not."""
+        return self._list.uses.keys()
 
     def is_pinned(self, item: Item) -> bool:
         """Return whether compactions keep this item verbatim."""
@@ -128,19 +128,7 @@ class View:
         return last.response_id if isinstance(last, Round) else ""
 
     def compactable(self) -> int:
-        """Count the leading items that a full compaction may cover.
-
-        What the user said last and was not answered stays, and so does an open round.
-        """
-        end = len(self.items)
-        while end and isinstance(self.items[end - 1], Spoken):
-            end -= 1
-        last = self.items[end - 1] if end else None
-        if isinstance(last, Round) and last.missing():
-            return end - 1
-        tail = self.items[end:]
-        is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in tail)
-        return end if is_waiting else len(self.items)
+        return self._list.compactable()
 
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
@@ -152,26 +140,24 @@ class View:
         self._take(entry)
 
     def _take(self, entry: AnyEntry) -> None:
+        """Let an entry act; one that cannot is damage and changes nothing that is shown."""
         act = _ACTS.get(type(entry))
-        if act is not None and entry.n not in self.in_force.dead:
+        if act is None or entry.n in self.in_force.dead:
+            return
+        if 0 < entry.n <= self._newest:
+            self.damage.append((entry.n, f"it comes after entry {self._newest}"))
+            return
+        self._newest = entry.n
+        try:
             act(self, entry)
+        except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
+            self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
 
     def _said(self, entry: Said) -> None:
         is_hidden = entry.hidden or entry.role == "system"
         if not is_hidden and not capabilities(self.model).keeps_thinking:
-            self._end_turn()
+            self._turn_end = self._list.end_turn(self._turn_end)
         self._speak(entry, "said", hidden=is_hidden)
-
-    def _end_turn(self) -> None:
-        """Hide the thinking of the turn that ends: this model is not shown it again."""
-        ended = self._turn_end
-        for i in range(len(self.items) - 1, -1, -1):
-            item = self.items[i]
-            if item.order <= ended:
-                break
-            self._turn_end = max(self._turn_end, item.order)
-            if isinstance(item, Round) and not item.is_past:
-                self._list.put(i, structs.replace(item.without_thinking(), is_past=True))
 
     def _restored(self, entry: Restored) -> None:
         self._speak(entry, "restored", hidden=True)
@@ -196,15 +182,19 @@ class View:
         if entry.usage and entry.usage.prompt_tokens:
             self.answered = self.asked
         last = self.item_of(self._last_round)
-        if (
-            isinstance(last, Round)
-            and entry.response_id
-            and last.response_id == entry.response_id
-            and last.order != self._sealed
-        ):
+        if isinstance(last, Round) and self._is_piece_of(last, entry):
             self._continue_round(last, entry)
         else:
             self._begin_round(entry)
+
+    def _is_piece_of(self, last: Round, entry: Replied) -> bool:
+        """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
+        is_same = entry.response_id == last.response_id and not self.asked_since(last)
+        is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
+        return is_same and is_named and last.order != self._sealed
+
+    def asked_since(self, item: Item) -> bool:
+        return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
         self._last_round = entry.n
@@ -218,6 +208,7 @@ class View:
             model=entry.model,
             stop_reason=entry.stop_reason,
             usage=entry.usage,
+            renamed=entry.renamed,
             answer_measure=entry.measure,
             drops_thinking=self._is_unbound(entry),
         )
@@ -235,6 +226,7 @@ class View:
             content=last.content + self._claim(entry, last.order),
             stop_reason=entry.stop_reason or last.stop_reason,
             usage=entry.usage or last.usage,
+            renamed={**last.renamed, **entry.renamed},
             answer_measure=last.answer_measure + entry.measure,
         )
         self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
@@ -244,7 +236,11 @@ class View:
         usage = entry.usage
         if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
             self.reported = ReportedSize(
-                n=self._last_round, model=entry.model, usage=usage, then=self._before_round
+                n=self._last_round,
+                model=entry.model,
+                usage=usage,
+                then=self._before_round,
+                is_framed=self.frame is not None,
             )
 
     def _claim(self, entry: Replied, order: int) -> Content:
@@ -288,24 +284,32 @@ class View:
         self._drop_thinking(entry, i)
 
     def _cleared(self, entry: Cleared) -> None:
+        ignored = self._list.undeleted(entry.ids) if self._has_ignored_edits(entry) else NOTHING
         before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
         elif entry.how == "server":  # the prompt that the last usage is of was already without it
-            self._before_round = self._before_round + (self._list.measure - before)
-            if self.reported is not None and self.reported.n == self._last_round:
-                self.reported = replace(self.reported, then=self._before_round)
-        self._drop_thinking(entry, first)
+            self._correct_reported(self._list.measure - before)
+        elif ignored != NOTHING:  # that prompt had what the next one has not
+            self._correct_reported(ignored)
+        touched = [first, *map(self._list.shorten_input, entry.inputs)]
+        self._list.drop_thinking([self.item_of(n) for n in entry.thinking])
+        self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
+
+    def _has_ignored_edits(self, entry: Cleared) -> bool:
+        """Return whether the last usage is of a prompt in which our cache edits had no effect."""
+        report, edits = self.reported, self.edits if entry.how == "rewritten" else ()
+        return bool(report and edits and edits[-1].n < report.n and not report.usage.deleted_tokens)
+
+    def _correct_reported(self, more: Measure) -> None:
+        """Correct what the prompt measured that the last reported size is of."""
+        self._before_round = self._before_round + more
+        if self.reported is not None and self.reported.n == self._last_round:
+            self.reported = replace(self.reported, then=self._before_round)
 
     def _snipped(self, entry: Snipped) -> None:
-        still_open = self.open_round()
-        touched = []
-        for n in entry.targets:
-            i = self._list.index_of(n)
-            if i is not None and self.items[i] is not still_open:
-                self._list.splice(i, i + 1, ())
-                touched.append(i)
-        self._drop_thinking(entry, min(touched) - 1 if touched else None)
+        first = self._list.remove(entry.targets, keep=self.open_round())
+        self._drop_thinking(entry, first - 1 if first is not None else None)
 
     def _collapsed(self, entry: Collapsed) -> None:
         self._stand_for_span(entry, (Text(text=entry.text),), "line")
@@ -326,9 +330,8 @@ class View:
         if lo >= hi:
             return
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
-        order = self.items[lo].order
+        order = self._list.home[entry.n] = self.items[lo].order
         shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
-        self._list.home[entry.n] = order
         self._list.splice(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
@@ -356,11 +359,8 @@ class View:
 
     def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
         """Drop the thinking of every round after the changed item, if the entry says so."""
-        if not entry.drops_thinking or changed is None:
-            return
-        for item in self.items[changed + 1 :]:
-            if isinstance(item, Round) and not item.drops_thinking:
-                self._list.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+        if entry.drops_thinking and changed is not None:
+            self._list.drop_thinking(self.items[changed + 1 :])
 
 
 def fold(entries: Iterable[AnyEntry]) -> View:

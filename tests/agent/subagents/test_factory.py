@@ -5,12 +5,17 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
 from casting import Cast, entries, hidden, told, until
+from holdfast.agent.subagents.memory_scopes import open_store
 from holdfast.agent.subagents.supervisor import LOOK_SECONDS, stop_request
 from holdfast.agent.subagents.worker import AgentWorker
 from holdfast.log.entries import Ended, Ran, Spawned
+from holdfast.memory.inbox import Inbox
+from holdfast.memory.store import MemoryStore
 from holdfast.messages import text_of
-from holdfast.settings import AgentsSettings, Settings, home
+from holdfast.settings import AgentsSettings, MemorySettings, Settings, home
 
 CALL = 'tool: Agent {"description": "d", "prompt": "do it"%s}\n---\ntext: ok'
 
@@ -96,6 +101,95 @@ async def test_an_agent_has_a_memory_of_its_own(opened):
         assert "Run the tests with make" in str(cast.requests[-2].kwargs["system"])
 
 
+NOTE = (
+    'tool: memory {"command": "create", "path": "/memories/tests.md", '
+    '"file_text": "Run the tests with make."}\n---\ntext: noted'
+)
+
+
+async def test_what_an_agent_keeps_names_where_it_was_learnt(opened):
+    """As the project's memories do."""
+    _define("keeper", "memory: user")
+    async with opened(
+        {"start now": CALL % ', "agent": "keeper"', "do it": NOTE}, mode="bypass"
+    ) as agent:
+        await told(agent)
+        [spawned] = entries(agent, Spawned)
+        session = agent.session.id
+    with MemoryStore(home() / "agent-memory" / "keeper") as store:
+        [evidence] = store.memory("tests.md").evidence
+    assert evidence.startswith(f"{session}/{spawned.agent}#")
+
+
+@pytest.mark.parametrize("scope", ["user", "project", "local"])
+async def test_an_agent_that_read_untrusted_text_only_proposes_memories(opened, scope):
+    """They wait for the user; the model is told how they are answered."""
+    _define("keeper", f"memory: {scope}")
+    fetched = f'tool: Bash {{"command": "curl -s file:///dev/null"}}\n---\n{NOTE}'
+    cast = Cast({"start now": CALL % ', "agent": "keeper"', "do it": fetched})
+    async with opened(cast, mode="bypass") as agent:
+        await told(agent)
+        root = agent.tool_context.root
+        said = str([one.kwargs["messages"] for one in cast.requests])
+    assert "holdfast memory --agent keeper inbox" in said
+    with open_store("keeper", scope, root, home(), MemorySettings()) as store:
+        assert store.versions() == {}
+        [waiting] = Inbox(store).waiting()
+    assert (waiting.file, waiting.is_outside) == ("tests.md", True)
+
+
+@pytest.mark.parametrize("fetch", ["", 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'])
+async def test_what_an_agent_writes_into_its_memories_directory_follows_the_rules(opened, fetch):
+    """A commit of the agent's, or after untrusted text a proposal and no file."""
+    _define("keeper", "memory: user")
+    place = home() / "agent-memory" / "keeper"
+    given = {"file_path": str(place / "tests.md"), "content": "Run the tests with make."}
+    wrote = f"{fetch}tool: Write {json.dumps(given)}\n---\ntext: noted"
+    scripts = {"start now": CALL % ', "agent": "keeper"', "do it": wrote}
+    async with opened(scripts, mode="bypass") as agent:
+        await told(agent)
+    with MemoryStore(place) as store:
+        by = [commit.by for commit in store.history.log()]
+        waiting = [one.file for one in Inbox(store).waiting()]
+    assert (by, waiting) == (([], ["tests.md"]) if fetch else (["agent"], []))
+    assert (place / "tests.md").exists() == (not fetch)
+
+
+async def test_what_its_parent_read_counts_for_an_agent_too(opened):
+    """The task it was given may be a stranger's."""
+    _define("keeper", "memory: user")
+    fetch = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'
+    scripts = {"start now": fetch + CALL % ', "agent": "keeper"', "do it": NOTE}
+    async with opened(scripts, mode="bypass") as agent:
+        await told(agent)
+    with MemoryStore(home() / "agent-memory" / "keeper") as store:
+        assert (store.versions(), len(Inbox(store).waiting())) == ({}, 1)
+
+
+async def test_where_the_user_is_to_be_asked_agents_only_propose(opened):
+    """`memory.consent` holds for every memory."""
+    _define("keeper", "memory: user")
+    given = replace(Settings(), memory=MemorySettings(consent="ask"))
+    scripts = {"start now": CALL % ', "agent": "keeper"', "do it": NOTE}
+    async with opened(scripts, mode="bypass", settings=given) as agent:
+        await told(agent)
+    with MemoryStore(home() / "agent-memory" / "keeper") as store:
+        assert (store.versions(), len(Inbox(store).waiting())) == ({}, 1)
+
+
+async def test_a_memory_of_its_own_brings_its_tool(opened):
+    """Also where the definition lists other tools; forbidden, the prompt does not speak of it."""
+    _define("keeper", "memory: user\ntools: Read")
+    _define("bare", "memory: user\ntools: Read\ndisallowedTools: memory")
+    for name, tools in (("keeper", ["Read", "memory"]), ("bare", ["Read"])):
+        cast = Cast({"start now": CALL % f', "agent": "{name}"', "do it": "text: done"})
+        async with opened(cast) as agent:
+            await told(agent)
+        child = next(one for one in cast.requests if "do it" in str(one.kwargs["messages"][0]))
+        assert _names(child) == tools
+        assert ("`memory` tool" in str(child.kwargs["system"])) == ("memory" in tools)
+
+
 async def test_one_that_coordinates_only_directs(opened):
     """No tool to work with, workers in the background with all of theirs, a place they share."""
     cast = Cast({"start now": CALL % "", "do it": "text: done", "is done": "text: all of it"})
@@ -105,6 +199,7 @@ async def test_one_that_coordinates_only_directs(opened):
         assert {"Agent", "AgentStop", "SendMessage"} <= set(_names(main))
         assert not {"Bash", "Read", "Write"} & set(_names(main))
         assert "You coordinate" in str(main.kwargs["system"])
+        assert "`memory` tool" not in str(main.kwargs["system"])
         children = [one for one in cast.requests if "Bash" in _names(one)]
         assert children
         assert "scratchpad" in str(children[0].kwargs["system"])

@@ -5,6 +5,7 @@ import pytest
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.memory_scopes import directory_for, open_scope
 from holdfast.errors import StoreError
+from holdfast.memory.commits import MemoryChange
 from holdfast.settings import MemorySettings
 
 KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project")
@@ -12,7 +13,7 @@ KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project"
 
 def test_a_projects_memory_lies_in_the_project(tmp_path):
     """Under the name of the sort of agent."""
-    place = directory_for(KEEPER, tmp_path, tmp_path / "home")
+    place = directory_for("keeper", "project", tmp_path, tmp_path / "home")
     assert place == tmp_path.resolve() / ".holdfast" / "agent-memory" / "keeper"
 
 
@@ -30,3 +31,16 @@ def test_no_link_leads_to_a_memory(tmp_path, link, target):
     with pytest.raises(StoreError, match="is a link"):
         open_scope(KEEPER, project, tmp_path / "home", MemorySettings())
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_projects_memory_leaves_only_pages_in_the_project(tmp_path):
+    """Its history lies in the home directory, and is found there again."""
+    project, home = tmp_path / "project", tmp_path / "home"
+    change = MemoryChange(file="a.md", text="Run make.", expected="")
+    with open_scope(KEEPER, project, home, MemorySettings()) as store:
+        store.commit([change], by="agent", why="learnt")
+        names = {path.name for path in (project / ".holdfast").rglob("*") if path.is_file()}
+    assert names == {"a.md", "MEMORY.md"}
+    with open_scope(KEEPER, project, home, MemorySettings()) as store:
+        assert [commit.why for commit in store.history.log()] == ["learnt"]
+    assert len(list(home.rglob("keeper.db"))) == 1

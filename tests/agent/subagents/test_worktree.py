@@ -209,3 +209,19 @@ def test_a_branch_that_moved_on_is_never_deleted(repository):
     _git(repository, "worktree", "remove", "--force", str(tree.path))
     assert [one.branch for one in sweep(repository)] == ["holdfast-one"]
     assert "holdfast-one" in _branches(repository)
+
+
+@pytest.mark.parametrize("part", ["smudge", "process", "clean"])
+def test_the_repositorys_filters_do_not_run(repository, tmp_path, part):
+    """A filter is a program, and a repository's own settings may come with an archive."""
+    trace = tmp_path / "trace"
+    (repository / ".gitattributes").write_text("*.txt filter=x\n")
+    _git(repository, "add", ".")
+    _git(repository, "commit", "-q", "-m", "attributes")
+    _git(repository, "config", f"filter.x.{part}", f"touch {trace}; cat")
+    _git(repository, "config", "filter.x.required", "true")
+    tree = make_worktree(repository, "fix-1")
+    assert (tree.path / "a.txt").read_text() == "one\n"
+    (tree.path / "a.txt").write_text("two\n")
+    assert finish(tree).why == "files were changed"
+    assert not trace.exists()

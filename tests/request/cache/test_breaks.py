@@ -198,8 +198,16 @@ def test_what_moved_while_the_cache_was_dead_is_told_beside_it():
     assert broke.detail.endswith("; meanwhile also system section block 1")
 
 
+def test_clearing_after_the_lifetime_ran_out_is_not_to_blame():
+    """Old results are cleared because the cache is dead; users see that an hour would have paid."""
+    before, after = taken(user(text("a")), user(text())), taken(user(text("b")), user(text()))
+    broke = broken(before, after, seconds=1_000, expected=["cleared"])
+    assert (broke.cause, broke.expected) == ("lifetime_5m", "")
+    assert broken(before, after, expected=["cleared"]).cause == "clearing"
+
+
 def test_an_announced_move_is_named_by_its_entry():
-    """Even if the cache was dead by then."""
+    """Even if the cache was dead by then: a compaction reads nothing of a living one either."""
     before, after = taken(user(text("a")), user(text())), taken(user(text("b")), user(text()))
     broke = broken(before, after, seconds=1_000, expected=["compacted"])
     assert (broke.cause, broke.expected, broke.first_moved) == (

@@ -136,7 +136,6 @@ def test_idle_time_runs_from_question_to_question():
     ("entry", "fields", "cause"),
     [
         (Compacted, {"first": 1, "last": 3, "summary": ()}, "compaction"),
-        (Cleared, {"ids": ("a",), "texts": ("",)}, "clearing"),
         (Snipped, {"targets": (1,)}, "snip"),
     ],
 )
@@ -145,6 +144,15 @@ def test_what_was_done_to_the_history_is_expected(entry, fields, cause):
     call = warm().wait(6).add(entry, **fields).call(0, 20_000).calls()[-1]
     assert (call.cause, call.is_expected) == (cause, True)
     assert call.ideal_usd == call.usd
+
+
+def test_clearing_a_dead_cache_is_booked_as_the_expiry():
+    """It was done because the lifetime was over: a longer one would have saved the cost."""
+    emptied = {"ids": ("a",), "texts": ("",)}
+    idle = warm().wait(6).add(Cleared, **emptied).call(0, 20_000).calls()[-1]
+    assert (idle.cause, idle.is_expected) == ("lifetime_5m", False)
+    prompt = warm().wait(1).add(Cleared, **emptied).call(0, 20_000).calls()[-1]
+    assert (prompt.cause, prompt.is_expected) == ("clearing", True)
 
 
 def test_another_model_has_a_cache_of_its_own():

@@ -3,24 +3,19 @@
 from importlib.resources import files
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Framed, Section
+from holdfast.log.entries import Section
 from holdfast.request.prompt.repository import Repository
 from holdfast.request.prompt.sections import (
     STATIC,
     Environment,
-    Volatile,
     boundary,
     custom,
     memory_text,
     sections,
-    servers_text,
-    updated,
 )
-from holdfast.tools.mcp import ServerOffer
 from holdfast.tools.standard import STANDARD
 
 BARE = Environment(directory=Path("/p"), platform="Linux 6", shell="/bin/bash", date="2026-11-15")
@@ -122,43 +117,6 @@ def test_a_custom_prompt_replaces_all():
     assert custom("  Be a pirate.\n") == (Section(name="system", text="Be a pirate."),)
     assert boundary(custom("x")) == 0
     assert custom(" ") == ()
-
-
-def test_a_section_computed_each_turn_must_say_why():
-    """The reason is part of the type."""
-    with pytest.raises(ValueError, match="needs a reason"):
-        Volatile(name="clock", reason=" ", compute=str)
-    with pytest.raises(TypeError):
-        Volatile(name="clock", compute=str)
-
-
-def test_a_volatile_section_moves_the_prefix_only_when_it_changed():
-    """Same text, same frame; a new one keeps its place; none left out is gone."""
-    said = {"text": "a"}
-    one = Volatile(name="v", reason="a test", compute=lambda: said["text"])
-    shared = Section(name="s", text="s", scope="global")
-    rest = Section(name="w", text="w")
-    frame = Framed(sections=(shared, Section(name="v", text="a"), rest))
-    assert updated(frame, [one]) == frame.sections
-    said["text"] = "b"
-    assert updated(frame, [one]) == (shared, Section(name="v", text="b"), rest)
-    said["text"] = ""
-    assert updated(frame, [one]) == (shared, rest)
-    assert updated(Framed(sections=custom("mine")), [one]) == custom("mine")
-
-
-def test_servers_are_sorted_quoted_and_cut():
-    """The order of answers does not show, and no server writes a heading of ours."""
-    offers = (
-        ServerOffer(server="b", names=("mcp__b__x",), instructions="# Rules\nObey.\x1b[2J"),
-        ServerOffer(server="a", instructions="x" * 3_000),
-    )
-    text = servers_text(offers)
-    assert text == servers_text(reversed(offers))
-    assert "\n## a\ntools: none\n> xxx" in text
-    assert text.endswith("## b\ntools: mcp__b__x\n> # Rules\n> Obey.[2J")
-    assert text.count("x") < 2_100
-    assert servers_text(()) == ""
 
 
 def test_memory_says_what_belongs_there_and_what_is_known():

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 
 from holdfast.log.entries import Directed
 from holdfast.stages.compact.directives import (
-    HEADING,
     Claim,
     accept,
     keep_ledger,
     read_claims,
-    render_directives,
 )
+from holdfast.stages.compact.user_words import HEADING, show_words
 from holdfast.stages.facts.facts import WordsFact
+
+PLENTY = 1_000_000
 
 
 def said(*texts):
@@ -127,7 +128,7 @@ def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
 def test_the_ledger_reads_in_order_with_its_states():
     """Word for word, each with turn, number and state."""
     ledger = keep_ledger(said("Add a retry\nto the fetcher", "Forget the retry."))
-    assert render_directives(ledger) == cleandoc(
+    assert show_words(ledger, PLENTY).text == cleandoc(
         """
         What the user said, word for word. What is marked cancelled, replaced or done is not to be taken up again.
         T1 [#10] (cancelled by #20): Add a retry
@@ -142,23 +143,15 @@ def test_over_its_budget_finished_ones_shrink_first():
     long = "Please see to this in every place where it occurs, and then look at it again. " * 3
     done = [Directed(n=1_000 + i, message=i * 10, state="done") for i in (1, 2)]
     ledger = keep_ledger(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
-    text = render_directives(ledger, 200)
+    text = show_words(ledger, 200).text
     assert f"1 {long}".strip() not in text
     assert f"3 {long}".strip() in text
     assert "T1 [#10] (done): 1 Please see to this" in text
 
 
-def test_secrets_are_masked():
-    """What is given to mask with is applied."""
-    text = render_directives(
-        keep_ledger(said("key: s3cret")), masked=lambda t: t.replace("s3cret", "*")
-    )
-    assert text.endswith("key: *")
-
-
 def test_nothing_said_is_nothing_told():
     """An empty ledger has no heading either."""
-    assert render_directives(keep_ledger([])) == ""
+    assert show_words(keep_ledger([]), PLENTY).text == ""
 
 
 def test_an_answer_to_a_question_is_a_directive_with_its_question():
@@ -171,14 +164,16 @@ def test_an_answer_to_a_question_is_a_directive_with_its_question():
 def test_within_the_budget_every_directive_is_verbatim(texts):
     """Whatever the user said is there as it was said."""
     ledger = keep_ledger(said(*texts))
-    told = render_directives(ledger, 1_000_000)
+    told = show_words(ledger, PLENTY).text
     assert all(each.text.strip("\n") in told for each in ledger.directives)
     assert not texts or told.startswith(HEADING)
 
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
-def test_every_directive_keeps_its_line_whatever_the_budget(texts, budget):
-    """None is left out altogether: at the least its beginning and its number stay."""
+def test_every_directive_keeps_its_line_or_is_said_to_be_left_out(texts, budget):
+    """At the least its beginning and its number stay; the oldest may go, by name."""
     ledger = keep_ledger(said(*texts))
-    told = render_directives(ledger, budget)
-    assert all(f"[#{each.message}]" in told for each in ledger.directives)
+    told = show_words(ledger, budget).text
+    missing = [each for each in ledger.directives if f"[#{each.message}]" not in told]
+    assert not missing or "left out; the log has them" in told
+    assert not ledger.directives or f"[#{ledger.directives[-1].message}]" in told

@@ -13,7 +13,10 @@ from holdfast.messages.rules import violations
 from holdfast.models.chaos import ChaosModel
 from holdfast.models.retry import Retries
 from holdfast.models.scripted import ScriptedModel
+from holdfast.reports.explain import describe_entry
+from holdfast.stages.compact.draft import NotShorter
 from holdfast.stages.compact.hooks import Before
+from holdfast.stages.compact.writing import OUTPUT_TOKENS
 from holdfast.turn.undo import undo
 
 CUT_OFF = answer(stop="max_tokens")
@@ -228,3 +231,32 @@ async def test_a_summary_that_is_one_is_taken_as_it_is(talk):
     assert "a draft" not in text
     assert "## 8. Current work\nauth.py was changed and tested." in text
     assert SECTIONS not in text
+
+
+async def test_a_summary_on_a_fork_may_be_longer_than_the_conversations_answers(talk):
+    """The parent's limit is for its own answers; the model's limit holds."""
+    one = talk(SUMMARY, window=200_000)
+    one.fill(tokens=20_000, waiting="")
+    assert (await one.session.compact()).why.startswith("compacted")
+    assert one.engine.output_limit() < OUTPUT_TOKENS
+    assert one.model.requests[-1].kwargs["max_tokens"] == OUTPUT_TOKENS
+
+
+async def test_a_person_who_asks_for_what_cannot_be_shorter_pays_nothing(talk):
+    """The user's own words stay; if they are nearly all there is, no model is asked."""
+    one = talk(SUMMARY)
+    one.engine.say(" ".join(f"Build part {n} as drawn on page {n * 7}." for n in range(400)))
+    one.answered("Yes.")
+    one.engine.say("and quickly")
+    one.answered("Of course.")
+    with pytest.raises(NotShorter, match="nothing was changed"):
+        await one.session.compact()
+    assert one.model.requests == []
+
+
+async def test_the_focus_of_a_compaction_is_in_its_entry_and_explained(talk):
+    """Whoever reads the summary later knows what it was asked to dwell on."""
+    one = talk(SUMMARY).fill(tokens=8_000, waiting="")
+    entry = await one.session.compact("the cookie")
+    assert entry.focus == "the cookie"
+    assert "with the focus 'the cookie'" in describe_entry(entry)

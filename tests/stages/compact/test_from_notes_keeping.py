@@ -70,6 +70,13 @@ def test_it_never_goes_back_past_a_boundary():
     assert kept(items, 0) == 2
 
 
+def test_what_the_last_compaction_kept_is_not_covered_before_the_notes_cover_it():
+    """It stands before what was restored; the notes end in the middle of it."""
+    items = [said(0, kind="summary"), said(1), said(2), said(3, kind="restored"), said(4)]
+    assert kept(items, 2) == 2
+    assert kept(items, 1) == 1
+
+
 @given(
     sizes=st.lists(st.integers(0, 15_000), max_size=30),
     start=st.integers(0, 30),

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from casting import until
 from compacting import BINDS, SUMMARY
 from holdfast.log.entries import Cleared, Compacted, Failed
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.hooks import Before
+from holdfast.stages.compact.prefetch import PREFETCH
 
 
 async def begun(one, thought=False):
@@ -178,6 +180,18 @@ async def test_closing_stops_it(talk):
     one.session.close()
     await asyncio.wait(others, timeout=2)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_one_that_was_paid_and_never_used_is_told_at_the_end(talk):
+    """What it cost is in the log and said to the user."""
+    one = talk(SUMMARY, ahead=True)
+    await begun(one)
+    await until(lambda: one.calls)
+    one.session.close()
+    (failed,) = [entry for entry in one.of(Failed) if entry.what == PREFETCH]
+    paid = f"{one.calls[0].usage.total_tokens:,} tokens"
+    assert failed.error == f"thrown away ({paid}): the session ended before it was needed"
+    assert f"a summary prepared ahead was {failed.error}" in one.told
 
 
 @pytest.mark.parametrize("setting", [{"ahead": False}, {"model": False}])

@@ -5,12 +5,12 @@ from msgspec import structs
 
 from compacting import SUMMARY
 from holdfast.errors import ContextOverflow
-from holdfast.log.entries import Cleared, Failed
+from holdfast.log.entries import Cleared, Compacted, Failed
 from holdfast.messages import Text, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.stages.compact.thrash import WHAT, is_thrashing
+from holdfast.stages.compact.thrash import CALM, WHAT, is_thrashing, may_ask_models
 from holdfast.turn.undo import undo
 
 
@@ -43,7 +43,7 @@ async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
     one = talk(*[SUMMARY] * 9)
 
     async def restore(segment):
-        return (Text(text="word " * 15_000),)
+        return (Text(text="word " * 5_000),)
 
     one.hooks.restore = restore
     one.fill()
@@ -51,7 +51,7 @@ async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
         await one.prepare()
         one.answered(input_tokens=one.used)
         for _ in range(5):
-            one.turn("a little more", words=900)
+            one.turn("a little more", words=3_000)
         one.engine.say("go on")
     assert any(e.what == "thrash" and "brought back" in e.error for e in one.of(Failed))
     assert "word word" not in text_of(one.view.items[1].content)
@@ -114,7 +114,7 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
         await one.session.layers.compact.compact(one.engine, CompactRequest())
         one.answered(input_tokens=one.used)
         undo(one.engine)
-    assert not is_thrashing(one.view, CompactSettings())
+    assert not is_thrashing(one.view, CompactSettings(), one.engine.fullness())
 
 
 async def test_instructions_that_leave_no_room_are_named(talk):
@@ -137,3 +137,34 @@ async def test_a_window_that_fills_slowly_is_no_thrashing(talk):
             one.engine.say("next")
     assert len(one.compacted) == 5
     assert "thrash" not in one.failed
+
+
+def made(before, after):
+    return Compacted(
+        first=1,
+        last=2,
+        summary=(Text(text="so it was"),),
+        before_tokens=before,
+        after_tokens=after,
+    )
+
+
+@pytest.mark.parametrize(("after", "is_seen"), [(16_000, True), (8_000, False)])
+async def test_compactions_that_make_next_to_no_room_are_seen_however_many_answers_lie_between(
+    talk, after, is_seen
+):
+    """What counts is the work that was done, not how often it was answered."""
+    one = talk().fill(waiting="")
+    for _ in range(4):
+        one.engine.record(made(one.line, after))
+        for _ in range(9):
+            one.answered(input_tokens=one.line)
+    assert is_thrashing(one.view, CompactSettings(), one.engine.fullness()) is is_seen
+
+
+def test_streaks_that_were_stopped_long_ago_are_forgotten():
+    """After enough work models are asked again, and nothing ends for what was."""
+    stopped = [Failed(what=WHAT, error="again and again")] * 2
+    assert not may_ask_models(stopped)
+    assert not may_ask_models([*stopped, *[made(100, 50)] * CALM])
+    assert may_ask_models([*stopped, *[made(100, 50)] * (CALM + 1)])

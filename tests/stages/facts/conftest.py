@@ -40,11 +40,20 @@ class Talk:
         """Let the model think, and say nothing much."""
         return self.answer("Fine.", Thinking(thinking=text))
 
-    def call(self, name: str, result: str = "", *, is_error: bool = False, **given: object) -> int:
-        """Let the model call a tool."""
+    def call(
+        self,
+        name: str,
+        result: str = "",
+        *,
+        is_error: bool = False,
+        refused: str | None = None,
+        **given: object,
+    ) -> int:
+        """Let the model call a tool; the user may refuse it."""
         n = self.last + 1
         use = ToolUse(id=f"t{n}", name=name, input=given)
-        came = Result(id=n, tool_use_id=f"t{n}", content=result, is_error=is_error)
+        is_error = is_error or refused is not None
+        came = Result(id=n, tool_use_id=f"t{n}", content=result, is_error=is_error, refused=refused)
         self.items.append(
             Round(id=n, order=n, response_id=f"r{n}", content=(use,), results=(came,))
         )

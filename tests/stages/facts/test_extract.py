@@ -119,7 +119,7 @@ def test_turns_are_counted_from_the_beginning_of_the_log():
 def test_words_in_tool_results_count_as_the_users(talk):
     """A refusal's reason is among what the user said."""
     talk.user("go on")
-    talk.call("Bash", "Not allowed: not on a Friday.", is_error=True, command="deploy")
+    talk.call("Bash", "Not allowed: not on a Friday.", refused="not on a Friday", command="deploy")
     said = [(turn, words.text, words.via) for turn, words in extract(talk.items).words()]
-    assert said == [(1, "go on", "message"), (1, "not on a Friday.", "refusal")]
+    assert said == [(1, "go on", "message"), (1, "not on a Friday", "refusal")]
     assert isinstance(extract(talk.items).turns[0].steps[0], WordsFact)

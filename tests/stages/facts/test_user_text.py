@@ -8,7 +8,6 @@ from holdfast.stages.facts.user_text import (
     Typed,
     is_summary,
     notices,
-    refusal,
     reply,
     typed,
 )
@@ -57,26 +56,6 @@ def test_what_a_harness_sends_is_nobodys_words(text):
 def test_a_picture_alone_is_a_message():
     """A user who sends only an image has said something."""
     assert typed((IMAGE,)) == Typed(text="", images=1)
-
-
-def test_a_refusal_gives_its_reason():
-    """The user's words inside a refused tool's result are found."""
-    result = (
-        "The user doesn't want to proceed with this tool use. The tool use was rejected. "
-        "To tell you how to proceed, the user said:\ntest this first"
-    )
-    assert refusal(result) == "test this first"
-
-
-def test_a_refusal_without_a_reason_is_still_one():
-    """No reason is not no refusal."""
-    assert refusal("The user doesn't want to proceed with this tool use. STOP.") == ""
-    assert refusal("Not allowed: the user said no.") == "the user said no."
-
-
-def test_an_ordinary_error_is_no_refusal():
-    """A failed command says nothing of the user."""
-    assert refusal("Exit code 1\npermission denied: /etc/passwd") is None
 
 
 def test_an_answer_to_a_question_is_unwrapped():

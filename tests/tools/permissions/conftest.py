@@ -1,10 +1,14 @@
 """A working directory with a world around it, and tools as permissions see them."""
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from holdfast.tools.permissions import Places
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))  # the attacks are made up there
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,3 +194,20 @@ def test_what_reaches_past_the_project_is_a_risk(text):
 def test_ordinary_work_is_not_called_dangerous(text):
     """What people do all day raises no alarm."""
     assert level(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git --no-pager -c alias.x='!cmd' x",
+        "git -C . -c core.pager=cmd log",
+        "git --no-pager --config-env=a=b log",
+        "git -P --exec-path=/tmp status",
+        "git --git-dir=/tmp/x status",
+    ],
+)
+def test_options_in_front_of_gits_verb_are_looked_at(text):
+    """A rule for git, or for git without a pager, was not meant for other settings."""
+    assert find_danger(read_script(text), text).level == "risk"
+    plain = "git --no-pager -C . log -c"
+    assert find_danger(read_script(plain), plain) is None

@@ -315,3 +315,27 @@ def test_a_path_rule_lets_edits_through_without_the_mode(judge):
 def test_something_harmless_in_front_changes_nothing(judge, text, prefix):
     """A command that was asked about stays asked about behind a harmless one."""
     assert judge("Bash", {"command": prefix + text}, allow=BROAD) == "ask"
+
+
+@pytest.mark.parametrize("text", ["sort -o/etc/x a", "date -f/etc/passwd", "cut -f1 /etc/passwd"])
+def test_a_family_rule_does_not_open_what_lies_outside(judge, text):
+    """Also not in a value that is glued to an option."""
+    allow = ("Bash(sort:*)", "Bash(date:*)", "Bash(cut:*)")
+    assert judge("Bash", {"command": text}, allow=allow) == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grep -- -x /etc/passwd",
+        "grep -- - /etc/passwd",
+        "echo /etc/p*",
+        "printf '%s' ../outside/*",
+        "diff src src",
+        "cat src/[^z]*",
+        "head 'src'/*",
+    ],
+)
+def test_reading_outside_is_asked_about_however_it_is_written(judge, text):
+    """A pattern, a text or a directory can lead out, too."""
+    assert judge("Bash", {"command": text}) == "ask"

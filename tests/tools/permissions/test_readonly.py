@@ -54,6 +54,14 @@ date -u
 pwd
 echo hello
 printf '%s\n' hi
+echo "costs $"
+grep "a{2}" b
+echo '{'
+ls 2>&1
+jq '.[] | {a: .b, c}' package.json
+strings -n 8 a.bin
+md5sum a
+grep --include=*.py -rn foo src
 which python3
 command -v rg
 python3 --version
@@ -226,6 +234,52 @@ sort --compress-prog evil a
 sort -T /tmp a
 sort *
 sort -- -o out
+uniq payload 1&>/dev/null
+uniq payload 1&>>/dev/null
+git branch 1&>/dev/null
+uniq a 99999999999>/dev/null
+uniq a 1000>/dev/null
+echo evil >&２
+echo evil >&1234
+echo evil 2>&１
+uniq "\"/../"{pad/pad/in,./../outside/pwned}""
+cat "\""{a,b}""
+cat '"'{a,b}'"'
+jq -nf p.jq
+jq -f p.jq a
+jq --from-file p.jq a
+jq -n env.KEY
+jq -n '$ENV'
+jq 'import "config" as $c {search:"/dir"}; $c' a
+jq 'include "m"; .' a
+jq -L /dir . a
+jq --slurpfile x /etc/passwd -n '$x'
+jq --rawfile x /etc/passwd -n '$x'
+jq .* a
+strings @opts
+strings -a @opts
+grep -R x .
+grep -nR x .
+grep --dereference-recursive x .
+grep -f list a
+diff -r a b
+diff -rN a b
+find -L . -name x
+find . -follow
+du -L .
+ls -LR
+rg -L x
+md5sum -c list
+sha256sum --check list
+git config --list
+git config -l
+git config --get-regexp .
+git config --get http.extraheader
+git log --format=%GG
+git log --format=%G?
+test * 'a[$(rm x)]'
+[ * 'a[$(rm x)]' ]
+printf a* 'b[$(rm x)]'
 uniq a out
 uniq - out
 uniq -c a out

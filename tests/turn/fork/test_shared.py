@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import anthropic
 import pytest
+from msgspec import structs
 
 from holdfast.errors import ModelUnavailable, PrefixMoved
 from holdfast.log.entries import CacheBroke, Framed, Section
@@ -17,7 +18,7 @@ from holdfast.simulator.brains import text, thinking, tool_use
 from holdfast.tools.context import ToolContext
 from holdfast.turn.fork import ForkRequest, Forks, out_of_reach
 from holdfast.turn.fork.prefix import STARTED
-from holdfast.turn.round import Toolbox
+from holdfast.turn.round import Denied, Toolbox
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
 TOOL = {"name": "Read", "description": "reads", "input_schema": {"type": "object"}}
@@ -203,6 +204,25 @@ async def test_a_fork_that_writes_reads_its_own_words_in_the_next_turn(talk):
     first, second = (await talk.fork("LOOK", turns=2, writes_cache=True)).calls
     assert second.cache_read_tokens >= SHARE * left_by(first)
     assert second.cache_write_tokens > 0
+
+
+async def test_what_a_fork_adds_is_kept_for_five_minutes_where_its_parent_keeps_an_hour(talk):
+    """An hour costs more to write, and nobody reads a fork's own words after it has ended."""
+    await talk.turn()
+    prefix = talk.engine.prefix()
+    prefix = replace(prefix, frame=structs.replace(prefix.frame, lifetime="1h"), before=None)
+    first, second, third = (
+        await talk.fork("LOOK", turns=3, writes_cache=True, prefix=prefix, permit=look_again)
+    ).calls
+    assert first.written_1h_tokens == first.cache_write_tokens > 0
+    for call, before in ((second, first), (third, second)):
+        assert (call.written_1h_tokens, call.cache_write_tokens > 0) == (0, True)
+        assert call.cache_read_tokens >= SHARE * left_by(before)
+    assert talk.breaks == []
+
+
+async def look_again(use, tool):
+    return Denied(reason="LOOK elsewhere.")
 
 
 async def test_forks_at_an_answer_share_every_byte_up_to_their_directive(talk):

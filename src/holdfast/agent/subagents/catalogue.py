@@ -19,6 +19,7 @@ from holdfast.agent.subagents.definition import (
 )
 from holdfast.errors import ConfigError
 from holdfast.settings import home
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools.front_matter import UnreadableFrontMatter
 from holdfast.tools.permissions.sources import SettingsSection, as_section
 
@@ -106,6 +107,7 @@ def _in(
     directory: Path, root: Path, source: DefinitionSource
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
     """Read the definitions in a directory; a project's must be inside the project."""
+    within = root.resolve() if source == "project" else None
     if not directory.is_dir():
         return
     for count, file in enumerate(sorted(directory.rglob("*.md"))):
@@ -113,14 +115,7 @@ def _in(
             yield None, f"{directory}: only the first {FILES} files are read"
             return
         try:
-            if source == "project" and not file.resolve().is_relative_to(root.resolve()):
-                raise UnreadableFrontMatter("it leads out of the project")
-            yield read_definition(_text(file), file, source), ""
-        except (UnreadableFrontMatter, ConfigError, OSError, UnicodeDecodeError) as error:
+            text = read_text(file, FILE_BYTES, within=within)
+            yield read_definition(text, file, source), ""
+        except (UnreadableFrontMatter, UnusableFile, ConfigError) as error:
             yield None, f"{file}: {error}"
-
-
-def _text(file: Path) -> str:
-    if not file.is_file() or file.stat().st_size > FILE_BYTES:
-        raise UnreadableFrontMatter(f"it is not a file of at most {FILE_BYTES:,} bytes")
-    return file.read_text(encoding="utf-8")

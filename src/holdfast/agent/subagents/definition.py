@@ -196,5 +196,8 @@ def granted(
     file = definition.file or Path()
     own = SettingsSection(file=file, value=draft.hooks, fingerprint="", is_trusted=True)
     hooks, skipped = hooks_in(own)
-    servers = tuple(read_server(name, value, file) for name, value in draft.own_servers.items())
-    return replace(definition, hooks=tuple(hooks), own_servers=servers), skipped
+    servers = tuple(
+        read_server(name, value, section or own) for name, value in draft.own_servers.items()
+    )
+    vouched = tuple(replace(hook, section=section) for hook in hooks)
+    return replace(definition, hooks=vouched, own_servers=servers), skipped

@@ -24,7 +24,7 @@ from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
 from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
-from holdfast.agent.subagents.memory_scopes import open_scope
+from holdfast.agent.subagents.memory_scopes import OwnMemory, open_scope
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
 from holdfast.agent.subagents.send_tool import send_tool
@@ -32,12 +32,11 @@ from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
+from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
-from holdfast.memory.branch import Direct
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memory_tool
+from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.prompt.sections import memory_text
@@ -78,6 +77,8 @@ class SubagentContext:
     ask: AskUser | None
     open_model: Callable[[str], Model]
     assemble: Assemble
+    is_outside: Callable[[], bool]
+    """Whether one of them took in text from outside."""
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
@@ -151,13 +152,12 @@ class AgentFactory:
         return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
     async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
-        place, limits = self.parent.tool_context, self.parent.engine.settings.memory
-        store = open_scope(order.definition, place.root, place.home, limits)
+        memory = self._own_memory(order.definition)
         try:
-            agent = await self.shared.assemble(await self._blueprint(order, above, store))
+            agent = await self.shared.assemble(await self._blueprint(order, above, memory))
         except BaseException:
-            if store is not None:
-                store.close()
+            if memory is not None:
+                memory.close()
             raise
         if order.prompt:
             agent.session.user(order.prompt)
@@ -165,10 +165,20 @@ class AgentFactory:
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             mail.also(team.box(order.called))
-        return AgentWorker(agent, mail, store)
+        return AgentWorker(agent, mail, memory)
+
+    def _own_memory(self, definition: Definition) -> OwnMemory | None:
+        place, shared = self.parent.tool_context, self.shared
+        limits = self.parent.engine.settings.memory
+        store = open_scope(definition, place.root, place.home, limits)
+        if store is None:
+            return None
+        return OwnMemory(
+            store, definition.name, session=shared.session, is_outside=shared.is_outside
+        )
 
     async def _blueprint(
-        self, order: Order, above: Supervisor, store: MemoryStore | None
+        self, order: Order, above: Supervisor, memory: OwnMemory | None
     ) -> Blueprint:
         parent, definition = self.parent, order.definition
         spill, model = Spill(), self._model(definition)
@@ -177,7 +187,7 @@ class AgentFactory:
             engine.switch(model.name, "the parent's model by now")
         fallback = parent.models.fallback
         try:
-            mcp = await self._servers(order)
+            mcp = await self._servers(order, engine)
         except BaseException:
             engine.close()
             raise
@@ -196,7 +206,7 @@ class AgentFactory:
             ),
             notices=Notices(lambda line: parent.notices.add(f"{order.called}: {line}")),
             mcp=mcp,
-            equip=partial(self._equip, order=order, above=above, store=store),
+            equip=partial(self._equip, order=order, above=above, memory=memory),
             source=order.source,
             caller=order.source,
         )
@@ -208,20 +218,21 @@ class AgentFactory:
         *,
         order: Order,
         above: Supervisor,
-        store: MemoryStore | None,
+        memory: OwnMemory | None,
     ) -> Equipment:
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
-        memory = (memory_tool(Direct(store=store, by="agent")),) if store else ()
-        own = (*attached.tools, *tools, *memory)
-        wanted = order.definition.skills
+        root, wanted = parts.tool_context.root, order.definition.skills
+        remembers = (memory.tool(parts.engine, root),) if memory else ()
+        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *remembers))
+        has_tool = any(tool.name == MEMORY for tool in chosen)
         system = briefing(
             order,
-            parts.tool_context.root,
+            root,
             pad=self.parent.scratchpad,
             skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
-            memory=memory_text(store.index()) if store else "",
+            memory=memory_text(memory.store.index()) if memory and has_tool else "",
         )
-        return replace(attached, tools=_chosen(order, self.shared.base, own), system=system)
+        return replace(attached, tools=chosen, system=system)
 
     def _engine(self, order: Order, spill: Spill) -> Engine:
         """Begin an agent's log under its parent's, or reopen it."""
@@ -263,11 +274,11 @@ class AgentFactory:
             above=gate,
         )
 
-    async def _servers(self, order: Order) -> McpTools | None:
+    async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
         """Connect to the agent's own servers; its parent's are shared."""
         definition = order.definition
         own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
-        mcp = McpTools(own)
+        mcp = McpTools(own, can_refer=references_in(engine))
         self.parent.notices.extend(await mcp.connect() if own else ())
         theirs = self.parent.mcp
         if theirs is not None:
@@ -316,10 +327,13 @@ def _had(reach: ToolReach, server: str) -> bool:
 
 
 def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Choose an agent's tools, sorted as requests list them."""
+    """Choose an agent's tools, sorted as requests list them; a memory of its own brings its tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}
-    names = sorted(tools_for(order.definition, there))
+    definition = order.definition
+    if definition.tools is not None and MEMORY in there:
+        definition = replace(definition, tools=(*definition.tools, MEMORY))
+    names = sorted(tools_for(definition, there))
     return tuple(there[name] for name in names if order.reach.keeps(name))
 
 

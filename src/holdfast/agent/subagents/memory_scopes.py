@@ -1,37 +1,57 @@
 """An agent's own memory: one store per kind of agent, in one of three places.
 
 `user` is for all projects, `project` in the repository for everyone who works there, `local` for
-this project on this machine. A repository may contain links, so a project's memory behind a link
-is refused.
+this project on this machine. They are written by the rules of the project's own memory: with the
+user's consent where that is wanted or untrusted text was read, and with where each came from. A
+repository may contain links, so a project's memory behind a link is refused; its history lies in
+the home directory.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 from holdfast.agent.subagents.definition import Definition
-from holdfast.errors import StoreError
+from holdfast.agent.subagents.names import checked_name
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.log.entries import Said
+from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.inbox import ConsentedMemories
+from holdfast.memory.memory_calls import MemoryPlace, ViewedMemories
+from holdfast.memory.paths import team_directory
+from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
+from holdfast.memory.tool import memory_tool
 from holdfast.settings import MemorySettings
 from holdfast.settings.project import project_root, slug
+from holdfast.tools.protocol import Tool
+from holdfast.turn.engine import Engine
+
+Scope: TypeAlias = Literal["project", "local", "user"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+OWN = "agent-memory"
 
 
-def directory_for(definition: Definition, root: Path, home: Path) -> Path | None:
-    """Return the memory directory of a kind of agent; None if it has no memory."""
-    match definition.memory:
+def directory_for(name: str, scope: Scope, root: Path, home: Path) -> Path:
+    """Return the memory directory of a kind of agent."""
+    match scope:
         case "user":
-            return home / "agent-memory" / definition.name
+            return home / OWN / name
         case "project":
-            return _within(project_root(root), definition.name)
+            return _within(project_root(root), name)
         case "local":
-            projects = home / "projects" / slug(project_root(root))
-            return projects / "agent-memory" / definition.name
-        case "":
-            return None
+            return _beside_sessions(root, home) / OWN / name
+
+
+def _beside_sessions(root: Path, home: Path) -> Path:
+    return home / "projects" / slug(project_root(root))
 
 
 def _within(project: Path, name: str) -> Path:
     """Return a path in the project; raise if there is a link on the way."""
     project = project.resolve()
-    place = project / ".holdfast" / "agent-memory" / name
+    place = project / ".holdfast" / OWN / name
     if place.resolve() != place:
         raise StoreError(
             f"{place} is a link or behind one; an agent's memory must be a plain directory"
@@ -39,9 +59,86 @@ def _within(project: Path, name: str) -> Path:
     return place
 
 
+def open_store(
+    name: str, scope: Scope, root: Path, home: Path, limits: MemorySettings
+) -> MemoryStore:
+    place = directory_for(name, scope, root, home)
+    if scope != "project":
+        return MemoryStore(place, limits)
+    history = _beside_sessions(root, home) / "agent-history" / f"{name}.db"
+    return MemoryStore(place, limits, history=history)
+
+
 def open_scope(
     definition: Definition, root: Path, home: Path, limits: MemorySettings
 ) -> MemoryStore | None:
     """Open the memory of a kind of agent; None if it has none or memory is off."""
-    place = directory_for(definition, root, home)
-    return MemoryStore(place, limits) if place is not None and limits.on else None
+    if not definition.memory or not limits.on:
+        return None
+    store = open_store(definition.name, definition.memory, root, home, limits)
+    store.adopt()
+    return store
+
+
+def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
+    """Return where agents of this name have memories; raise if nowhere."""
+    checked_name(name, "an agent")
+    found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
+    if not found:
+        raise NoSuchMemory(f"agents named {name!r} have no memories here")
+    return found
+
+
+def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
+    """Yield every kind of agent that has memories in a scope."""
+    for scope in SCOPES:
+        above = directory_for("x", scope, root, home).parent
+        for place in sorted(above.iterdir()) if above.is_dir() else ():
+            if place.is_dir() and not place.is_symlink():
+                yield place.name, scope
+
+
+class OwnMemory:
+    """The memory of one agent while it works."""
+
+    def __init__(
+        self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
+    ) -> None:
+        """`session` is the one it works in, `is_outside` whether untrusted text was read there."""
+        self.store = store
+        self._name = name
+        self._session = session
+        self._is_outside = is_outside
+        self._claim: Callable[[], object] = lambda: None
+        """Keeps what the agent wrote into the directory itself."""
+
+    def tool(self, engine: Engine, root: Path) -> Tool:
+        """Make the agent's memory tool; what it writes follows the rules of the project's."""
+        viewed = ViewedMemories(MemoryPlace(store=self.store.root, root=root))
+
+        def provenance() -> Provenance:
+            said = (entry.n for entry in reversed(engine.view.history) if isinstance(entry, Said))
+            return Provenance(
+                session=f"{self._session}/{engine.log.header.session}",
+                message=next(said, 0),
+                repository=team_directory(root).parent.parent,
+            )
+
+        def claimed() -> MemoryStore:
+            written = viewed.follow(engine.view.history).take_written()
+            memories.take_written(self.store, written)
+            return self.store
+
+        memories = ConsentedMemories(
+            open=claimed,
+            by="agent",
+            provenance=provenance,
+            is_outside=self._is_outside,
+            command=f"holdfast memory --agent {self._name}",
+        )
+        self._claim = claimed
+        return memory_tool(memories)
+
+    def close(self) -> None:
+        with closing(self.store), suppress(HoldfastError):  # its log has what cannot be kept
+            self._claim()

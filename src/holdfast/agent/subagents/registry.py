@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.messages import text_of
-from holdfast.turn.engine import REPAIRS
+from holdfast.turn.repair import REPAIRS
 
 AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
 

@@ -23,6 +23,7 @@ from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worktree import sweep
 from holdfast.errors import StoreError
 from holdfast.log.entries import Section
+from holdfast.memory.untrusted_input import watch_session
 from holdfast.models import open_model
 from holdfast.tools.permissions import AskUser
 from holdfast.tools.protocol import Tool
@@ -97,6 +98,7 @@ def _shared(
         ask=ask,
         open_model=open_model,
         assemble=assemble,
+        is_outside=watch_session(parts.engine),
     )
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.subagents.delivery import Delivery
+from holdfast.agent.subagents.memory_scopes import OwnMemory
 from holdfast.agent.subagents.order import Finish, Seen, ToolReach, finished
 from holdfast.agent.subagents.progress import ASK, taken
 from holdfast.errors import StoreError
 from holdfast.log.entries import Forked
 from holdfast.log.spending import Budget, Spent
-from holdfast.memory.store import MemoryStore
 from holdfast.messages import Usage
 from holdfast.models.capabilities import Capabilities
 from holdfast.models.protocol import Event, Model, Request
@@ -30,7 +30,7 @@ from holdfast.turn.loop import Stopped
 class AgentWorker:
     agent: Agent
     mail: Delivery
-    memory: MemoryStore | None
+    memory: OwnMemory | None
     """Its own, opened for it."""
     is_stopped: bool = False
 

@@ -3,13 +3,12 @@
 It is checked out from the repository's current commit. When the agent is done it is removed if
 nothing changed, and kept otherwise. Each is in the user's home directory, with a record that
 describes it and a lock held by its process: `sweep` finds what a killed process left, and removes
-it only if nothing is lost. Git runs without the repository's hooks and file watcher. Filters from
-the user's own git settings, such as LFS, still run.
+it only if nothing is lost. Git runs nothing that the repository names: no hooks, file watcher or
+filters. Filters from the user's own git settings, such as LFS, still run.
 """
 
 import os
 import shutil
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,16 +22,11 @@ from holdfast.errors import StoreError
 from holdfast.settings import home
 from holdfast.settings.files import private_directory, write_private
 from holdfast.settings.project import project_root, slug
+from holdfast.tools.git import own_filters, run_git
 
 BRANCH_PREFIX = "holdfast-"
-GIT_SECONDS = 120.0
-"""Enough to check out a very large repository; longer means that git waits for input."""
-
-_QUIET = (
-    *("-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "safe.bareRepository=explicit"),
-)
+_STATUS = ("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty")
+"""Looking at files in submodules would start git there, with their settings."""
 
 
 class WorktreeRecord(Struct, frozen=True, kw_only=True):
@@ -146,7 +140,7 @@ def _what_changed(path: Path, record: WorktreeRecord) -> str:
     """Return what a worktree has that the repository does not; '' if nothing."""
     repository = Path(record.repository)
     try:
-        if path.is_dir() and _git(path, "status", "--porcelain", "--untracked-files=all"):
+        if path.is_dir() and _git(path, *_STATUS):
             return "files were changed"
         heads = [record.branch] if _has_branch(repository, record.branch) else []
         heads += [_git(path, "rev-parse", "HEAD")] if path.is_dir() else []
@@ -198,27 +192,12 @@ def _has_branch(repository: Path, branch: str) -> bool:
 
 def _git(directory: Path, *words: str, why: str = "") -> str:
     """Run git in a directory and return its output; raise if it fails."""
-    try:
-        done = subprocess.run(
-            ["git", *_QUIET, *words],
-            cwd=directory,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StoreError(f"git could not be run in {directory}: {error}") from error
+    is_at_files = words[0] in ("worktree", "status")
+    done = run_git(directory, *words, config=own_filters(directory) if is_at_files else None)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise StoreError(f"git in {directory}: {why or (said[-1] if said else 'failed')}")
     return done.stdout.decode(errors="surrogateescape").strip()
-
-
-def _environment() -> dict[str, str]:
-    """Drop variables that point git to another repository, and keep it from prompting."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
 def _record_file(path: Path) -> Path:

@@ -43,6 +43,7 @@ from holdfast.log.entries.content import (
 )
 from holdfast.log.entries.edits import (
     Cleared,
+    ClearedInput,
     Collapsed,
     Compacted,
     How,
@@ -64,6 +65,7 @@ __all__ = [
     "Began",
     "CacheBroke",
     "Cleared",
+    "ClearedInput",
     "Collapsed",
     "Compacted",
     "Configured",
@@ -158,8 +160,8 @@ def targets(entry: ViewChange) -> frozenset[int | str]:
     match entry:
         case Spilled(tool_use_id=id):
             return frozenset({id})
-        case Cleared(ids=ids):
-            return frozenset(ids)
+        case Cleared(ids=ids, inputs=inputs, thinking=thinking):
+            return frozenset({*ids, *(short.tool_use_id for short in inputs), *thinking})
         case Snipped(targets=numbers) | Pinned(targets=numbers):
             return frozenset(numbers)
         case Collapsed(first=first, last=last) | Compacted(first=first, last=last):

@@ -155,6 +155,10 @@ class Dreamt(Entry, frozen=True, kw_only=True, tag="dreamt"):
     marked: int = 0
     removed: int = 0
     why: str = ""
+    names: tuple[str, ...] = ()
+    """The memories that were written or removed."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Changes that were left out, by memory, each with the reason."""
     usage: Usage | None = None
 
 

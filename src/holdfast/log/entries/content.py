@@ -54,6 +54,8 @@ class Source(Struct, frozen=True, omit_defaults=True):
     file: str
     kind: Literal["user", "project", "local"] = "project"
     measure: Measure = NOTHING
+    digest: str = ""
+    """Of the text; "gone" once the model was told that the file is."""
 
 
 class Said(Entry, frozen=True, kw_only=True, tag="said"):
@@ -64,7 +66,9 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
     hidden: bool = False
     """For the model only: reminders, attachments, nudges."""
     sources: tuple[Source, ...] = ()
-    """Instruction files this message brings, because something near them was touched."""
+    """Instruction files this message brings: near what was touched, or changed since the frame."""
+    servers: dict[str, str] = {}
+    """MCP servers this message describes, each with a digest; an empty one for a server that left."""
     measure: Measure = NOTHING
     origin: str = ""
     """The message's id in the transcript it was imported from."""
@@ -73,7 +77,7 @@ class Said(Entry, frozen=True, kw_only=True, tag="said"):
 
 
 class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
-    """The model answered; several entries with one `response_id` are one answer in pieces."""
+    """The model answered; an answer may come in pieces, with one `response_id` after one `Asked`."""
 
     response_id: str
     content: AnswerContent
@@ -82,6 +86,8 @@ class Replied(Entry, frozen=True, kw_only=True, tag="replied"):
     usage: Usage | None = None
     applied: tuple[JsonObject, ...] = ()
     """What the provider says it cleared of the prompt on its side."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """For each tool use whose id was taken: the id the provider gave it."""
     measure: Measure = NOTHING
     origin: str = ""
 
@@ -101,6 +107,8 @@ class Ran(Entry, frozen=True, kw_only=True, tag="ran"):
     is_error: bool = False
     exit_status: int | None = None
     """Of a command that ended by itself; a signal is its negative number."""
+    refused: str | None = None
+    """What the user said when refusing the call, "" without a word; None if they did not refuse."""
     extra: JsonObject | None = None
     seconds: float = 0.0
     file: str = ""
@@ -118,6 +126,8 @@ class Framed(Entry, frozen=True, kw_only=True, tag="framed"):
     instructions: str = ""
     sources: tuple[Source, ...] = ()
     """The files the instructions are from, in their order."""
+    servers: dict[str, str] = {}
+    """The MCP servers the prompt describes, each with a digest of its description."""
     options: JsonObject = field(default_factory=dict)
     """Request parameters that are part of the cached prefix: thinking, effort and the like."""
     betas: tuple[str, ...] = ()

@@ -2,8 +2,10 @@
 
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from holdfast.log.entries.content import Entry, SpokenContent
-from holdfast.messages import Usage
+from holdfast.messages import JsonObject, Usage
 from holdfast.messages.measure import NOTHING, Measure
 
 
@@ -39,8 +41,18 @@ class Snipped(ViewChange, frozen=True, kw_only=True, tag="snipped"):
 How: TypeAlias = Literal["rewritten", "edited", "server"]
 
 
+class ClearedInput(Struct, frozen=True):
+    """What is sent instead of a call's input, its long texts replaced by lines."""
+
+    tool_use_id: str
+    input: JsonObject
+
+
 class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
-    """Old results were emptied: by us, by an edit in the provider's cache, or by its server."""
+    """Old results were emptied: by us, by an edit in the provider's cache, or by its server.
+
+    With them, or by themselves while the cache is dead, long inputs and old thinking leave.
+    """
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
@@ -51,6 +63,9 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     """The provider gave a count only; the ids are our best guess, oldest first."""
     place: int = 0
     """For edits in the provider's cache: the message they were first sent with, and are again."""
+    inputs: tuple[ClearedInput, ...] = ()
+    thinking: tuple[int, ...] = ()
+    """The answers whose thinking is no longer sent."""
 
 
 class Collapsed(ViewChange, frozen=True, kw_only=True, tag="collapsed"):
@@ -75,6 +90,8 @@ class Compacted(ViewChange, frozen=True, kw_only=True, tag="compacted"):
     """First and last message that were kept verbatim beside the summary."""
     before_tokens: int = 0
     after_tokens: int = 0
+    focus: str = ""
+    """What the summary was asked to dwell on, by a person or a hook."""
     survived: float = 1.0
     """The share of exact names in recent and directing messages that the summary still has."""
     seconds: float = 0.0

@@ -2,7 +2,7 @@
 
 What one call read or wrote, the next should read; reading less is a drop. Its cause is the first
 part of the prefix that moved, an expired lifetime, or a rule of the provider; if none applies,
-it is the provider itself. A drop announced by a log entry is reported as expected.
+it is the provider itself. What is cleared because a lifetime is over costs nothing: the expiry did. A drop announced by a log entry is reported as expected.
 """
 
 from collections.abc import Collection
@@ -41,6 +41,9 @@ ANNOUNCED = {
     "switched": "model",
 }
 """Entries that announce a drop, and the cause each stands for."""
+
+AFTER_EXPIRY = "cleared"
+"""What is done because the cache is dead, so that a longer lifetime would have saved the cost."""
 
 SERVED = "served"
 """The announcement for a call whose prompt the provider itself shortened."""
@@ -145,12 +148,17 @@ def _cause(
 ) -> CacheBroke:
     moved = moves(before, after)
     first = moved[0] if moved else None
+    by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
+    over = expired(before.model, before.lifetimes, seconds)
+    if over and by in ("", AFTER_EXPIRY):
+        limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
+        meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
+        detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
+        return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
     if first is None and SERVED in expected:
         detail = "the provider cleared old results on its side"
         return CacheBroke(cause="clearing", detail=detail, expected="cleared")
-    by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
-    over = expired(before.model, before.lifetimes, seconds)
-    if first is not None and (by or not over):
+    if first is not None:
         return CacheBroke(
             cause=ANNOUNCED[by] if by else first.what,
             detail=first.detail + also(moved[1:]),
@@ -158,11 +166,6 @@ def _cause(
             expected=by,
             diff=first.diff(),
         )
-    if over:
-        limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
-        meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
-        detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
-        return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
     return _rule(before, after)
 
 

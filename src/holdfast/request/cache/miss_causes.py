@@ -12,7 +12,7 @@ from holdfast.log.answers import UniqueAnswer
 from holdfast.log.entries import AnyEntry, Asked, CacheBroke, Failed, Said
 from holdfast.messages import Usage, is_thought, text_of
 from holdfast.models.capabilities import canonical_name, capabilities
-from holdfast.request.cache.breaks import ANNOUNCED, expired
+from holdfast.request.cache.breaks import AFTER_EXPIRY, ANNOUNCED, expired
 from holdfast.request.cache.monitor import announced
 from holdfast.request.cache.moves import changed
 from holdfast.request.lifetime import seconds_of
@@ -57,7 +57,7 @@ class LoggedCall:
 
 def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
     return (
-        _announced(after.between)
+        _announced(after.between, is_over=_idle(before, seconds) is not None)
         or _model(before, after)
         or _idle(before, seconds)
         or _asked(before.asked, after.asked)
@@ -68,9 +68,11 @@ def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -
     )
 
 
-def _announced(between: Sequence[AnyEntry]) -> CacheBroke | None:
+def _announced(between: Sequence[AnyEntry], *, is_over: bool) -> CacheBroke | None:
     kinds = announced(between)
     for kind in ANNOUNCED:
+        if is_over and kind == AFTER_EXPIRY:
+            continue
         if kind in kinds and kind != "switched":
             detail = f"history was {kind} before the call" if kind != "framed" else "a new frame"
             return CacheBroke(cause=ANNOUNCED[kind], detail=detail, expected=kind)

@@ -92,10 +92,10 @@ class CacheMonitor:
         """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
 
         The fork's marker stands where the parent's stood, now in the middle of a longer request;
-        with the same lifetime that is no move.
+        with the same lifetime that is no move, nor is a shorter one on what the fork adds itself.
         """
         call = self._fingerprinted(request, history, before, names)
-        if before is not None and call.sent.lifetimes == before.sent.lifetimes:
+        if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))
         return call
 

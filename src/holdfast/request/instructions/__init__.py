@@ -5,6 +5,7 @@
 share.
 """
 
+from holdfast.request.instructions.changes import InstructionChanges, instruction_changes
 from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
 from holdfast.request.instructions.nearby import Nearby
 from holdfast.request.instructions.places import Ground, at_start, everywhere, ground
@@ -13,6 +14,7 @@ from holdfast.request.instructions.rendering import LoadReason, loaded_fields, s
 __all__ = [
     "Gathered",
     "Ground",
+    "InstructionChanges",
     "InstructionPart",
     "LoadReason",
     "Nearby",
@@ -20,6 +22,7 @@ __all__ = [
     "gather",
     "ground",
     "imports_waiting",
+    "instruction_changes",
     "load",
     "loaded_fields",
     "said",

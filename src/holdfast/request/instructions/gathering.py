@@ -6,9 +6,7 @@ precedence. Files that were not used, and imports that need the user's trust, ar
 """
 
 import hashlib
-import os
 import re
-import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from holdfast.request.instructions.places import (
     real_path,
     spellings,
 )
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools import front_matter
 from holdfast.tools.globs import glob_expression
 
@@ -34,11 +33,6 @@ NAMED = 5
 """How many omitted files are named in a notice."""
 TEXT_SUFFIXES = (".md", ".mdc", ".txt")
 """A missing import is reported only if it ends like this: `@someone` need not be a file."""
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
-class Unusable(Exception):
-    """The file cannot be used; the message tells the user why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +48,18 @@ class InstructionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A file outside the project that one of the project's files imports."""
+    """What needs the user's word: an import from outside the project, or a file to speak for them."""
 
     importer: Path
     path: Path
+    sha256: str = ""
+    """Of a file that would speak for the user: they wrote exactly this."""
 
     @property
     def fingerprint(self) -> str:
-        """Identifies what the user trusts: this file, imported by that one."""
-        said = msgspec.json.encode(["import", str(self.importer), str(self.path)])
+        """Identifies what the user trusts: this file, imported by that one, or with this text."""
+        what = ["local", self.sha256] if self.sha256 else ["import", str(self.importer)]
+        said = msgspec.json.encode([*what, str(self.path)])
         return hashlib.sha256(said).hexdigest()
 
 
@@ -145,9 +142,7 @@ class _Gatherer:
         return self._add(part, hops=0, is_users=candidate.kind == "user")
 
     def _may_start(self, candidate: InstructionCandidate, path: Path) -> bool:
-        if candidate.kind == "user":
-            return True
-        if candidate.is_above:
+        if candidate.kind == "user" or candidate.is_above:
             return is_users_or_roots(candidate.path)
         if self.ground.is_inside(path):
             return True
@@ -228,8 +223,8 @@ class _Gatherer:
             self._dropped.append(path)
             return None
         try:
-            text = read_text(path, self.ground.settings.max_file_bytes)
-        except Unusable as reason:
+            text = read_text(path, self.ground.settings.max_file_bytes, within=path)
+        except UnusableFile as reason:
             self.notices.append(f"{path} is not used as instructions: {reason}")
             return None
         fields, body = front_matter.parse(text) if candidate.base else ({}, text)
@@ -242,11 +237,25 @@ class _Gatherer:
             return None
         return InstructionPart(
             path=path,
-            kind=candidate.kind,
+            kind=self._kind(candidate, path, text),
             text=text,
             imported_by=imported_by,
             is_for_paths=bool(patterns),
         )
+
+    def _kind(self, candidate: InstructionCandidate, path: Path, text: str) -> SourceKind:
+        """Return who speaks; a file named as the user's own came with the project until they say so."""
+        if candidate.kind != "local":
+            return candidate.kind
+        mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        waiting = Waiting(importer=path, path=path, sha256=mark)
+        if waiting.fingerprint in self.trusted:
+            return "local"
+        self.waiting.append(waiting)
+        self.notices.append(
+            f"{path} is read as the project's; if you wrote it, say so with `holdfast trust`"
+        )
+        return "project"
 
     def report_dropped(self) -> None:
         if not self._dropped:
@@ -293,34 +302,3 @@ def _patterns(written: Json) -> tuple[str, ...]:
         written = str(written or "").strip("[]")
     parts = re.split(r"(?:^|\s)-\s+|,(?![^{]*\})", written)
     return tuple(part.strip().strip("\"'") for part in parts if part.strip())
-
-
-def read_text(path: Path, limit_bytes: int) -> str:
-    """Read a file with a resolved path; raise `Unusable` if it is too large, binary or unreadable.
-
-    Only regular files are opened, without blocking and without following a link put there since
-    the path was resolved. Line ends are normalised and a byte order mark is removed.
-    """
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a device can already do something
-            raise Unusable("it is not a regular file")
-        content = _content(path, limit_bytes)
-    except OSError as error:
-        raise Unusable(os.strerror(error.errno).lower() if error.errno else str(error)) from None
-    if len(content) > limit_bytes:
-        raise Unusable(f"it is larger than {limit_bytes:,} bytes")
-    if b"\0" in content:
-        raise Unusable("it is not text")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Unusable("it is not UTF-8 text") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _content(path: Path, limit_bytes: int) -> bytes:
-    """Read at most one byte more than allowed; some files misreport their size."""
-    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Unusable("it is not a regular file")
-        return file.read(limit_bytes + 1)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from holdfast.settings import InstructionsSettings, home
+from holdfast.settings.project import checkout_top
 from holdfast.tools.globs import glob_expression
 from holdfast.tools.ignore import VERSION_CONTROL, is_ignored, rules_above, walk
 
@@ -92,7 +93,7 @@ def ground(
     directory = directory.resolve()
     return Ground(
         directory=directory,
-        top=_top(directory),
+        top=checkout_top(directory),
         users=(*beside, own),
         more=tuple(path.resolve() for path in more),
         settings=settings,
@@ -208,11 +209,6 @@ def _pages(directory: Path) -> Iterator[Path]:
     for where, below, names in os.walk(directory):
         below.sort()
         yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
-
-
-def _top(directory: Path) -> Path:
-    places = (directory, *directory.parents)
-    return next((place for place in places if (place / ".git").exists()), directory)
 
 
 def _fits(pattern: str, path: Path, below: str) -> bool:

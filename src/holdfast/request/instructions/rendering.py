@@ -5,6 +5,8 @@ Also the sources that the log keeps, and the fields passed to hooks. The surroun
 """
 
 import re
+from collections.abc import Sequence
+from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -16,12 +18,13 @@ from holdfast.messages.measure import measure_text
 from holdfast.request.instructions.gathering import InstructionPart
 from holdfast.request.instructions.places import SourceKind
 
-LoadReason: TypeAlias = Literal["startup", "nested", "compact"]
+LoadReason: TypeAlias = Literal["startup", "nested", "compact", "changed"]
 
 _LOAD_REASONS: dict[LoadReason, str] = {
     "startup": "session_start",
     "nested": "nested_traversal",
     "compact": "compact",
+    "changed": "session_start",
 }
 """Names that hooks written for other programs expect."""
 
@@ -32,21 +35,33 @@ _FROM: dict[SourceKind, str] = {
 }
 
 
-def said(parts: tuple[InstructionPart, ...], when: Literal["start", "nested"]) -> str:
-    """Return the message with these instructions, or "" if there are none."""
-    if not parts:
+def said(
+    parts: tuple[InstructionPart, ...],
+    when: Literal["start", "nested", "changed"],
+    gone: Sequence[str] = (),
+) -> str:
+    """Return the message with these instructions and files that are gone, or "" if there are none."""
+    if not parts and not gone:
         return ""
     intro = (files("holdfast.request.instructions") / "prompts" / f"{when}.md").read_text(
         encoding="utf-8"
     )
-    inner = "\n\n".join((intro.strip(), *map(_tagged, parts)))
+    missing = (f"{_readable(file)} is gone: its instructions no longer hold." for file in gone)
+    inner = "\n\n".join((intro.strip(), *map(_tagged, parts), *missing))
     return f"<reminder>\n{inner}\n</reminder>"
 
 
 def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
-    return tuple(
-        Source(file=str(part.path), kind=part.kind, measure=measure_text(_tagged(part)))
-        for part in parts
+    return tuple(map(source_of, parts))
+
+
+def source_of(part: InstructionPart) -> Source:
+    text = _tagged(part)
+    return Source(
+        file=str(part.path),
+        kind=part.kind,
+        measure=measure_text(text),
+        digest=blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
     )
 
 
@@ -72,8 +87,9 @@ def loaded_fields(
 def _tagged(part: InstructionPart) -> str:
     """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
-    name = str(part.path).encode("utf-8", "backslashreplace").decode()
-    return (
-        f"<instructions file={quoteattr(name)} from={quoteattr(_FROM[part.kind])}>\n"
-        f"{text}\n</instructions>"
-    )
+    name = quoteattr(_readable(str(part.path)))
+    return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
+
+
+def _readable(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()

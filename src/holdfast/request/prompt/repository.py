@@ -1,8 +1,7 @@
 """The state of a git repository: branch, changed files, recent commits.
 
-The repository is not trusted: programs that its own configuration would have git run (monitors,
-filters, signature programs, transports) are switched off, and where that is impossible, the part
-that would run them is left out.
+The repository is not trusted: programs that its own configuration would have git run are switched
+off (see `tools.git`), and where that is impossible, the part that would run them is left out.
 """
 
 import asyncio
@@ -11,28 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.settings import PromptSettings
+from holdfast.tools.git import git_variables
 from holdfast.tools.process import run
 
 LINE_CHARS = 200
 """Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
 OUTPUT_BYTES = 1 << 18
 """Limit of what is read from git; far more than is shown."""
-
-_QUIET = (
-    "--no-optional-locks",
-    "--no-pager",
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "-c", "log.showSignature=false",
-    "-c", "core.quotePath=true",
-)  # fmt: skip
-_VARIABLES = {
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +68,9 @@ async def _status(directory: Path) -> str | None:
 
 async def _ask(directory: Path, *words: str) -> str | None:
     done = await run(
-        ("git", *_QUIET, *words),
+        ("git", "--no-pager", *words),
         cwd=directory,
-        variables={**os.environ, **_VARIABLES},
+        variables={**git_variables(os.environ, {"core.quotePath": "true"}), "LC_ALL": "C"},
         timeout_seconds=None,
         output_bytes=OUTPUT_BYTES,
     )

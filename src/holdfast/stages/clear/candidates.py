@@ -30,6 +30,7 @@ from holdfast.log.entries import (
 from holdfast.messages import ToolUse
 from holdfast.messages.measure import Measure
 from holdfast.models.capabilities import capabilities
+from holdfast.tools.call_tool import called
 from holdfast.tools.describe import Describe, Described, description_of
 from holdfast.view import View
 from holdfast.view.items import Item, Result, Round
@@ -208,7 +209,7 @@ class Candidates:
 
     def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
         results = {result.tool_use_id: result for result in item.results}
-        for use in item.tool_uses():
+        for use in map(called, item.tool_uses()):
             tool = self._describe(use.name)
             if tool.is_clearable and use.id in results:
                 yield use, tool, results[use.id]

@@ -7,13 +7,16 @@ cleared in batches: a cut that moved with every call would rewrite the cache eac
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from holdfast.log.entries import AnyEntry, Cleared, Failed
 from holdfast.models.capabilities import capabilities
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
+from holdfast.stages.clear.beside import Beside, plan_alone, plan_beside
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
+from holdfast.stages.clear.inputs import InputShortener
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
 from holdfast.stages.clear.policy import (
     CacheStanding,
@@ -80,8 +83,10 @@ class Clearing:
         if standing.is_stale and not self._stats.has_deleted and not self._stats.edits_failed:
             engine.record(Failed(what=EDITS_FAILED, error="the provider did not act on them"))
         plan = plan_clearing(candidates, now, standing, settings)
+        beside = plan_beside(engine.view, plan, now, settings, self._shortener(engine))
+        plan = plan or plan_alone(beside, now, standing, settings)
         if plan is not None:
-            self._clear(engine, plan)
+            self._clear(engine, plan, beside)
         elif standing.asks_price and standing.can_move:
             self._refused = candidates.heavy.weight
         self._lines.make_ready(candidates.heavy.results, engine.view.history)
@@ -90,11 +95,10 @@ class Clearing:
         """Read what is new; return what could be cleared."""
         settings = engine.settings.clear
         if self._candidates is None:
-            memory = str(engine.log.path.parent / "memory")
             self._candidates = Candidates(
                 describing(settings.also, self._describe),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
-                is_kept=lambda path: is_memory(path, memory),
+                is_kept=partial(is_memory, memory=str(engine.log.path.parent / "memory")),
             )
         tool = HISTORY if any(tool.get("name") == HISTORY for tool in engine.frame.tools) else ""
         if self._lines.history_tool != tool:
@@ -102,6 +106,15 @@ class Clearing:
         self._candidates.follow(engine.view)
         self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
         return self._candidates
+
+    def _shortener(self, engine: Engine) -> InputShortener:
+        settings = engine.settings.clear
+        return InputShortener(
+            describing(settings.also, self._describe),
+            max(settings.smallest_tokens, LONGEST_WEIGHT),
+            self._lines.history_tool,
+            partial(is_memory, memory=str(engine.log.path.parent / "memory")),
+        )
 
     def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
         is_able = takes_edits(engine.frame, engine.model) and self._is_main
@@ -115,9 +128,9 @@ class Clearing:
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
         )
 
-    def _clear(self, engine: Engine, plan: ClearPlan) -> None:
-        entry = cleared(engine, plan, self._lines)
-        if not entry.ids:
+    def _clear(self, engine: Engine, plan: ClearPlan, beside: Beside) -> None:
+        entry = beside.add_to(cleared(engine, plan, self._lines))
+        if not entry.ids and not beside:
             return
         engine.record(entry)
         self._refused = 0.0
@@ -138,7 +151,7 @@ class Clearing:
         found = shorter(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, candidates, self._stats)
-            self._clear(engine, plan_served(found, self._stats.served_tokens, now))
+            self._clear(engine, plan_served(found, self._stats.served_tokens, now), Beside())
         return bool(found)
 
 
@@ -176,7 +189,7 @@ def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
     return deleted_tokens(view.reported.usage) < STALE_SHARE * edited.weight * now.scale
 
 
-def is_memory(path: str, memory: str) -> bool:
+def is_memory(path: str, *, memory: str) -> bool:
     """True if a file holds memories that outlive the session."""
     given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

@@ -9,25 +9,28 @@ made and the error itemises it.
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from msgspec import structs
 
-from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected
+from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected, StoreError
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.settings import Settings
 from holdfast.stages.collapse.collapse import drain
+from holdfast.stages.compact.breaker import is_broken
 from holdfast.stages.compact.compose import Manner, compose
 from holdfast.stages.compact.draft import (
     CompactionDraft,
     asked_for,
     check_floor,
     check_helps,
+    check_shorter,
     fitted,
     line_for,
     material_of,
     recorded,
+    trimmed,
     within,
 )
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
@@ -87,7 +90,7 @@ class Compaction:
         if not full.is_blocked and self._waits(engine):
             return
         may_ask = may_ask_models(engine.view.history)
-        if is_thrashing(engine.view, settings):
+        if is_thrashing(engine.view, settings, full):
             stopped = self._guard.stop(engine)
             self.hooks.tell(stopped.said)
             if stopped.has_room:
@@ -153,7 +156,10 @@ class Compaction:
             return noted
         material = material_of(engine, _segment(engine, request))
         check_helps(engine, material, manner, line, lowest)
+        if request.trigger == "manual":
+            check_shorter(engine, material)
         since = len(engine.view.history)
+        focus: tuple[str, ...] = ()
         async with self._progress(engine):
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
@@ -162,14 +168,21 @@ class Compaction:
                 made = MadeSummary(written=prepared.written, way="ahead")
             else:
                 before = before or await self._let(request.trigger, request.focus)
-                asked = asked_for(material, (request.focus, *before.focus))
+                focus = (request.focus, *before.focus)
+                asked = asked_for(material, focus)
                 made = await self._fallbacks.climb(engine, material, asked, request)
             restored = await self._restored(engine, material.segment)
         composed = compose(material, made.written, manner)
         draft = CompactionDraft(
-            material=material, made=made, composed=composed, restored=restored, since=since
+            material=material,
+            made=made,
+            composed=composed,
+            restored=restored,
+            since=since,
+            focus="\n".join(filter(None, focus)),
         )
-        return fitted(engine, draft, manner, line)
+        fit = fitted(engine, draft, manner, line)
+        return trimmed(engine, fit, manner) if request.trigger == "manual" else fit
 
     async def make_ready(self, engine: Engine) -> None:
         if self._from_notes is not None:
@@ -235,7 +248,7 @@ class Compaction:
         if (
             full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
             or segment is None
-            or self._fallbacks.is_broken(settings)
+            or is_broken(engine.view.history, settings, time.time())
             or not may_ask_models(engine.view.history)
             or is_taken_back(engine.view)
         ):
@@ -273,8 +286,11 @@ class Compaction:
         finally:
             ticking.cancel()
 
-    def close(self) -> None:
-        self._prefetch.close()
+    def close(self, engine: Engine) -> None:
+        with suppress(StoreError):  # what cannot be written must not keep it from closing
+            dropped = self._prefetch.drop(engine, "the session ended before it was needed")
+            if dropped:
+                self.hooks.tell(f"a summary prepared ahead was {dropped}")
 
 
 def is_taken_back(view: View) -> bool:

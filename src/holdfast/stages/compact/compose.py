@@ -6,17 +6,18 @@ replaces the first three. Survival of names is measured on the finished text.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from holdfast.log.entries import AnyEntry, Directed
 from holdfast.log.secrets import masked
 from holdfast.stages.compact.digest import budget_for, digest, engine_part
 from holdfast.stages.compact.digest.context import LIMITS
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger, render_directives
+from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+from holdfast.stages.compact.user_words import ShownWords, show_words, trimmed_tokens, words_tokens
 from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.facts import Facts
 from holdfast.view.tokens import estimated_tokens
@@ -28,8 +29,6 @@ HEADINGS = {
     8: "Latest work, from the log",
 }
 """What the engine adds to a model's summary; the user's messages are in the ledger."""
-DIRECTIVES_RATIO = 0.35
-"""The share of the budget for the user's messages, which a summary must not lose."""
 WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
@@ -40,8 +39,27 @@ class Material:
 
     segment: Segment
     facts: Facts
+    """With secrets masked, and so is the ledger."""
     ledger: DirectiveLedger
     budget_tokens: int
+    """For all of it."""
+    words_tokens: int
+    """Of that, for the user's messages, which nothing else can recover."""
+
+    def words(self) -> ShownWords:
+        return show_words(self.ledger, self.words_tokens)
+
+    def smaller(self, share: float, words_share: float = 1.0) -> "Material":
+        """Leave less room: for the user's messages, and for all that stands beside them."""
+        words = int(self.words_tokens * words_share)
+        beside = max(0, self.budget_tokens - self.words_tokens)
+        return replace(self, budget_tokens=words + int(beside * share), words_tokens=words)
+
+    def trimmed(self) -> "Material":
+        """Leave no room for what the user pasted, and for what is finished."""
+        words = min(self.words_tokens, trimmed_tokens(self.ledger))
+        beside = self.budget_tokens - self.words_tokens
+        return replace(self, budget_tokens=words + beside, words_tokens=words)
 
 
 class Judged(Protocol):
@@ -74,16 +92,25 @@ class Composed:
 
 
 def gathered(
-    history: Sequence[AnyEntry], segment: Segment, segment_tokens: int, most_tokens: int = 0
+    history: Sequence[AnyEntry],
+    segment: Segment,
+    segment_tokens: int,
+    *,
+    most_words_tokens: int = LIMITS.words_tokens,
+    most_tokens: int = 0,
 ) -> Material:
-    facts = gather(history, segment.items)
+    # masked before anything is cut: half a secret is not recognised
+    facts = gather(history, segment.items).masked(masked)
     directed = (entry for entry in history if isinstance(entry, Directed))
-    budget = budget_for(segment_tokens, facts)
+    ledger = keep_ledger(facts.words(), directed)
+    words = min(words_tokens(ledger), most_words_tokens)
+    beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     return Material(
         segment=segment,
         facts=facts,
-        ledger=keep_ledger(facts.words(), directed),
-        budget_tokens=min(budget, most_tokens) if most_tokens else budget,
+        ledger=ledger,
+        budget_tokens=words + (min(beside, most_tokens) if most_tokens else beside),
+        words_tokens=words,
     )
 
 
@@ -100,17 +127,21 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
 
 
 def _digested(material: Material, *, has_log: bool) -> str:
-    facts, marks = material.facts.masked(masked), material.ledger.marks()
-    return digest(facts, material.budget_tokens, marks=marks, has_log=has_log)
+    return digest(
+        material.facts,
+        material.budget_tokens,
+        marks=material.ledger.marks(),
+        has_log=has_log,
+        words_tokens=material.words_tokens,
+    )
 
 
 def _written(material: Material, written: Judged) -> str:
-    """Directives first, then the summary, then log facts within the remaining budget."""
-    room = int(material.budget_tokens * DIRECTIVES_RATIO)
-    words = render_directives(material.ledger, room, masked=masked)
+    """The user's messages, then the summary, then log facts within the remaining budget."""
+    words = material.words().text
     judged = masked(written.text())
     left = max(material.budget_tokens - estimated_tokens(words) - estimated_tokens(judged), 0)
-    added = engine_part(material.facts.masked(masked), max(left, LIMITS.least_tokens))
+    added = engine_part(material.facts, max(left, LIMITS.least_tokens))
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

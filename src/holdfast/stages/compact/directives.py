@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from holdfast.log.entries import Directed
-from holdfast.log.secrets import Mask
-from holdfast.messages.cut import cut, head_and_tail, one_line, sentences
-from holdfast.stages.facts.facts import WordsFact, cite
-from holdfast.view.tokens import estimated_tokens
+from holdfast.messages.cut import sentences
+from holdfast.stages.facts.facts import WordsFact
 
 ENOUGH = 2 / 3
 """The share of the naming words that the request must contain: users shorten."""
@@ -141,20 +139,6 @@ def _stem(word: str) -> str:
 
 
 DirectiveState: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
-
-BUDGET_TOKENS = 8_000
-"""The longest recorded session has 6,900 tokens of user messages."""
-PASTE_CHARS = 4_000
-"""A message longer than this is a paste: head, tail and a pointer."""
-BRIEF_CHARS = 480
-"""For an open paste when the ledger is over budget."""
-POINTER_CHARS = 80
-"""For a finished directive then."""
-
-HEADING = (
-    "What the user said, word for word. What is marked cancelled, replaced or done is not to be "
-    "taken up again."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,44 +302,3 @@ def accept(
             yield Directed(
                 message=claim.message, state=claim.state, rests_on=claim.rests_on, by="model"
             )
-
-
-def render_directives(
-    ledger: DirectiveLedger, budget_tokens: int = BUDGET_TOKENS, *, masked: Mask = str
-) -> str:
-    """Write the ledger within a budget.
-
-    Over it, the oldest finished directives shrink to their first words, then open pastes to head
-    and tail, then the oldest open ones to their first words.
-    """
-    # masked before anything is cut: half a secret is not recognised
-    safe = [replace(each, text=masked(each.text)) for each in ledger.directives]
-    forms = {
-        each.message: _lead(each) + head_and_tail(each.text, PASTE_CHARS, cite(each.message))
-        for each in safe
-    }
-    spent = estimated_tokens(HEADING) + sum(map(estimated_tokens, forms.values()))
-    for directive, shorter in _shrinkings(safe):
-        if spent <= budget_tokens:
-            break
-        saved = estimated_tokens(forms[directive.message]) - estimated_tokens(shorter)
-        if saved > 0:
-            forms[directive.message] = shorter
-            spent -= saved
-    return "\n".join((HEADING, *forms.values())) if forms else ""
-
-
-def _shrinkings(directives: list[Directive]) -> Iterator[tuple[Directive, str]]:
-    wanted = [each for each in directives if each.state == "open"]
-    for each in directives:
-        if each.state != "open":
-            yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
-    for each in wanted:
-        yield each, _lead(each) + head_and_tail(each.text, BRIEF_CHARS, cite(each.message))
-    for each in wanted:
-        yield each, _lead(each) + cut(one_line(each.text), POINTER_CHARS)
-
-
-def _lead(directive: Directive) -> str:
-    mark = f" ({directive.mark})" if directive.mark else ""
-    return f"T{directive.turn} {cite(directive.message)}{mark}: "

@@ -32,13 +32,23 @@ from holdfast.stages.compact.floor import explain_floor, floor
 from holdfast.stages.compact.hooks import Trigger
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import ask_for_summary
+from holdfast.stages.compact.user_words import show_words
 from holdfast.stages.compact.writing import SOURCE
 from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.tools.recovered import is_restored_file
 from holdfast.turn.engine import Engine
+from holdfast.view.window import scaled
 
-SHARES = (1.0, 0.5, 0.25, 0.1)
-"""Shares of its budget that a summary gets while the result is over the line."""
+SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
+"""Of their budgets: what a summary and the user's messages get while the result is over the line."""
+ROOMY_SHARES = (1.0, 0.5, 0.25)
+"""Of the budget beside the user's messages, while the result leaves little room to work."""
+ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
+"""Of the budget for those."""
+CROWDED_SHARE = 0.65
+"""Of the line: the user's messages are not shortened to fill less than this."""
+LEAST_SHARE = 0.25
+"""Of the room beside what stays as it is: a summary and what is restored may take this much."""
 ROOM_SHARE = 0.85
 """Of the line: fill it no further by restoring, or the next answers reach it again."""
 LINE_SHARE = 0.3
@@ -60,6 +70,8 @@ class CompactionDraft:
     composed: Composed
     restored: SpokenContent = ()
     since: int = 0
+    focus: str = ""
+    """What its summary was asked to dwell on."""
     is_edited: bool = False
     """A person replaced its text."""
 
@@ -104,15 +116,27 @@ def material_of(engine: Engine, segment: Segment) -> Material:
 
 def gathering(engine: Engine, segment: Segment) -> Callable[[], Material]:
     """Prepare `material_of` to be called in a thread."""
-    weigh, line = engine.weigher(), engine.fullness().window.base_tokens
+    weigh, window = engine.weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
-    most_tokens = max(1, int(LINE_SHARE * line))
-    return partial(gathered, list(engine.view.history), segment, tokens, most_tokens)
+    return partial(
+        gathered,
+        list(engine.view.history),
+        segment,
+        tokens,
+        most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
+        most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
+    )
 
 
 def asked_for(material: Material, focus: Sequence[str]) -> str:
-    segment, directives = material.segment, material.ledger.directives
-    return ask_for_summary(segment.kind, focus=focus, directives=directives, pivot=segment.pivot)
+    segment = material.segment
+    return ask_for_summary(
+        segment.kind,
+        focus=focus,
+        directives=material.ledger.directives,
+        shortened=material.words().shortened,
+        pivot=segment.pivot,
+    )
 
 
 def check_floor(engine: Engine, line: int) -> int:
@@ -129,7 +153,7 @@ def check_helps(
 ) -> None:
     """Raise unless the shortest digest would bring the context under the line."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
-        composed = compose(_smaller(material, SHARES[-1]), None, manner)
+        composed = compose(material.smaller(*SHARES[-1]), None, manner)
         fitted(
             engine,
             CompactionDraft(material=material, made=MadeSummary(), composed=composed),
@@ -138,18 +162,35 @@ def check_helps(
         )
 
 
+def check_shorter(engine: Engine, material: Material) -> None:
+    """Raise if not even a summary of no words could be shorter, before one is paid for."""
+    words = show_words(material.ledger, material.trimmed().words_tokens).text
+    least = _without(engine, material.segment) + measure_content((Text(text=words),))
+    before, after = engine.fullness().used_tokens, engine.size_tokens(least)
+    if after >= before:
+        raise NotShorter(_no_shorter(before, after))
+
+
+def _no_shorter(before: int, after: int) -> str:
+    return (
+        f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+        "nothing was changed"
+    )
+
+
 def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
-    """Shrink a draft until the result is under the line."""
+    """Shrink a draft until the result leaves room to work, or at least is under the line."""
+    roomy = _roomy(engine, draft, manner, line)
+    if after_tokens(engine, roomy, roomy.restored) < line:
+        return roomy
     whole = draft.material
-    for share in SHARES:
-        if share < 1.0:
-            material = _smaller(whole, share)
-            composed = compose(material, draft.made.written, manner)
-            draft = replace(draft, material=material, composed=composed)
+    for share, words_share in SHARES:
+        if (share, words_share) != SHARES[0]:
+            draft = _shrunk(draft, whole.smaller(share, words_share), manner)
         for restored in lighter(draft.restored):
             if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
                 return replace(draft, restored=restored)
-        if draft.made.written is not None and share == SHARES[1]:
+        if draft.made.written is not None and (share, words_share) == SHARES[1]:
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
     if engine.weigher()(_total_after(engine, bare, ())) < line:
@@ -158,9 +199,52 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     raise ContextOverflow(explain_floor(floor(engine.view, engine.weigher()), line, left))
 
 
+def _roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+    """Restore less, then tell less, until enough of the line is free to work in.
+
+    What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
+    only if they were over their budget already, or leave next to none, do they shrink as well.
+    """
+    whole, target = draft.material, target_for(engine, draft, line)
+    for share in ROOMY_SHARES:
+        if share < 1.0:
+            draft = _shrunk(draft, whole.smaller(share), manner)
+        for restored in lighter(draft.restored):
+            if after_tokens(engine, draft, restored) <= target:
+                return replace(draft, restored=restored)
+    draft = replace(draft, restored=())
+    if not whole.words().shortened:
+        target = target_for(engine, draft, line, CROWDED_SHARE)
+    for words_share in ROOMY_WORDS_SHARES:
+        if after_tokens(engine, draft, ()) <= target:
+            break
+        draft = _shrunk(draft, whole.smaller(ROOMY_SHARES[-1], words_share), manner)
+    return draft
+
+
+def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
+    """Give up what the user pasted if a summary would be no shorter with it."""
+    if after_tokens(engine, draft, draft.restored) < engine.fullness().used_tokens:
+        return draft
+    return _shrunk(draft, draft.material.trimmed(), manner)
+
+
+def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
+    """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
+    stays = engine.weigher()(_without(engine, draft.material.segment))
+    filled = max(engine.settings.compact.filled_ratio, share) * line
+    return int(max(filled, stays + LEAST_SHARE * (line - stays)))
+
+
+def _shrunk(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
+    composed = compose(material, draft.made.written, manner)
+    return replace(draft, material=material, composed=composed)
+
+
 def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
+    target = target_for(engine, draft, line)
     for restored in lighter(draft.restored):
-        if after_tokens(engine, draft, restored) < ROOM_SHARE * line:
+        if after_tokens(engine, draft, restored) <= target:
             return replace(draft, restored=restored)
     return replace(draft, restored=())
 
@@ -186,16 +270,17 @@ def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
+    come = measure_content((*draft.content, *restored))
+    return _without(engine, draft.material.segment) + come
+
+
+def _without(engine: Engine, segment: Segment) -> Measure:
+    """Measure what a compaction of a segment leaves as it is."""
     gone = NOTHING
-    for item in draft.material.segment.items:
+    for item in segment.items:
         if not engine.view.is_pinned(item):
             gone = gone + item.measure
-    come = measure_content((*draft.content, *restored))
-    return engine.view.total - gone + come
-
-
-def _smaller(material: Material, share: float) -> Material:
-    return replace(material, budget_tokens=int(material.budget_tokens * share))
+    return engine.view.total - gone
 
 
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
@@ -247,10 +332,7 @@ def _compacted(
     before = engine.fullness().used_tokens
     after = after_tokens(engine, draft, draft.restored)
     if trigger == "manual" and after >= before:
-        raise NotShorter(
-            f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
-            "nothing was changed"
-        )
+        raise NotShorter(_no_shorter(before, after))
     return Compacted(
         first=segment.first,
         last=segment.last,
@@ -261,6 +343,7 @@ def _compacted(
         kept=segment.kept,
         before_tokens=before,
         after_tokens=after,
+        focus=draft.focus,
         survived=round(draft.composed.survival.share, 4),
         seconds=round(seconds, 3),
         usage=spent_in(engine.view.history[draft.since :]),

@@ -2,10 +2,11 @@
 
 A fork on the conversation's prefix; a direct call, which may drop the oldest rounds; a call per
 piece; and no call: the digest. A failure leaves an entry and the next way is tried. After several
-failures in a row models are asked only if a person wants it; a success resets the count.
+failures in a row models are asked only if a person wants it, until the breaker closes again.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from holdfast.errors import (
 from holdfast.log.entries import Failed
 from holdfast.messages import JsonObject, message_to_wire
 from holdfast.models.capabilities import capabilities
-from holdfast.settings import CompactSettings
+from holdfast.stages.compact.breaker import STAGE, is_broken
 from holdfast.stages.compact.compose import Judged, Material
 from holdfast.stages.compact.hooks import CompactRequest
 from holdfast.stages.compact.segment import Segment
@@ -48,16 +49,10 @@ class MadeSummary:
 
 
 class Fallbacks:
-    """Tries the ways to get a summary in order, and counts how often all of them failed."""
+    """Tries the ways to get a summary in order."""
 
     def __init__(self, ask: AskFork | None = None) -> None:
         self.ask = ask
-        self.failures = 0
-        """How often in a row every model call failed."""
-
-    def is_broken(self, settings: CompactSettings) -> bool:
-        """True if models failed so often that none is asked unless a person wants it."""
-        return self.failures >= settings.failures
 
     async def climb(
         self, engine: Engine, material: Material, asked: str, request: CompactRequest
@@ -66,7 +61,7 @@ class Fallbacks:
         settings = engine.settings.compact
         if self.ask is None or not (settings.model and request.by_model and request.may_ask):
             return MadeSummary()
-        if self.is_broken(settings) and request.trigger != "manual":
+        if request.trigger != "manual" and is_broken(engine.view.history, settings, time.time()):
             return MadeSummary()
         for name, write in _attempts(
             engine, self._writer(engine, asked), material.segment, request.error
@@ -76,21 +71,18 @@ class Fallbacks:
                     made = await write()
             except (ModelError, NoSummary, TimeoutError) as failure:
                 said = str(failure) or f"nothing came within {settings.rung_seconds:g} seconds"
-                engine.record(Failed(what=f"compact: {name}", error=said))
+                engine.record(Failed(what=f"{STAGE}{name}", error=said))
                 if isinstance(failure, NO_ANSWER):
                     break
             else:
-                self.failures = 0
                 if isinstance(made, Written):
                     return MadeSummary(written=made, way=name)
                 return MadeSummary(written=Written(sections={}), way=name, block=made)
-        self.failures += 1
         return MadeSummary()
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
         """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
         written = await replace(self._writer(engine, asked), retries=None).on_fork(prefix)
-        self.failures = 0
         return MadeSummary(written=written, way="ahead")
 
     def _writer(self, engine: Engine, asked: str) -> SummaryWriter:

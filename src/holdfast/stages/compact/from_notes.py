@@ -191,8 +191,7 @@ def kept_from(
 
     `enough` is to continue from; its upper limit applies only to what is kept before `start`.
     """
-    first = _after_boundary(items)
-    start = max(start, first)
+    first, start = _after_restored(items), max(start, _after_summary(items))
     tokens = sum(weigh(item.measure) for item in items[start:])
     texts = sum(has_text(item) for item in items[start:])
     while start > first:
@@ -213,13 +212,24 @@ def has_text(item: Item) -> bool:
     return any(isinstance(block, Text) and block.text.strip() for block in item.content)
 
 
-def _after_boundary(items: Sequence[Item]) -> int:
-    """Return the position after the last summary and what was restored with it."""
-    for i in range(len(items) - 1, -1, -1):
-        item = items[i]
-        if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
-            return i + 1
-    return 0
+def _after_summary(items: Sequence[Item]) -> int:
+    """Return the position after the last summary and what was restored right behind it."""
+    summaries = [i for i, item in enumerate(items) if _is(item, "summary")]
+    first = summaries[-1] + 1 if summaries else 0
+    while first < len(items) and _is(items[first], "restored"):
+        first += 1
+    return first
+
+
+def _after_restored(items: Sequence[Item]) -> int:
+    """Return the position before which nothing is kept again: messages kept by the last compaction
+    stand before what it restored, which is out of date by now."""
+    behind = (i + 1 for i, item in enumerate(items) if _is(item, "summary", "restored"))
+    return max(behind, default=0)
+
+
+def _is(item: Item, *kinds: str) -> bool:
+    return isinstance(item, Spoken) and item.kind in kinds
 
 
 def fresh_cursor(engine: Engine) -> int:

@@ -104,20 +104,17 @@ class Prefetch:
             return None
         return segment_before(engine.view, engine.view.items.index(item) + 1)
 
-    def drop(self, engine: Engine, why: str) -> None:
-        """Drop what is in progress, and record what it cost."""
+    def drop(self, engine: Engine, why: str) -> str:
+        """Drop what is in progress, record what it cost, and return that; "" if there is nothing."""
         one, self._under_way = self._under_way, None
         if one is None:
-            return
+            return ""
         one.task.cancel()
         spent = spent_in(engine.view.history[one.since :])
         cost = f"{spent.total_tokens:,} tokens" if spent else "nothing was paid yet"
-        engine.record(Failed(what=PREFETCH, error=f"thrown away ({cost}): {why}"))
-
-    def close(self) -> None:
-        if self._under_way is not None:
-            self._under_way.task.cancel()
-            self._under_way = None
+        said = f"thrown away ({cost}): {why}"
+        engine.record(Failed(what=PREFETCH, error=said))
+        return said
 
 
 def _moves(entry: object, last: int) -> bool:

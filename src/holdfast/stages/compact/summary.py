@@ -57,9 +57,13 @@ def ask_for_summary(
     *,
     focus: Iterable[str] = (),
     directives: Iterable[Directive] = (),
+    shortened: Iterable[Directive] = (),
     pivot: str = "",
 ) -> str:
-    """Write the request for a summary; `focus` is the user's instruction, then those of hooks."""
+    """Write the request for a summary; `focus` is the user's instruction, then those of hooks.
+
+    `shortened` are the user's messages that will not stand beside it word for word.
+    """
     scope, work, next_step = prompt(kind).split("\n---\n")
     scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
     asked = prompt("summary").replace("{scope}", scope)
@@ -67,14 +71,18 @@ def ask_for_summary(
     instructions = [text.strip() for text in focus if text.strip()]
     if instructions:
         parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
-    listed = [
-        f"#{each.message}: {cut(one_line(each.text), LISTED_CHARS)}"
-        for each in directives
-        if each.state == "open"
-    ]
+    listed = [_named_by_start(each) for each in directives if each.state == "open"]
     if listed:
         parts.append(prompt("states").replace("{messages}", "\n".join(listed[-LISTED_MESSAGES:])))
-    return "\n\n".join(parts)
+    cut_short = [_named_by_start(each) for each in shortened if each.state == "open"]
+    if cut_short:
+        messages = "\n".join(cut_short[-LISTED_MESSAGES:])
+        parts.append(prompt("shortened").replace("{messages}", messages))
+    return "\n\n".join((*parts, prompt("no_tools")))
+
+
+def _named_by_start(directive: Directive) -> str:
+    return f"#{directive.message}: {cut(one_line(directive.text), LISTED_CHARS)}"
 
 
 def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:

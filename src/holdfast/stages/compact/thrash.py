@@ -2,7 +2,7 @@
 
 If the window is full again after a few answers, several times in a row, the heaviest things that
 arrived or are always sent are named and acted on. The second time no model is asked for summaries
-any more; the third time work stops with the reason.
+for a while; the third time work stops with the reason. Work in between makes it forget.
 """
 
 from collections import Counter
@@ -16,13 +16,15 @@ from holdfast.messages.measure import Measure
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.floor import LISTED, floor
 from holdfast.stages.prefix_lock import drops_thinking
-from holdfast.turn.engine import Engine
+from holdfast.turn.engine import Engine, Fullness
 from holdfast.view import View
 from holdfast.view.items import Result, Round, Spoken
 
 WHAT = "thrash"
 WITHOUT_MODELS = 2
 """From this many streaks on no summaries are paid for."""
+CALM = 6
+"""Compactions after which a stopped streak is forgotten: one more than a streak has, and some."""
 ENOUGH = 3
 """From this many on a person has to act."""
 ADVICE = "Ask for less at a time, begin a new session, or use a model with a larger window"
@@ -75,7 +77,7 @@ class Guard:
                 f"{filling(engine.view, engine.weigher())}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
-            done.append("no model is asked for a summary any more unless you ask for one")
+            done.append("no model is asked for a summary for now unless you ask for one")
         said = f"{why}; {', '.join(done) or 'this summary is made from the log, at no cost'}"
         engine.record(Failed(what=WHAT, error=said))
         return ThrashStopped(said=said, has_room=has_room)
@@ -94,30 +96,46 @@ class Guard:
 
 
 def times_stopped(history: Sequence[AnyEntry]) -> int:
-    return sum(isinstance(entry, Failed) and entry.what == WHAT for entry in history)
+    """Count the streaks that were stopped; enough compactions without one, and they are forgotten."""
+    stopped = calm = 0
+    for entry in history:
+        match entry:
+            case Failed(what=what) if what == WHAT:
+                stopped, calm = stopped + 1, 0
+            case Compacted(trigger="auto" | "reactive"):
+                calm += 1
+                stopped = stopped if calm <= CALM else 0
+    return stopped
 
 
 def may_ask_models(history: Sequence[AnyEntry]) -> bool:
     return times_stopped(history) < WITHOUT_MODELS
 
 
-def is_thrashing(view: View, settings: CompactSettings) -> bool:
-    """True if the window was refilled within a few answers, several times in a row.
+def is_thrashing(view: View, settings: CompactSettings, full: Fullness) -> bool:
+    """True if the line was reached again at once, several times in a row.
 
-    A compaction that was undone does not count: its history came back with it.
+    At once: after a few answers, or after so little work that the compaction was of no use. One
+    that was undone does not count: its history came back with it.
     """
-    streak, answers = 0, None
+    little = settings.thrash_ratio * full.window.auto_tokens
+    streak, answers, left = 0, None, 0
+
+    def is_quick(now_tokens: int) -> bool:
+        if answers is None:
+            return False
+        return answers <= settings.thrash_turns or 0 < now_tokens - left < little
+
     for entry in view.history:
         match entry:
             case Replied(usage=usage) if usage is not None and answers is not None:
                 answers += 1
             case Compacted(trigger="auto" | "reactive") if entry.n not in view.in_force.dead:
-                is_quick = answers is not None and answers <= settings.thrash_turns
-                streak, answers = streak + 1 if is_quick else 0, 0
+                streak = streak + 1 if is_quick(entry.before_tokens) else 0
+                answers, left = 0, entry.after_tokens
             case Failed(what=what) if what == WHAT:
                 streak, answers = 0, None
-    is_quick = answers is not None and answers <= settings.thrash_turns
-    return is_quick and streak + 1 >= settings.thrash_times
+    return is_quick(full.used_tokens) and streak + 1 >= settings.thrash_times
 
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:

@@ -86,7 +86,8 @@ class SummaryWriter:
 
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
         """Ask on the conversation's own prefix: the current one, or `prefix`."""
-        return await self._summary(ForkRequest(say=self.asked, source=SOURCE, prefix=prefix))
+        request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
+        return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
 
     async def by_provider(self, prefix: Prefix) -> JsonObject:
         """Have the provider compact on its side; return its signed block."""
@@ -161,13 +162,13 @@ class SummaryWriter:
             frame=frame,
             messages=tuple(message_to_wire(message) for message in messages),
             model=self.model,
-            max_output_tokens=min(
-                OUTPUT_TOKENS,
-                self.able.max_output_tokens,
-                max(1, int(OUTPUT_SHARE * self.window_tokens)),
-            ),
+            max_output_tokens=self._output_tokens(),
         )
         return ForkRequest(say=asked, source=SOURCE, prefix=prefix)
+
+    def _output_tokens(self) -> int:
+        room = max(1, int(OUTPUT_SHARE * self.window_tokens))
+        return min(OUTPUT_TOKENS, self.able.max_output_tokens, room)
 
 
 def least_thinking(able: Capabilities) -> JsonObject:

@@ -19,7 +19,7 @@ from holdfast.stages.facts.facts import (
     TodoFact,
     WordsFact,
 )
-from holdfast.stages.facts.user_text import is_approval, refusal, reply
+from holdfast.stages.facts.user_text import is_approval, reply
 from holdfast.tools.describe import Described
 from holdfast.view.items import NO_RESULT, Result
 
@@ -58,8 +58,10 @@ def steps_of(
 ) -> Iterator[StepFact]:
     text = text_of(result.content) if result else NO_RESULT
     is_error = result.is_error if result else True
-    if is_error and (why := refusal(text)) is not None:
-        yield WordsFact(id=id, text=why, via="refusal", about=_call(use, described), error=text)
+    if result is not None and result.refused is not None:
+        yield WordsFact(
+            id=id, text=result.refused, via="refusal", about=_call(use, described), error=text
+        )
         return
     match described.kind:
         case "write":
@@ -74,7 +76,7 @@ def steps_of(
             yield _search(use, described, id, text, is_error)
         case "shell" if described.command_input:
             yield _command(use, described, id, text, is_error)
-        case "ask":
+        case "ask" if not is_error or _is_plan(use):
             yield from _asked(use, id, text, is_error)
         case _ if not _keeps_list(use):
             yield Report(
@@ -139,11 +141,15 @@ def _command(use: ToolUse, described: Described, id: int, text: str, is_error: b
 
 
 def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
-    plan = _text(use.input, ("plan",))
-    if plan or "plan" in use.name.lower():
+    if _is_plan(use):
+        plan = _text(use.input, ("plan",))
         yield PlanFact(id=id, text=plan or text, is_approved=not is_error and is_approval(text))
     else:
         yield WordsFact(id=id, text=reply(text), via="answer", about=_questions(use.input))
+
+
+def _is_plan(use: ToolUse) -> bool:
+    return bool(_text(use.input, ("plan",))) or "plan" in use.name.lower()
 
 
 def _questions(given: JsonObject) -> str:

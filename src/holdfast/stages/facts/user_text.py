@@ -1,12 +1,13 @@
 """The user's own words, separated from what a harness wraps around them.
 
-Other agents wrap commands, shell lines, reminders and notices in tags, and put refusals and answers
+Other agents wrap commands, shell lines, reminders and notices in tags, and put answers to questions
 into tool results. The patterns for that are all here; what matches none of them is the user's.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.messages import Content, Document, Image, text_of
 from holdfast.stages.facts.facts import Via
@@ -33,12 +34,13 @@ LONGEST_WRAPPED_CHARS = 200_000
 """A longer message is a paste; searching it for tags costs more than it finds."""
 
 _TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
-_WRAPPED = re.compile(rf"<({_TAG})>.*?</\1>\s*", re.DOTALL)
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-_NOTICE = re.compile(r"<task-notification>(.*?)</task-notification>", re.DOTALL)
-_FIELD = re.compile(r"<(task-id|status|summary|result)>(.*?)</\1>", re.DOTALL)
+_WRAPPED = re.compile(rf"<({_TAG})>")
+_SPACE = re.compile(r"\s*")
+_NOTICE = re.compile(r"<(task-notification)>")
+_FIELD = re.compile(r"<(task-id|status|summary|result)>")
+_COMMAND, _ARGUMENTS, _SHELL = (
+    re.compile(f"<({name})>") for name in ("command-name", "command-args", "bash-input")
+)
 _INTERRUPTED = re.compile(r"^\s*\[Request interrupted by user[^\]]*\]\s*$")
 _HOUSEKEEPING = frozenset({"/exit", "/quit", "/clear", "/compact", "/resume", "/model", "/ide"})
 """Commands that ask the model for nothing unless they have arguments."""
@@ -49,17 +51,47 @@ _SUMMARY = re.compile(
     r"|The conversation history before this point was compacted)"
 )
 
-_REFUSED = (
-    re.compile(r"To tell you how to proceed, the user said:\s*(?P<why>.*)", re.DOTALL),
-    re.compile(r"\AThe user doesn't want to proceed with this tool use(?P<why>)"),
-    re.compile(r"\ANot allowed: (?P<why>.*)", re.DOTALL),
-    re.compile(r"\A(?P<why>User chose to stay in plan mode.*)", re.DOTALL),
-    re.compile(r"\b(?:rejected|denied|declined) by (?:the )?user\b[:.]?\s*(?P<why>.*)", re.DOTALL),
-)
-_ANSWERED = re.compile(
-    r"\AUser has answered your questions?:\s*(.*?)\s*(?:You can now continue.*)?\Z", re.DOTALL
-)
+_ANSWERED = re.compile(r"User has answered your questions?:")
+_CONTINUE = "You can now continue"
 _APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)")
+
+
+class _Element(NamedTuple):
+    tag: str
+    text: str
+    start: int
+    end: int
+
+
+def _elements(opening: re.Pattern[str], text: str) -> Iterator[_Element]:
+    """Yield what stands between an opening tag and its closing one; every character is read once.
+
+    A pattern from tag to tag would search the rest of the text from each tag that is never closed.
+    """
+    place, unclosed = 0, set[str]()
+    while found := opening.search(text, place):
+        tag, place = found[1], found.end()
+        end = -1 if tag in unclosed else text.find(f"</{tag}>", place)
+        if end < 0:
+            unclosed.add(tag)
+            continue
+        inner, place = text[place:end], end + len(tag) + 3
+        yield _Element(tag, inner, found.start(), place)
+
+
+def _first(opening: re.Pattern[str], text: str) -> str | None:
+    return next((element.text.strip() for element in _elements(opening, text)), None)
+
+
+def _without(opening: re.Pattern[str], text: str) -> str:
+    """Remove elements together with the white space after them."""
+    kept: list[str] = []
+    place = 0
+    for element in _elements(opening, text):
+        kept.append(text[place : element.start])
+        space = _SPACE.match(text, element.end)
+        place = space.end() if space else element.end
+    return "".join([*kept, text[place:]])
 
 
 def typed(content: Content) -> Typed | None:
@@ -68,17 +100,16 @@ def typed(content: Content) -> Typed | None:
     images = sum(isinstance(block, Image | Document) for block in content)
     if len(text) > LONGEST_WRAPPED_CHARS:
         return Typed(text=text, images=images)
-    if shell := _SHELL.search(text):
-        return Typed(text=shell[1].strip(), via="shell")
-    if command := _COMMAND.search(text):
-        arguments = _ARGUMENTS.search(text)
-        said = arguments[1] if arguments else ""
-        if not said and command[1] in _HOUSEKEEPING:
+    if (shell := _first(_SHELL, text)) is not None:
+        return Typed(text=shell, via="shell")
+    if (command := _first(_COMMAND, text)) is not None:
+        said = _first(_ARGUMENTS, text) or ""
+        if not said and command in _HOUSEKEEPING:
             return None
-        return Typed(text=f"{command[1]} {said}".strip(), via="command")
+        return Typed(text=f"{command} {said}".strip(), via="command")
     if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
         return None
-    own = (_WRAPPED.sub("", text) if "<" in text else text).strip()
+    own = (_without(_WRAPPED, text) if "<" in text else text).strip()
     return Typed(text=own, images=images) if own or images else None
 
 
@@ -92,8 +123,8 @@ def is_summary(content: Content) -> bool:
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    for notice in _NOTICE.finditer(text_of(content)):
-        fields = dict(_FIELD.findall(notice[1]))
+    for notice in _elements(_NOTICE, text_of(content)):
+        fields = {field.tag: field.text for field in _elements(_FIELD, notice.text)}
         yield Notice(
             task=fields.get("task-id", "").strip(),
             state=fields.get("status", "").strip(),
@@ -102,17 +133,11 @@ def notices(content: Content) -> Iterator[Notice]:
         )
 
 
-def refusal(result: str) -> str | None:
-    """Return the user's reason for refusing a tool use, "" without one; None if it was not refused."""
-    for pattern in _REFUSED:
-        if found := pattern.search(result):
-            return found["why"].strip()
-    return None
-
-
 def reply(result: str) -> str:
     found = _ANSWERED.match(result)
-    return (found[1].rstrip(".") if found else result).strip()
+    if not found:
+        return result.strip()
+    return result[found.end() :].partition(_CONTINUE)[0].strip().rstrip(".").strip()
 
 
 def is_approval(result: str) -> bool:

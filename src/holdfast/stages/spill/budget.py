@@ -14,6 +14,7 @@ from functools import lru_cache
 from holdfast.log.entries import Asked, Ran
 from holdfast.messages import text_of
 from holdfast.settings import SpillSettings
+from holdfast.tools.call_tool import called
 from holdfast.tools.describe import MCP_CHARS, description_of
 from holdfast.view import View
 from holdfast.view.items import Round, last_round
@@ -63,7 +64,7 @@ def arrived_in(view: View, ran: Ran) -> Arrived | None:
 
 
 def tool_of(owner: Round, tool_use_id: str) -> str:
-    return next((use.name for use in owner.tool_uses() if use.id == tool_use_id), "")
+    return next((called(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
 
 
 def unsent(view: View, owner: Round) -> dict[str, Arrived]:

@@ -1,21 +1,23 @@
-"""All tools of all servers, as `mcp__server__tool`: listed by name, loaded when searched for.
+"""All tools of all servers, as `mcp__server__tool`: listed by name, looked up when needed.
 
-A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch`
-loads a definition. What a server says about itself is data: it cannot call a tool harmless,
-and its descriptions are cut and cleaned.
+A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch` finds a
+tool. A request's tools stay as they are all the while: what was found is referred to where the
+provider has its definition, and else shown, to be called through `CallTool`. What a server says
+about itself is data: it cannot call a tool harmless, and its descriptions are cut and cleaned.
 """
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from holdfast.messages import JsonObject
+from holdfast.messages import JsonObject, Opaque
+from holdfast.tools.call_tool import NAME as CALL_TOOL
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import MCP_CHARS
 from holdfast.tools.mcp.link import McpLink, ServerFailed, read_result
@@ -34,7 +36,7 @@ DESCRIPTION_CHARS = 2_000
 NAME_CHARS = 64
 """What every provider takes for a tool's name."""
 FOUND = 5
-"""Definitions loaded by one search unless more are asked for."""
+"""Tools found by one search unless more are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +52,21 @@ class ToolSearchInput(Input, frozen=True, kw_only=True):
     query: Annotated[
         str, Meta(description="`select:NAME,NAME`, or words to look for.", min_length=1)
     ]
-    max_results: Annotated[int, Meta(description="How many to load at most.", ge=1, le=20)] = FOUND
+    max_results: Annotated[int, Meta(description="How many to find at most.", ge=1, le=20)] = FOUND
 
 
 class McpTools:
-    def __init__(self, servers: Iterable[McpServer], *, is_deferred: bool = True) -> None:
+    def __init__(
+        self,
+        servers: Iterable[McpServer],
+        *,
+        is_deferred: bool = True,
+        can_refer: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        """`can_refer` says whether requests carry a tool's deferred definition."""
         self._links = {server.name: McpLink(server) for server in servers}
+        self._reached: dict[str, McpLink] = {}
+        """The links of servers that answered, those of another session included."""
         self._tools: dict[str, Tool] = {}
         self._server_of: dict[str, str] = {}
         """The server of each tool."""
@@ -63,6 +74,7 @@ class McpTools:
         self._said: dict[str, str] = {}
         """What each server that answered said of itself."""
         self._is_deferred = is_deferred
+        self._can_refer = can_refer
         self.search_tool: Tool = make_tool(
             "ToolSearch", ToolSearchInput, self._search, kind="other", is_read_only=True
         )
@@ -73,7 +85,7 @@ class McpTools:
 
     @property
     def offers(self) -> tuple[ServerOffer, ...]:
-        """What each server that answered offers, sorted."""
+        """What each server offers that can be reached, as far as is known, sorted."""
         return tuple(
             ServerOffer(
                 server=server,
@@ -81,12 +93,18 @@ class McpTools:
                 instructions=self._said[server],
             )
             for server in sorted(self._said)
+            if not self._reached[server].is_away
         )
 
     @property
     def loaded(self) -> tuple[Tool, ...]:
-        """The tools whose definitions a request carries, sorted by name."""
+        """The tools that were found, sorted by name; the next frame lists their definitions."""
         return tuple(self._tools[name] for name in sorted(self._loaded))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools, sorted by name."""
+        return tuple(self._tools[name] for name in self.names)
 
     async def connect(self) -> tuple[str, ...]:
         """Ask every server for its tools at once; return a line for each that failed."""
@@ -94,7 +112,7 @@ class McpTools:
         return tuple(problem for problem in found if problem)
 
     def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
-        """Load definitions by name, also those a resumed session had; unknown names are ignored."""
+        """Count tools as found, also those a resumed session had; unknown names are ignored."""
         known = tuple(self._tools[name] for name in names if name in self._tools)
         self._loaded.update(tool.name for tool in known)
         return known
@@ -110,6 +128,7 @@ class McpTools:
         """Also offer the tools of another session's servers, over its connections; it closes them."""
         for name in names:
             server = other._server_of[name]
+            self._reached.setdefault(server, other._reached[server])
             self._add(other._tools[name], server)
             self._said.setdefault(server, other._said.get(server, ""))
 
@@ -126,6 +145,7 @@ class McpTools:
             offered = await link.offered()
         except ServerFailed as failure:
             return str(failure)
+        self._reached[link.server.name] = link
         self._said[link.server.name] = link.instructions
         for each in offered:
             tool = as_tool(each, link)
@@ -135,6 +155,8 @@ class McpTools:
         return ""
 
     async def _search(self, given: ToolSearchInput, _tool_context: ToolContext) -> Outcome:
+        away = [link for link in self._links.values() if link.is_worth_retrying()]
+        await asyncio.gather(*map(self._ask, away))
         if given.query.startswith("select:"):
             wanted = [name.strip() for name in given.query.removeprefix("select:").split(",")]
             found = self.load(wanted)
@@ -142,8 +164,11 @@ class McpTools:
             found = self.load(item.name for item in self.find(given.query, given.max_results))
         if not found:
             raise Refused(f"No tool matches {given.query!r}; there are {len(self._tools)} by name.")
-        names = ", ".join(item.name for item in found)
-        return Outcome(content="\n\n".join(map(_render, found)), note=f"loaded {names}")
+        note = f"found {', '.join(item.name for item in found)}"
+        if all(self._can_refer(item.name) for item in found):
+            return Outcome(content=tuple(map(_reference, found)), note=note)
+        intro = f"Call these through {CALL_TOOL}."
+        return Outcome(content="\n\n".join((intro, *map(_render, found))), note=note)
 
 
 def as_tool(offered: "Offered", link: McpLink) -> Tool:
@@ -190,6 +215,10 @@ def _score(tool: Tool, words: set[str]) -> int:
     said = set(re.findall(r"[a-z0-9]+", tool.description.casefold()))
     inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
     return 10 * len(words & name) + 3 * inside + len(words & said)
+
+
+def _reference(tool: Tool) -> Opaque:
+    return Opaque(raw={"type": "tool_reference", "tool_name": tool.name})
 
 
 def _render(tool: Tool) -> str:

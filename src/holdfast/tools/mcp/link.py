@@ -9,6 +9,7 @@ passes its budget where every result does.
 import asyncio
 import os
 import tempfile
+import time
 from collections.abc import Awaitable, Iterator
 from contextlib import AsyncExitStack
 from importlib import import_module
@@ -20,6 +21,7 @@ from holdfast.errors import ConfigError
 from holdfast.messages import Image, JsonObject, ResultContent, Text, text_of
 from holdfast.tools.context import ToolContext
 from holdfast.tools.mcp.servers import McpServer, expanded
+from holdfast.tools.permissions.sources import is_unchanged
 from holdfast.tools.protocol import Outcome
 
 if TYPE_CHECKING:
@@ -52,7 +54,19 @@ class McpLink:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
+        self._failed_at: float | None = None
+        """When it was last tried to start in vain, unless it was reached since."""
         self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
+
+    @property
+    def is_away(self) -> bool:
+        """True if the server could not be reached when it was last tried."""
+        return self._failed_at is not None
+
+    def is_worth_retrying(self) -> bool:
+        """True if the server is away, and was not tried a moment ago."""
+        failed = self._failed_at
+        return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
 
     async def offered(self) -> list["Tool"]:
         client = await self._connected()
@@ -100,6 +114,12 @@ class McpLink:
 
     async def _start(self) -> None:
         load_sdk()
+        section = self.server.section
+        if section is not None and not await asyncio.to_thread(is_unchanged, section):
+            raise ServerFailed(
+                f"the server {self.server.name} was not started: files it may run have changed "
+                "since the user trusted it"
+            )
         self._stop, ready = asyncio.Event(), asyncio.Event()
         task = self._task = asyncio.create_task(self._live(ready, self._stop))
         waiting = asyncio.ensure_future(ready.wait())
@@ -112,7 +132,9 @@ class McpLink:
         finally:
             waiting.cancel()
         if not ready.is_set():
+            self._failed_at = time.monotonic()
             raise ServerFailed(await self._why_not(task))
+        self._failed_at = None
 
     async def _why_not(self, task: asyncio.Task[None]) -> str:
         """Explain why a server did not start, and leave nothing of it running."""

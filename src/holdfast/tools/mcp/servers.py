@@ -21,6 +21,8 @@ START_SECONDS = 30.0
 """A server fetched by a package runner takes its time; longer means it hangs."""
 CALL_SECONDS = 300.0
 """Browsers and builds are slow; past five minutes the user has stopped waiting."""
+RETRY_SECONDS = 60.0
+"""A server that could not be reached is tried again by a search; one that hangs not by each."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -38,6 +40,9 @@ class McpServer(Struct, frozen=True, kw_only=True):
     """Tools whose old results may be cleared like those of a kind we know."""
     start_seconds: float = START_SECONDS
     call_seconds: float = CALL_SECONDS
+    section: SettingsSection | None = None
+    """Where it comes from, to be compared with what the user trusted before it starts."""
+    retry_seconds: float = RETRY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +61,22 @@ def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
             untrusted.append(section)
             continue
         for name, value in section.value.items():
-            servers[name] = read_server(name, value, section.file)
+            servers[name] = read_server(name, value, section)
     return McpPlan(servers=tuple(servers.values()), untrusted=tuple(untrusted))
 
 
-def read_server(name: str, value: Json, file: Path) -> McpServer:
+def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
     """Read one server from a settings file or an agent's definition."""
+    file = section.file
+    if isinstance(value, dict):
+        value = {key: item for key, item in value.items() if key != "section"}
     try:
         server = msgspec.convert(value, McpServer)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: mcpServers.{name}: {error}") from error
     if bool(server.command) == bool(server.url):
         raise ConfigError(f"{file}: mcpServers.{name}: give either a command or a url")
-    return msgspec.structs.replace(server, name=name)
+    return msgspec.structs.replace(server, name=name, section=section)
 
 
 def expanded(server: McpServer, variables: Mapping[str, str]) -> McpServer:

@@ -5,6 +5,7 @@ line, every word that may be a path is located, wherever a `cd` may have led bef
 """
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,20 +16,24 @@ from holdfast.tools.permissions.inner import is_opaque, program
 from holdfast.tools.permissions.places import (
     Located,
     Places,
+    is_below,
     locate,
     locate_glob,
-    looks_like_bare_repository,
 )
 from holdfast.tools.permissions.readonly import is_read_only_script
+from holdfast.tools.permissions.repositories import Suspicion, suspect
 from holdfast.tools.permissions.script import Command, Redirect, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
 from holdfast.tools.protocol import Tool, ToolKind
 
-_TEXT_ONLY = names("echo printf true false tr seq expr basename dirname date sleep : type which")
-"""Their operands are text, never files that are opened."""
+_TEXT_ONLY = names("echo printf true false tr seq expr basename dirname sleep : type which")
+"""Their operands are text, never files that are opened; a glob still lists names."""
 
 _PATTERN_FIRST = names("grep egrep fgrep rg")
 _DELIMITED = names("cut sort column paste")
+_DELIMITER = re.compile(
+    r"-[A-Za-z]*[dts].|--(field-separator|delimiter|output-delimiter|separator)=."
+)
 _LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
 """A pattern that may lead out of the directory it counts from."""
 _GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
@@ -76,8 +81,7 @@ def find_reach(script: Script, places: Places) -> CommandReach:
 def _names_no_file(redirect: Redirect) -> bool:
     """Return whether a redirection takes a text, joins streams or discards output."""
     text = redirect.target.text
-    joins = redirect.operator in (">&", "<&") and (text.isdecimal() or text == "-")
-    return redirect.operator == "<<<" or joins or text == "/dev/null"
+    return redirect.operator == "<<<" or redirect.joins_streams or text == "/dev/null"
 
 
 def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
@@ -95,7 +99,7 @@ def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | 
 
 
 def _located(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
-    if not word.is_literal:
+    if not word.is_literal or (word.has_glob and word.is_quoted):
         return (Located(text=word.text, where="unclear"),)
     if word.has_glob:
         return locate_glob(word.text, places, base=base)
@@ -107,12 +111,11 @@ def _located(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
 
 def _candidates(command: Command) -> Iterator[Word]:
     """Yield the words, or the parts of words, that may name a file."""
-    if command.name in _TEXT_ONLY:
-        return
     words = list(command.words[1:])
+    if command.name in _TEXT_ONLY:
+        words = [word for word in words if word.has_glob]
     if command.name in _PATTERN_FIRST and not any(_GIVES_PATTERN.match(w.text) for w in words):
-        first = next((w for w in words if not w.text.startswith("-")), None)
-        words = [w for w in words if w is not first]
+        words = _without_pattern(words)
     if "/" in command.name:
         yield command.words[0]
     for word in words:
@@ -120,8 +123,18 @@ def _candidates(command: Command) -> Iterator[Word]:
             continue
         if not word.text.startswith("-"):
             yield from _with_parts(word)
-        elif command.name not in _DELIMITED:
+        elif command.name not in _DELIMITED or not _DELIMITER.fullmatch(word.text):
             yield from _option_value(word)
+
+
+def _without_pattern(words: list[Word]) -> list[Word]:
+    """Leave out the first operand, unless the shell could make several words of it."""
+    for index, word in enumerate(words):
+        if word.text == "--" or not word.text.startswith("-"):
+            at = index + 1 if word.text == "--" else index
+            is_pattern = at < len(words) and not words[at].has_glob
+            return [*words[:at], *words[at + 1 :]] if is_pattern else words
+    return words
 
 
 def _with_parts(word: Word) -> Iterator[Word]:
@@ -146,6 +159,8 @@ class ShellCall:
     reach: CommandReach
     danger: Danger | None
     is_read_only: bool
+    objection: str
+    """Why a part of it that looks harmless may not be so here; '' if nothing speaks against it."""
     is_opaque: bool
 
 
@@ -190,19 +205,39 @@ def _paths(tool: Tool, given: JsonObject, places: Places) -> Iterator[Located]:
         yield from locate_glob(pattern, places)
 
 
-_TRAP = Danger(level="risk", reason="git would take its settings from a directory in the project")
-
-
 def _examine_shell(text: str, places: Places) -> ShellCall:
     script = read_script(text)
     reach = find_reach(script, places)
-    runs_git = any(command.name == "git" for command in script.commands)
-    is_trapped = runs_git and any(looks_like_bare_repository(b, places) for b in reach.bases)
+    found = _suspicion(script, reach, places)
+    trap = Danger(level="risk", reason=found.reason) if found and found.is_trap else None
+    objection = found.reason if found else _objection(script, reach, places)
     return ShellCall(
         text=text,
         script=script,
         reach=reach,
-        danger=find_danger(script, text) or (_TRAP if is_trapped else None),
-        is_read_only=is_read_only_script(script) and not is_trapped,
+        danger=find_danger(script, text) or trap,
+        is_read_only=is_read_only_script(script) and not objection,
+        objection=objection,
         is_opaque=is_opaque(script),
     )
+
+
+def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion | None:
+    """Look at the repositories in which git would run."""
+    runs = [command for command in script.commands if program(command.name) == "git"]
+    if not any(command.arguments[:1] != ("--version",) for command in runs):
+        return None
+    verbs = frozenset(text for command in runs for text in command.arguments)
+    found = (suspect(base, verbs, places) for base in dict.fromkeys(reach.bases))
+    return next((each for each in found if each is not None), None)
+
+
+def _objection(script: Script, reach: CommandReach, places: Places) -> str:
+    """Return what on the disk makes a command other than it looks."""
+    for command in script.commands:
+        found = shutil.which(command.name) if command.name else None
+        if found and "/" not in command.name and is_below(Path(found).resolve(), places.roots):
+            return f"{command.name} is a program of the project"
+        if command.name == "diff" and any(at.path and at.path.is_dir() for at in reach.touched):
+            return "diff follows the links in a directory"
+    return ""

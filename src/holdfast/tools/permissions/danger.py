@@ -101,6 +101,13 @@ _GIT_CASES = (
 )
 
 
+_GIT_PLAIN = names(
+    "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --version --help -v"
+    " -h --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
+)
+"""Options in front of git's verb that change nothing about what it runs or where."""
+
+
 def find_danger(script: Script, text: str) -> Danger | None:
     """Return the worst danger in a command line, or None."""
     found = list(_dangers(script, text))
@@ -210,10 +217,22 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
         yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
 
 
+def _before_verb(arguments: tuple[str, ...]) -> Iterator[str]:
+    """Yield the options in front of git's verb, but for a directory to start in."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-C":
+            next(rest, None)
+        elif argument.startswith("-"):
+            yield argument
+        else:
+            return
+
+
 def _git(name: str, command: Command) -> Iterator[Danger]:
     if name != "git":
         return
-    if command.arguments[:1] and re.match(r"(-c|--config-env|--exec-path)", command.arguments[0]):
+    if any(option not in _GIT_PLAIN for option in _before_verb(command.arguments)):
         yield Danger(level="risk", reason="changes what git itself would run")
     words, letters = set(command.arguments), set(_letters(command))
     for case in _GIT_CASES:

@@ -5,10 +5,11 @@ rule is asked about.
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from holdfast.tools.permissions.call import ShellCall, ToolCall
-from holdfast.tools.permissions.inner import every_command
+from holdfast.tools.permissions.inner import every_command, hidden_commands
 from holdfast.tools.permissions.places import Located, Places
 from holdfast.tools.permissions.readonly import has_safe_redirects, is_read_only
 from holdfast.tools.permissions.rules import (
@@ -26,7 +27,7 @@ from holdfast.tools.permissions.script import Command
 
 SESSIONS_OWN = frozenset(
     {
-        "Agent", "AgentStop", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
+        "Agent", "AgentStop", "CallTool", "EnterPlan", "SendMessage", "Skill", "TaskClaim", "TaskCreate",
         "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch", "memory",
     }
 )  # fmt: skip
@@ -62,6 +63,8 @@ class Decision:
     reason: str
     by_user: bool = False
     """The user was asked about this very call and refused it; a remembered no is not one."""
+    words: str = ""
+    """What the user said with it."""
 
 
 def decide(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
@@ -189,20 +192,21 @@ def _decide_changing(
         if not _may_write(located, "Edit", rules, mode, places):
             return Decision(outcome="ask", reason=f"it writes {located.text}")
     for command in shell.script.commands:
-        if not _is_covered(command, named):
-            return Decision(outcome="ask", reason=f"no rule allows {command.name or 'this'}")
+        if not _is_covered(command, named, is_free=not shell.objection):
+            reason = shell.objection or f"no rule allows {command.name or 'this'}"
+            return Decision(outcome="ask", reason=reason)
     return Decision(outcome="allow", reason="rules allow every part of it")
 
 
-def _is_covered(command: Command, named: tuple[Rule, ...]) -> bool:
-    if is_read_only(command):
+def _is_covered(command: Command, named: tuple[Rule, ...], *, is_free: bool) -> bool:
+    if is_free and is_read_only(command):
         return True
     if command.assignments or not command.words:
         return False
     # where redirections may write was settled before; only streams and files are left here
     plain = has_safe_redirects(command) or all(r.target.is_literal for r in command.redirects)
     bare = replace(command, redirects=())
-    if command.name == "cd" or is_read_only(bare):
+    if command.name == "cd" or (is_free and is_read_only(bare)):
         return plain
     return plain and any(allows_command(rule, command) for rule in named)
 
@@ -243,7 +247,8 @@ def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bo
     """Check a command line against rules for commands, and those for paths it names."""
     if names_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
-            denies_command(rule, command) for command in every_command(shell.script)
+            denies_command(rule, command)
+            for command in chain(every_command(shell.script), hidden_commands(shell.script))
         )
     reach = shell.reach
     if not rule.content:

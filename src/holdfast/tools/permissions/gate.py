@@ -111,7 +111,7 @@ class Gate:
         answer = await self._ask(question)
         if answer.choice == "no":
             reason = answer.reason or "the user said no"
-            return Decision(outcome="deny", reason=reason, by_user=True)
+            return Decision(outcome="deny", reason=reason, by_user=True, words=answer.reason)
         if answer.choice == "always" and suggestion is not None:
             self.rules = replace(self.rules, allow=(*self.rules.allow, suggestion))
         return Decision(outcome="allow", reason="the user said yes")

@@ -5,16 +5,30 @@ opens the file; a tool that must be certain looks again.
 """
 
 import os
+import re
 import unicodedata
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "impossible"]
 
 PROTECTED_NAMES = frozenset(
-    {".git", ".holdfast", ".claude", ".vscode", ".idea", ".husky", ".ssh", ".gnupg"}
+    {
+        ".git",
+        ".holdfast",
+        ".claude",
+        ".vscode",
+        ".idea",
+        ".husky",
+        ".ssh",
+        ".gnupg",
+        ".cargo",
+        ".yarn",
+        ".devcontainer",
+        ".circleci",
+    }
 )
 """Directories whose files make programs run things; writing there always asks."""
 
@@ -22,10 +36,14 @@ PROTECTED_FILES = frozenset(
     {
         ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile",
         ".gitconfig", ".gitmodules", ".npmrc", ".pypirc", ".netrc", ".envrc", ".mcp.json",
-        ".ripgreprc", ".pre-commit-config.yaml",
+        ".ripgreprc", ".pre-commit-config.yaml", ".yarnrc", ".yarnrc.yml", "agents.md",
+        "claude.md", "claude.local.md",
     }
 )  # fmt: skip
 """Files of the same sort that lie among others."""
+
+_SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
+"""A part of a pattern that every shell reads alike; `.*` and `.?` match `..` in some."""
 
 MAX_MATCHES = 1_000
 """A glob with more matches than this is not looked through; it counts as unclear."""
@@ -80,37 +98,38 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
 
 
 def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple[Located, ...]:
-    """Locate every match of a shell pattern, and the directory it starts in."""
-    if "\0" in text or _is_odd(text) or text.startswith("~"):
-        return (Located(text=text, where="unclear"),)
+    """Locate every match of a simple shell pattern, and the directory it starts in.
+
+    Only stars and question marks within a name are looked up: shells differ in the rest. A name
+    that a program would take for an option is unclear, too.
+    """
+    unclear = Located(text=text, where="unclear")
+    if "\0" in text or _is_odd(text):
+        return (unclear,)
     start = base or places.cwd
     parts = Path(text).parts
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
+    patterns = parts[len(fixed) :]
     found = [locate(str(Path(*fixed)), places, base=start)]
-    if ".." in parts[len(fixed) :]:
-        return (Located(text=text, where="unclear"),)
+    if not patterns:
+        return tuple(found)
+    if not all(_SIMPLE.fullmatch(part) for part in patterns):
+        found.insert(0, unclear)
+    # a character may be several to a shell with another locale, so that `?` can stand for more
+    wide = str(Path(*(re.sub(r"[*?]+", _widened, part) for part in patterns)))
     try:
-        for match in start.joinpath(*fixed).glob(str(Path(*parts[len(fixed) :]))):
+        for match in start.joinpath(*fixed).glob(wide):
             found.append(locate(str(match), places, base=start))
-            if len(found) > MAX_MATCHES:
-                return (Located(text=text, where="unclear"),)
+            is_option = text[0] in "*?" and str(match.relative_to(start)).startswith("-")
+            if is_option or len(found) > MAX_MATCHES:
+                return (unclear, *found)
     except (OSError, ValueError, RuntimeError, NotImplementedError):
-        return (Located(text=text, where="unclear"),)
+        return (unclear,)
     return tuple(found)
 
 
-def looks_like_bare_repository(directory: Path, places: Places) -> bool:
-    """Return whether git, run here, would take its settings from a plain directory.
-
-    A repository can carry such a directory among its files, with a configuration that runs
-    programs; git uses the first one it meets on its way up.
-    """
-    for candidate in (directory, *directory.parents):
-        if all((candidate / name).exists() for name in ("HEAD", "objects", "refs")):
-            return True
-        if (candidate / ".git").exists() or candidate in places.roots:
-            return False
-    return False
+def _widened(found: re.Match[str]) -> str:
+    return "**" if found[0] == found.string == "**" else "*"
 
 
 def _is_odd(text: str) -> bool:
@@ -132,12 +151,12 @@ def _where(path: Path, spelled: Path, places: Places) -> Where:
         return "outside"
     if path in (own.resolve() for own in places.writable):
         return "own"
-    if str(spelled) == "/dev/null" or _is_below(path, places.roots):
+    if str(spelled) == "/dev/null" or is_below(path, places.roots):
         return "inside"
-    return "readable" if _is_below(path, places.readable) else "outside"
+    return "readable" if is_below(path, places.readable) else "outside"
 
 
-def _is_below(path: Path, roots: tuple[Path, ...]) -> bool:
+def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
     return any(path.is_relative_to(root.resolve()) for root in roots)
 
 
@@ -147,4 +166,6 @@ def _is_protected(path: Path, places: Places) -> bool:
     root = next((root for root in roots if path.is_relative_to(root)), None)
     below = path if root is None else path.relative_to(root)
     parts = [part.casefold() for part in below.parts]
+    if (".github", "workflows") in pairwise(parts):
+        return True
     return not PROTECTED_NAMES.isdisjoint(parts) or not PROTECTED_FILES.isdisjoint(parts[-1:])

@@ -14,12 +14,16 @@ from holdfast.tools.permissions.script import Command, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
 
 _FREE = names(
-    "cat head tail ls pwd echo true false basename dirname realpath readlink stat cut tr nl tac rev"
-    " fold fmt paste join comm cmp expand unexpand od grep egrep fgrep df whoami id groups uname"
-    " uptime nproc seq expr which type column md5sum sha1sum sha224sum sha256sum sha384sum"
-    " sha512sum b2sum cksum"
+    "cat head tail pwd echo true false basename dirname realpath readlink stat cut tr nl tac rev"
+    " fold fmt paste join comm cmp expand unexpand od df whoami id groups uname uptime nproc seq"
+    " expr which type column"
 )
-"""No option of these writes a file, runs a program or opens a connection."""
+"""No option of these writes a file, runs a program, opens a connection or follows links."""
+
+_STARRED = names(
+    "grep egrep fgrep ls md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
+)
+"""No option of these writes; a glob may stand in front, since `places` sees if it becomes one."""
 
 _VERSIONED = names("python python3 node git gcc bash make")
 """Asked for their version alone, these do nothing else."""
@@ -111,10 +115,34 @@ _GIT_LISTS = {
 }
 """With operands these create or delete, so here they have none."""
 
+_GREP = _options(
+    "EFGPiyvwxcLloqsbHhnTaIrzUuZ0123456789",
+    "eABCm",
+    "after-context before-context context color colour count ignore-case no-ignore-case invert-match"
+    " line-number files-with-matches files-without-match max-count only-matching quiet silent"
+    " no-messages with-filename no-filename null null-data text recursive include exclude"
+    " exclude-dir word-regexp line-regexp extended-regexp fixed-strings basic-regexp perl-regexp"
+    " regexp byte-offset initial-tab line-buffered binary-files label",
+)
+"""Without those that follow links or take patterns from a file."""
+_SUM = _options("btz", "al", "binary text tag zero length algorithm untagged base64")
+"""Without those that take names from a file."""
+
 _GUARDED = {
+    **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
+    **dict.fromkeys(_STARRED - names("grep egrep fgrep ls"), _SUM),
+    "ls": _options(
+        "aAbBcCdDfFgGhiklmnNopqQrRsStuUvxXZ1",
+        "ITw",
+        "all almost-all author escape block-size ignore-backups color colour directory dired classify"
+        " file-type format full-time group-directories-first no-group human-readable si hide"
+        " indicator-style inode ignore kibibytes literal numeric-uid-gid hide-control-chars"
+        " show-control-chars quote-name quoting-style reverse recursive size sort time time-style"
+        " width context zero",
+    ),
     "wc": _options("clmwL", "", "bytes chars lines words max-line-length"),
     "du": _options(
-        "abchkmsSxlDHL",
+        "abchkmsSxl",
         "d",
         "all bytes human-readable summarize max-depth total apparent-size",
     ),
@@ -125,33 +153,49 @@ _GUARDED = {
         " check zero-terminated ignore-case",
     ),
     "diff": _options(
-        "qrsuwbBEiayNtTde",
+        "qsuwbBEiayNtTde",
         "UWIx",
-        "brief recursive unified side-by-side ignore-all-space ignore-case color new-file exclude"
-        " minimal",
+        "brief unified side-by-side ignore-all-space ignore-case color new-file exclude minimal",
     ),
-    "file": _options("biLhk0", "", "brief mime mime-type mime-encoding"),
+    "file": _options("bihk0", "", "brief mime mime-type mime-encoding"),
     # tree reads on after a letter that takes a value, so none of its letters may hide others
     "tree": _options("adfishpDCnguFrtLIP0123456789", "", "dirsfirst noreport gitignore prune"),
-    "strings": _options("afw", "ntes"),
     "rg": _options(
-        "inwvlcoHNIFPSsxUaLp.uq",
+        "inwvlcoHNIFPSsxUap.uq",
         "eABCmgtTjdrM",
         "ignore-case line-number no-line-number word-regexp invert-match files-with-matches"
         " files-without-match count count-matches only-matching fixed-strings pcre2 smart-case"
-        " case-sensitive multiline text follow hidden no-ignore no-heading heading files glob iglob"
+        " case-sensitive multiline text hidden no-ignore no-heading heading files glob iglob"
         " type type-not type-list max-count max-depth context after-context before-context color"
         " json stats trim with-filename no-filename vimgrep sort sortr replace regexp null no-config"
         " no-messages passthru column max-columns",
     ),
 }
+_STRINGS = _options("afw", "ntes")
 _FIND_TESTS = names(
-    "-H -L -P -name -iname -path -ipath -regex -iregex -regextype -type -xtype -size -mtime -mmin"
+    "-P -name -iname -path -ipath -regex -iregex -regextype -type -xtype -size -mtime -mmin"
     " -atime -amin -ctime -cmin -newer -maxdepth -mindepth -depth -empty -perm -user -group -links"
     " -samefile -inum -readable -writable -executable -print -print0 -printf -ls -prune -quit -not"
-    " -o -or -a -and -true -false -xdev -mount -follow -noleaf -daystart -wholename -iwholename"
+    " -o -or -a -and -true -false -xdev -mount -noleaf -daystart -wholename -iwholename"
 )
 _SED_PRINT = re.compile(r"(\d+|\$)(,(\d+|\$))?p(;(\d+|\$)(,(\d+|\$))?p)*;?")
+_SIGNED = re.compile(r"%[-+ ]?G|%\(signature|%\(\*?raw:textconv|%\(describe")
+"""Placeholders for which git starts another program."""
+_PLAIN_SETTING = re.compile(
+    r"(user\.(name|email)|init\.defaultbranch|(pull|push|commit|branch)\.[\w./-]+"
+    r"|core\.(autocrlf|bare|editor|eol|filemode|hookspath|ignorecase|excludesfile))",
+    re.IGNORECASE,
+)
+_JQ_REACHES = re.compile(
+    r"\b(env|import|include|input_filename|get_search_list|modulemeta)\b|\$__", re.A | re.I
+)
+"""What in a filter gives the environment or other files."""
+_JQ = _options(
+    "rcCMSsejanR",
+    "",
+    "raw-output compact-output color-output monochrome-output sort-keys slurp exit-status"
+    " join-output ascii-output null-input raw-input tab",
+)
 _FIND_AMOUNT = re.compile(r"-\d+[a-zA-Z]?")
 _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
 """What `printf` may be given: `%n` would assign a variable."""
@@ -160,6 +204,13 @@ _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
 def is_read_only_command(text: str) -> bool:
     """Return whether every part of a command line is proved to change nothing."""
     return is_read_only_script(read_script(text))
+
+
+def only_reads(text: str) -> bool:
+    """Return whether a command line changes nothing but, perhaps, the working directory."""
+    script = read_script(text)
+    is_known = not script.doubts and bool(script.commands)
+    return is_known and all(is_read_only(c) or c.name == "cd" for c in script.commands)
 
 
 def is_read_only_script(script: Script) -> bool:
@@ -177,8 +228,11 @@ def is_read_only(command: Command) -> bool:
         return False
     if check := _CHECKS.get(command.name):
         return check(command)
+    if command.name in _FREE:
+        return True
     options = _GUARDED.get(command.name)
-    return command.name in _FREE or (options is not None and _within(command.words[1:], options))
+    is_starred = command.name in _STARRED
+    return options is not None and _within(command.words[1:], options, is_starred=is_starred)
 
 
 def has_safe_redirects(command: Command) -> bool:
@@ -192,7 +246,7 @@ def has_safe_redirects(command: Command) -> bool:
                 continue
             case "<" if not target.text.startswith("/dev/") or target.text == "/dev/null":
                 continue
-            case ">&" | "<&" if target.text.isdecimal() or target.text == "-":
+            case ">&" | "<&" if redirect.joins_streams:
                 continue
             case ">" | ">>" | "&>" | "&>>" | ">&" if target.text == "/dev/null":
                 continue
@@ -201,12 +255,14 @@ def has_safe_redirects(command: Command) -> bool:
     return True
 
 
-def _within(words: tuple[Word, ...], options: Callable[[str], bool]) -> bool:
+def _within(
+    words: tuple[Word, ...], options: Callable[[str], bool], *, is_starred: bool = False
+) -> bool:
     """Check every dashed word; a glob that could turn into an option counts as one."""
     return all(
         options(word.text)
         if word.text.startswith("-")
-        else not (word.has_glob and word.text[:1] in "*?[")
+        else is_starred or not (word.has_glob and word.text[:1] in "*?[")
         for word in words
     )
 
@@ -221,6 +277,8 @@ def _git(command: Command) -> bool:
         words = words[1:]
     if not words:
         return False
+    if any(_SIGNED.search(word.text) for word in words):
+        return False
     verb, rest = words[0].text, words[1:]
     if verb == "config":
         return _git_config(rest)
@@ -233,11 +291,9 @@ def _git(command: Command) -> bool:
 
 
 def _git_config(rest: tuple[Word, ...]) -> bool:
-    options = _options(
-        "lz", "", "get get-all get-regexp list global local system show-origin name-only"
-    )
-    asks = bool(rest) and rest[0].text in ("--get", "--get-all", "--get-regexp", "--list", "-l")
-    return asks and _within(rest, options)
+    """Only settings that hold no secret; addresses and helpers can."""
+    asks = bool(rest) and rest[0].text in ("--get", "--get-all")
+    return asks and len(rest) == 2 and bool(_PLAIN_SETTING.fullmatch(rest[1].text))
 
 
 def _find(command: Command) -> bool:
@@ -271,6 +327,8 @@ def _date(command: Command) -> bool:
 
 def _test(command: Command) -> bool:
     """`-v` and `-R` evaluate the subscript of an array, which can run a command."""
+    if any(word.has_glob for word in command.words[1:]):
+        return False
     dashed = (word.text for word in command.words[1:] if word.text.startswith("-"))
     return all("v" not in text and "R" not in text for text in dashed)
 
@@ -282,12 +340,23 @@ def _command(command: Command) -> bool:
 
 def _printf(command: Command) -> bool:
     words = command.words[1:]
-    return bool(words) and bool(_FORMAT.fullmatch(words[0].text)) and _within(words, _options())
+    if not words or words[0].has_glob or not _FORMAT.fullmatch(words[0].text):
+        return False
+    return _within(words, _options())
 
 
 def _jq(command: Command) -> bool:
-    """It can print the environment, where keys are."""
-    return all("env" not in text.casefold() for text in command.arguments)
+    """Its filter can print the environment or load other files, and a glob can become a filter."""
+    words = command.words[1:]
+    reaches = any(_JQ_REACHES.search(word.text) for word in words)
+    filters = [word for word in words if not word.text.startswith("-")]
+    return not reaches and not any(w.has_glob for w in filters[:1]) and _within(words, _JQ)
+
+
+def _strings(command: Command) -> bool:
+    """A word that begins with an at sign names a file of options."""
+    words = command.words[1:]
+    return not any(w.text.startswith("@") for w in words) and _within(words, _STRINGS)
 
 
 def _version(command: Command) -> bool:
@@ -307,4 +376,5 @@ _CHECKS: dict[str, Callable[[Command], bool]] = {
     "hostname": lambda command: len(command.words) == 1,
     "printf": _printf,
     "jq": _jq,
+    "strings": _strings,
 }

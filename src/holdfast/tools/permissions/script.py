@@ -4,6 +4,7 @@ A script that carries a doubt can be searched for what is forbidden, but nothing
 about it.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -17,6 +18,9 @@ Doubt: TypeAlias = Literal[
     "background",
     "heredoc",
 ]
+
+_STREAM = re.compile(r"[0-9]{1,3}|-")
+"""A shell takes digits of other scripts for a file's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,10 @@ class Word:
 class Redirect:
     operator: str
     target: Word
+
+    @property
+    def joins_streams(self) -> bool:
+        return self.operator in (">&", "<&") and bool(_STREAM.fullmatch(self.target.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ _RESERVED = names(
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_REDIRECT = re.compile(r"(\d*)(<<<|<<-|<<|<&|<>|<|>>|>\||>&|>|&>>|&>)")
+_REDIRECT = re.compile(r"([0-9]{0,3})(<<<|<<-|<<|<&|<>|<|>>|>\||>&|>)|()(&>>|&>)")
 _ESCAPE = re.compile(
     r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.S
 )
@@ -138,7 +138,8 @@ class _Reader:
     def _place(self, word: Word) -> None:
         starts = not self.draft.words
         if starts and not word.is_quoted and word.text in _RESERVED:
-            self.doubts.add("group")
+            # a name may follow these two, and behind it what runs
+            self.doubts.add("unreadable" if word.text in ("function", "coproc") else "group")
         elif starts and word.text == "!" and not word.is_quoted:
             pass
         elif starts and _ASSIGNMENT.match(word.text):
@@ -147,7 +148,7 @@ class _Reader:
             self.draft.words.append(word)
 
     def _redirect(self, found: re.Match[str]) -> None:
-        operator = found[2]
+        operator = found[2] or found[4]
         self.at = found.end()
         while self.text[self.at : self.at + 1] in (" ", "\t"):
             self.at += 1
@@ -198,7 +199,7 @@ class _Reader:
     def _word(self) -> Word:
         start = self.at
         pieces: list[str] = []
-        literal, glob, quoted = True, False, False
+        literal, glob, quoted, braces = True, False, False, False
         while self.at < len(self.text):
             char = self.text[self.at]
             if char in " \t\n;&|()" or (char in "<>" and not self._is_substitution()):
@@ -219,16 +220,19 @@ class _Reader:
                 literal = literal and plain
             else:
                 glob = glob or char in "*?["
+                braces = braces or char == "{"
                 pieces.append(char)
                 self.at += 1
         raw, text = self.text[start : self.at], "".join(pieces)
-        literal = literal and not self._expands_otherwise(raw, text)
+        if re.fullmatch(r"\d+", raw) and self.text[self.at : self.at + 1] in ("<", ">"):
+            # to bash a stream or a word, depending on how large the number is
+            self.doubts.add("unreadable")
+        literal = literal and not self._expands_otherwise(raw, text, braces)
         return Word(text=text, is_literal=literal, has_glob=glob, is_quoted=quoted)
 
-    def _expands_otherwise(self, raw: str, text: str) -> bool:
+    def _expands_otherwise(self, raw: str, text: str, braces: bool) -> bool:
         """Notice braces and the tildes whose meaning depends on the shell's state."""
-        bare = re.sub(r"\\.|'[^']*'|\"[^\"]*\"", "", raw, flags=re.S)
-        has_braces = "{" in bare and text not in ("{", "{}")
+        has_braces = braces and raw not in ("{", "{}")
         has_tilde = raw.startswith("~") and text != "~" and not text.startswith("~/")
         if has_braces or has_tilde:
             self.doubts.add("expansion")
@@ -263,7 +267,7 @@ class _Reader:
                 return "".join(pieces), literal
             if char == "\\" and self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
                 pieces.append(self._escaped())
-            elif char in "$`":
+            elif char == "`" or (char == "$" and self.text[self.at + 1 : self.at + 2] not in "'\""):
                 text, plain = self._expansion()
                 pieces.append(text)
                 literal = literal and plain

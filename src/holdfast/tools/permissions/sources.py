@@ -3,13 +3,13 @@
 Files in the user's home are the user's own. Files of a project came with the project, so what
 they would run or allow counts only once the user has trusted exactly this content (what they
 forbid counts always): the hash covers the section and the project's own files that its commands
-name. Scripts that those scripts call are not covered.
+may run (see `reach`). It is taken again right before a command runs.
 """
 
 import hashlib
 import json
+import stat
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from holdfast.errors import ConfigError
 from holdfast.messages import Json, JsonObject
 from holdfast.settings import home
 from holdfast.settings.files import write_private
+from holdfast.settings.project import checkout_top
+from holdfast.settings.project_files import UnusableFile, read_text
 from holdfast.tools.permissions.decide import MODES, Mode
+from holdfast.tools.permissions.reach import reached_files
 from holdfast.tools.permissions.rules import Rules, parse_rules
-from holdfast.tools.permissions.shell import read_script
 
 _USER_FILES = ("settings.toml", "settings.json", "hooks.json")
 _PROJECT_FILES = (
@@ -32,7 +34,8 @@ _PROJECT_FILES = (
     ".claude/settings.json",
     ".mcp.json",
 )
-_PROJECT_VARIABLES = ("$HOLDFAST_PROJECT_DIR", "$CLAUDE_PROJECT_DIR")
+FILE_BYTES = 1 << 20
+"""A larger settings file is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,9 @@ class SettingsSection:
     value: JsonObject
     fingerprint: str
     is_trusted: bool
+    name: str = ""
+    project: Path | None = None
+    """None for a file of the user's own."""
 
 
 def read_sections(
@@ -54,7 +60,7 @@ def read_sections(
     return tuple(
         as_section(name, file, value, owner, at=base)
         for file, owner in files
-        if file.is_file() and (value := _value(name, file)) is not None
+        if file.is_file() and (value := _value(name, file, owner)) is not None
     )
 
 
@@ -68,6 +74,8 @@ def as_section(
         value=value,
         fingerprint=mark,
         is_trusted=project is None or mark in trusted(at=at),
+        name=name,
+        project=project,
     )
 
 
@@ -93,11 +101,11 @@ def vouch(fingerprint: str, *, at: Path | None = None) -> None:
     write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
-def _value(name: str, file: Path) -> JsonObject | None:
+def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file, FILE_BYTES, within=project and checkout_top(project))
         content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
@@ -107,35 +115,32 @@ def _value(name: str, file: Path) -> JsonObject | None:
     return value
 
 
+def is_unchanged(section: SettingsSection) -> bool:
+    """Return whether what a trusted section may run is still what the user trusted."""
+    if section.project is None:
+        return True
+    now = _fingerprint(section.name, section.file, section.value, section.project)
+    return now == section.fingerprint
+
+
 def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
-    """Hash a section together with its location and the project's files it would run."""
+    """Hash a section together with its location and the project's files it may run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
-    for path in sorted(set(_own_files(value, project))):
-        digest.update(str(path).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for path in reached_files(value, project):
+        digest.update(str(path).encode("utf-8", "surrogateescape") + b"\0" + _hash(path))
     return digest.hexdigest()
 
 
-def _own_files(value: Json, project: Path) -> Iterator[Path]:
-    """Find the project's files that any text in a section names."""
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _own_files(inner, project)
-    elif isinstance(value, str):
-        for command in read_script(value).commands:
-            for word in command.words:
-                path = _below(word.text, project)
-                if path is not None and path.is_file():
-                    yield path
-
-
-def _below(text: str, project: Path) -> Path | None:
-    for variable in _PROJECT_VARIABLES:
-        text = text.replace(variable, str(project)).replace(f"${{{variable[1:]}}}", str(project))
-    if "\0" in text:
-        return None
-    path = (project / text).resolve()
-    return path if path.is_relative_to(project.resolve()) else None
+def _hash(path: Path) -> bytes:
+    """Hash a file's content, or say that it has none that could run."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return b"not a file"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b"unreadable"
 
 
 class _PermissionsSection(Struct, frozen=True, kw_only=True):

@@ -2,10 +2,11 @@
 
 Records of one answer share `message.id` and become pieces of one reply; a compaction boundary and
 the summary after it become one `Compacted`; a microcompaction becomes `Cleared`; going back to an
-earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`. What a
-model never sees (progress, snapshots, hooks, a sub-agent's words) is counted, not kept. A file that
-begins with a sub-agent is read as its own until the main conversation shows. Memory grows with the
-number of records, not their size.
+earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`; what was
+queued while the agent worked is `Said` where the model got it. What a model never sees (progress,
+snapshots, hooks, a sub-agent's words) is counted, not kept. A file that begins with a sub-agent is
+read as its own until the main conversation shows. Memory grows with the number of records, not
+their size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,12 +28,15 @@ from holdfast.messages import (
     Content,
     Json,
     JsonObject,
+    Text,
     ToolResult,
     ToolUse,
     content_from_wire,
     text_of,
 )
 from holdfast.messages.measure import measure_content
+from holdfast.transcripts.claude_code.queue import MessageQueue, is_from_user, queued_prompt
+from holdfast.transcripts.claude_code.refusals import refusal
 from holdfast.transcripts.claude_code.standing import Standing
 from holdfast.transcripts.parts import parted
 from holdfast.transcripts.records import count, decoded, records, seconds, spoken_lines
@@ -85,6 +89,7 @@ class _Reader:
         self._asked_under: set[str] = set()
         """Parents under which the user has spoken already."""
         self._standing = Standing()
+        self._queue = MessageQueue()
         self._uses: set[str] = set()
         self._answer_to = ""
         """The response whose pieces come in."""
@@ -106,6 +111,8 @@ class _Reader:
             yield from self._spoken(record, kind, number)
         elif kind == "system":
             yield from self._system(record)
+        elif kind == "queue-operation":
+            self._queue.take(record, _time(record))
         elif kind in _TITLES:
             self._titles.append(
                 (str(record.get("leafUuid", "")), str(record.get(_TITLES[kind], "")))
@@ -118,7 +125,9 @@ class _Reader:
             self._place[str(uuid)] = self._writer.last
 
     def end(self) -> Iterator[AnyEntry]:
-        """Write what is known only now: the title."""
+        """Write what is known only now: words that nobody answered, and the title."""
+        for words in self._queue.left():
+            yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
         if self._boundary is not None:
             self._mend("boundaries without a summary")
         titles = [title for leaf, title in self._titles if not leaf or leaf in self._place]
@@ -147,8 +156,10 @@ class _Reader:
         content = content_from_wire(message["content"])
         if kind == "assistant":
             yield from self._answer(record, message, content)
-        else:
-            yield from self._user(record, content, hidden=kind == "attachment")
+            return
+        attachment = record.get("attachment")
+        is_queued = queued_prompt(attachment) is not None and is_from_user(attachment, content)
+        yield from self._user(record, content, hidden=kind == "attachment" and not is_queued)
 
     def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
         """Leave a sub-agent behind once the conversation it served shows."""
@@ -177,6 +188,8 @@ class _Reader:
             yield self._writer.write(Failed(what="model", error=text_of(content)), _time(record))
             return
         response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
+        if response != self._answer_to:
+            yield from self._delivered()
         self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
         entry = self._writer.replied(
             response,
@@ -207,7 +220,10 @@ class _Reader:
             self._skip("transcript-only")
             return
         results, rest = parted(content)
+        self._queue.show(tuple(rest))
         if not results:
+            yield from self._delivered()
+        if not results and "attachment" not in record:
             yield from self._go_back(record)
         for block in results:
             yield self._ran(block, record)
@@ -219,7 +235,24 @@ class _Reader:
             self._mend("results without a tool use")
         if block.tool_use_id in self._waiting:
             self._waiting.remove(block.tool_use_id)
-        return self._writer.ran(block, at=_time(record), origin=str(record.get("uuid") or ""))
+        return self._writer.ran(
+            block,
+            at=_time(record),
+            origin=str(record.get("uuid") or ""),
+            refused=refusal(block, record),
+        )
+
+    def _delivered(self) -> Iterator[AnyEntry]:
+        """Write what the model was given from the queue before it answered again."""
+        for words in self._queue.delivered():
+            said = self._writer.said(
+                (Text(text=words.text),), at=words.at, hidden=not words.is_users
+            )
+            yield self._put(said)
+
+    def _put(self, entry: Said) -> Said:
+        self._standing.add(entry.n)
+        return entry
 
     def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
         entry = self._writer.said(
@@ -228,8 +261,7 @@ class _Reader:
             origin=str(record.get("uuid") or ""),
             hidden=hidden or bool(record.get("isMeta")),
         )
-        self._standing.add(entry.n)
-        return entry
+        return self._put(entry)
 
     def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
         """Notice that the user went back to an earlier message and went on from there."""
@@ -283,6 +315,7 @@ class _Reader:
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
         """Write a compaction once its summary is there; one that covers nothing is just a message."""
+        yield from self._delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")
         metadata = metadata if isinstance(metadata, dict) else {}
@@ -321,6 +354,8 @@ def _attached(attachment: Json) -> Json:
     """Return an attachment as the text a model would get of it."""
     if not isinstance(attachment, dict):
         return None
+    if (prompt := queued_prompt(attachment)) is not None:
+        return prompt
     content = attachment.get("content")
     return content if isinstance(content, str) else msgspec.json.encode(attachment).decode()
 

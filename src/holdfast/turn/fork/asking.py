@@ -53,6 +53,8 @@ class ForkRequest:
     """Called with every event as it happens."""
     knows: tuple[SeenFile, ...] = ()
     """Files whose text is in its words: it may change them without reading them first."""
+    least_output_tokens: int = 0
+    """Its answers may be this long even if the parent's may not; the cache does not depend on it."""
     retries: Retries | None = None
     """Try no more often and wait no longer than this: the caller waits, and can do without."""
     prefix: Prefix | None = None

@@ -54,8 +54,18 @@ class Prefix:
             joined(self.messages, own),
             model=self.model,
             max_output_tokens=self.max_output_tokens,
-            caching=Caching(places=marked, key=self.key, previous_id=self.previous_id),
+            caching=Caching(
+                places=marked,
+                tail=own_place(self.messages, own),
+                key=self.key,
+                previous_id=self.previous_id,
+            ),
         )
+
+    def with_output(self, least_tokens: int) -> "Prefix":
+        """Let answers be at least this long."""
+        most = max(self.max_output_tokens, least_tokens)
+        return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
 
     def shared_places(self) -> tuple[MarkerPlace, ...]:
         """Mark what the parent cached; if nothing, the end, so that siblings share it."""
@@ -106,10 +116,17 @@ class Prefix:
 
 def joined(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
     """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
-    if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
+    if own_place(prefix, own).message == len(prefix):
         return [*prefix, *own]
     last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
     return [*prefix[:-1], last, *own[1:]]
+
+
+def own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
+    """Return where a fork's own words begin: in a message of their own, or in its parent's last."""
+    if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
+        return MarkerPlace(len(prefix), 0)
+    return MarkerPlace(len(prefix) - 1, len(prefix[-1]["content"]))
 
 
 def answered_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:

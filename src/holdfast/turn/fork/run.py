@@ -82,7 +82,7 @@ class Forks:
         check_says_something(request)
         if not self.parent.log.is_open:
             raise RequestRejected("the session is closed: what a fork costs could not be recorded")
-        prefix = request.prefix or self.parent.prefix()
+        prefix = (request.prefix or self.parent.prefix()).with_output(request.least_output_tokens)
         tool_context = toolbox.tool_context.fork()
         for seen in request.knows:
             tool_context.files.record(seen)

@@ -42,8 +42,8 @@ def session(talk):
     talk.call("Bash", "[main 3f9c2ab] Add a dry run\n 1 file changed", command="git commit -am x")
     talk.answer("Done: --dry-run checks all rows and writes none. Shall I push it?")
     talk.user("yes, but only to my fork")
-    refused = "To tell you how to proceed, the user said:\nnot to origin, to the fork"
-    talk.call("Bash", refused, is_error=True, command="git push origin main")
+    refused = "not to origin, to the fork"
+    talk.call("Bash", f"Not allowed: {refused}.", refused=refused, command="git push origin main")
     talk.call("TodoWrite", "ok", todos=[{"content": "push to the fork", "status": "in_progress"}])
     return talk.items
 
@@ -72,7 +72,7 @@ def test_a_short_session_reads_well(talk):
 
         ## 4. Errors and fixes
         - T1 [#6] `pytest -q`: Exit code 1 E NameError: log Worked later [#8].
-        - T2 [#12] `Bash git push origin main`: To tell you how to proceed, the user said: not to origin, to the fork
+        - T2 [#12] `Bash git push origin main`: Not allowed: not to origin, to the fork.
 
         ## 5. Problem solving
         - T1 [#4] thought: The root cause is that run() commits before the rows are checked.

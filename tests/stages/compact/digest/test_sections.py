@@ -64,9 +64,9 @@ def test_the_same_error_is_told_once_with_its_count(talk):
 def test_a_refusal_stands_among_the_errors_and_among_the_words(talk):
     """The call did not happen, and the user said why."""
     talk.user("ship it")
-    talk.call("Bash", "Not allowed: wait for Anna.", is_error=True, command="deploy")
+    talk.call("Bash", "Not allowed: wait for Anna.", refused="wait for Anna", command="deploy")
     assert section(talk, 4) == ["- T1 [#2] `Bash deploy`: Not allowed: wait for Anna."]
-    assert section(talk, 6)[-1] == "T1 [#2] User, refusing `Bash deploy`: wait for Anna."
+    assert section(talk, 6)[-1] == "T1 [#2] User, refusing `Bash deploy`: wait for Anna"
 
 
 def test_announcements_are_left_out_and_findings_are_kept(talk):

@@ -5,9 +5,10 @@ Pure: the same facts give the same text.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
 from holdfast.stages.compact.digest import files, state, timeline
-from holdfast.stages.compact.digest.context import LIMITS, DigestContext
+from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_finished
 from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
 from holdfast.stages.facts.facts import Facts, cite
@@ -41,16 +42,35 @@ LEAD_TOKENS = 12
 """The turn, number and state before each message."""
 
 
-def budget_for(segment_tokens: int, facts: Facts) -> int:
-    """Return the token budget for a digest: a share of the segment, plus the user's own words."""
+def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.words_tokens) -> int:
+    """Return the token budget for a digest: a share of the segment, and the user's own words.
+
+    Ordinary messages are part of the share; what long ones have beyond that comes on top.
+    """
     share = min(int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, estimated_tokens)
-    return max(share, LIMITS.least_tokens + min(spoken, LIMITS.words_tokens))
+    beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
+    long = sum(estimated_tokens(text) for text in beyond if text)
+    return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
 
 
 def _spoken_tokens(facts: Facts, count: Count) -> int:
-    said = (words.text[: LIMITS.message_chars] for _, words in facts.words())
-    return sum(count(text) + LEAD_TOKENS for text in said)
+    return sum(count(words.text) + LEAD_TOKENS for _, words in facts.words())
+
+
+def _kept_whole(
+    facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
+) -> frozenset[int]:
+    """Choose the messages that are kept whole, the newest of those that still ask for something."""
+    said = sorted(
+        (words for _, words in facts.words()),
+        key=lambda words: (not is_finished(marks.get(words.id, "")), words.id),
+        reverse=True,
+    )
+    totals = accumulate(count(words.text) + LEAD_TOKENS for words in said)
+    return frozenset(
+        words.id for words, total in zip(said, totals, strict=True) if total <= words_tokens
+    )
 
 
 def digest(
@@ -60,10 +80,15 @@ def digest(
     marks: Mapping[int, str] | None = None,
     count: Count = estimated_tokens,
     has_log: bool = True,
+    words_tokens: int = 0,
 ) -> str:
-    """Write all nine sections within a budget; a budget below the bare headings yields only those."""
+    """Write all nine sections within a budget; a budget below the bare headings yields only those.
+
+    `words_tokens` of it are for long messages of the user's before anything else.
+    """
     is_tight = _spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens
-    context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight)
+    whole = _kept_whole(facts, words_tokens, marks or {}, count) if words_tokens else frozenset()
+    context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight, whole=whole)
     pieces = (
         *_prior(context, budget_tokens),
         *state.pieces(context),

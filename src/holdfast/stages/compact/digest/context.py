@@ -25,16 +25,18 @@ class DigestLimits:
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
     most_tokens: int = 16_000
     """A long one no more: past it a reader skims, and each later call pays for it again."""
-    words_tokens: int = 8_000
-    """The user's own words get this much on top: nothing later can recover them. The most in any
-    recorded session is 6,900."""
+    words_tokens: int = 60_000
+    """The user's own words get as much as they need, up to this: nothing later can recover them.
+    The most in any recorded session is 6,900; a specification may be several times that."""
     index_ratio: float = 0.06
     """Of the digest, for the index of names."""
-    message_chars: int = 4_000
-    """A user's message longer than this is a paste; its head and tail say what it is."""
+    usual_message_chars: int = 1_000
+    """A longer message comes on top of the budget, or after the short form of everything else."""
     first_words_chars: int = 80
     short_message_chars: int = 480
     """What is kept of a paste when room is short: typed words before and after it are shorter."""
+    long_message_chars: tuple[int, ...] = (2_000, 8_000, 24_000)
+    """As much of a longer message as there is room for, if not all of it."""
     answer_chars: int = 2_400
     """The last answer of a turn: nine in ten of the recorded ones are shorter."""
     long_answer_chars: int = 6_000
@@ -70,6 +72,13 @@ class DigestLimits:
 
 LIMITS = DigestLimits()
 
+FINISHED = ("done", "cancelled", "replaced")
+
+
+def is_finished(mark: str) -> bool:
+    """True if a message with this mark asks for nothing any more."""
+    return mark.startswith(FINISHED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DigestContext:
@@ -79,6 +88,8 @@ class DigestContext:
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
     """The state of a user's message, where it is not simply open."""
+    whole: frozenset[int] = frozenset()
+    """Messages of the user's that are kept whole, however long."""
     is_tight: bool = False
     """Not all of the user's words fit, so messages that were compacted before come later."""
 

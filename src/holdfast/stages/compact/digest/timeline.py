@@ -1,7 +1,7 @@
 """Section 6: all user messages word for word, and what was done about each.
 
-The user's words are placed first and cut last: a long paste keeps its head, its tail and where the
-rest is. Below each message are the answers (the last one long), commands with their outcome, and
+The user's words are placed first and cut last: what was pasted loses its middle before they lose a
+word, and says where the rest is. Below each message are the answers (the last one long), commands with their outcome, and
 other steps, in order.
 """
 
@@ -29,9 +29,7 @@ from holdfast.stages.facts.facts import (
 )
 from holdfast.stages.facts.gist import announces, gist, is_strong, remark
 from holdfast.stages.facts.outcome import only_looks, telling_lines
-
-LONG_MESSAGE_CHARS = 1_000
-"""A longer message is given in full only after the short form of everything else."""
+from holdfast.stages.facts.pastes import without_pastes
 
 ABOUT_CHARS = 120
 MOST_READ = 3
@@ -61,17 +59,27 @@ def _words(
     bare, lead = _lead(context, turn, words), _lead(context, turn, words, _asked(context, words))
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
-    full = lead + head_and_tail(words.text, limits.message_chars, pointer)
+    prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
+    longer = [n for n in limits.long_message_chars if n < len(prose)]
     is_last = turn == context.last_turn
-    is_paste = len(words.text) > LONG_MESSAGE_CHARS and not is_last
-    is_old = context.is_tight and context.is_old(words.id)
+    is_long = len(words.text) > limits.usual_message_chars and not is_last
+    is_kept = words.id in context.whole
+    is_old = context.is_tight and context.is_old(words.id) and not is_kept
     first = Rank.OLD_WORDS if is_old else Rank.WORDS
-    ranks = (
+    then = Rank.WORDS if is_kept else Rank.PASTES if is_long else Rank.WHOLE_WORDS
+    once = max(first, then) + context.age(turn)
+    forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
+    ranks = [
         (Rank.OLD_FIRST_WORDS if is_old else Rank.FIRST_WORDS) + context.age(turn),
         Rank.LAST_WORDS if is_last else first + context.age(turn),
-        max(first, Rank.PASTES if is_paste else Rank.WHOLE_WORDS) + context.age(turn),
-    )
-    return DigestPiece(section=6, place=place, forms=(first_words, short, full), ranks=ranks)
+        *(once for _ in longer),
+        once,
+    ]
+    forms.append(lead + prose)
+    if prose != whole:
+        forms.append(lead + whole)
+        ranks.append(once)
+    return DigestPiece(section=6, place=place, forms=tuple(forms), ranks=tuple(ranks))
 
 
 def _asked(context: DigestContext, words: WordsFact) -> str:

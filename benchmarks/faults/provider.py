@@ -1,0 +1,132 @@
+"""A provider that fails in one way at one step of a session, over HTTP, and then works again."""
+
+import asyncio
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from faults.tally import Tally
+from holdfast.errors import HoldfastError
+from holdfast.log import load
+from holdfast.log.entries import Replied
+from holdfast.log.spending import Budget
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.models.anthropic import AnthropicModel
+from holdfast.models.steady import Patience
+from holdfast.session import Session
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.errors import ERROR_TYPES
+from holdfast.simulator.faults import STREAM_FAULTS
+from holdfast.tools.context import ToolContext
+from holdfast.tools.protocol import Outcome, Tool
+from holdfast.turn.loop import Loop, Stopped
+from holdfast.turn.models import Models
+from holdfast.turn.round import Toolbox
+
+MODEL = "claude-sonnet-4-6"
+STEPS = 4
+RUN_SECONDS = 30.0
+"""A run that takes longer hangs."""
+KINDS = (
+    *(f"{status}:0" for status in ERROR_TYPES),
+    *(f"{kind}:{after}" for kind in STREAM_FAULTS for after in (0, 1, 3, 6, 9)),
+)
+
+
+class Stepper:
+    """Calls a tool a few times, going by the results it sees, and ends."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        done = json.dumps(request.messages).count('"tool_result"')
+        if done >= STEPS - 1:
+            return BrainAnswer(blocks=(text("All is done."),))
+        return BrainAnswer(blocks=(text("On."), tool_use("Look", {"at": str(done)})))
+
+
+async def _look(given: dict, tool_context: ToolContext) -> Outcome:
+    return Outcome(content=f"saw {given['at']}")
+
+
+LOOK = Tool(
+    name="Look",
+    description="looks",
+    input_schema={"type": "object", "properties": {"at": {"type": "string"}}},
+    kind="read",
+    path_inputs=(),
+    command_input="",
+    is_read_only=lambda _: True,
+    limit_chars=None,
+    run=_look,
+)
+
+
+async def provider_faults(most: int) -> Tally:
+    """Inject each kind of fault at each step, `most` cases at most."""
+    tally = Tally()
+    cases = [(kind, step) for step in range(STEPS) for kind in KINDS][:most]
+    with running(Stepper()) as server:
+        for kind, step in cases:
+            server.simulation.faults.clear()
+            server.simulation.faults.plan({"queue": ["none"] * step + [kind]})
+            with tempfile.TemporaryDirectory() as place:
+                await _case(Path(place), server.url, f"{kind} at {step}", tally)
+    return tally
+
+
+async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
+    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    tally.faults += 1
+    model = AnthropicModel(MODEL, base_url=url, api_key="x")
+    session = Session.open(model=MODEL, tools=[LOOK.definition()], directory=place)
+    loop = _loop(session, model, place)
+    end: Stopped | None = None
+    try:
+        async with asyncio.timeout(RUN_SECONDS):
+            end = await _run(session, loop, "Do it.")
+            if end is None or end.reason != "completed":  # as a user would: try again
+                end = await _run(session, loop, "Go on.")
+    except TimeoutError:
+        tally.hangs += 1
+    except HoldfastError:
+        pass
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        tally.crashed(name, error)
+    finally:
+        session.close()
+        await model.close()
+    tally.crashes += bool(violations(session.view.messages()))
+    entries = load(session.engine.log.path).entries
+    said = [text_of(entry.content) for entry in entries if isinstance(entry, Replied)]
+    if end is not None and end.reason == "completed" and end.text not in said:
+        tally.false_statements += 1
+        tally.examples.append(f"{name}: completed with {end.text!r}")
+
+
+def _loop(session: Session, model: AnthropicModel, place: Path) -> Loop:
+    async def no_wait(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    context = ToolContext(root=place, home=place, scratch=place)
+    return Loop(
+        engine=session.engine,
+        models=Models(model),
+        stages=session.layers.stages,
+        after_turn=session.layers.after_turn,
+        toolbox=Toolbox(tools={"Look": LOOK}, tool_context=context),
+        settings=session.engine.settings.loop,
+        budget=Budget(session.engine.settings.budget),
+        patience=Patience(first_event_seconds=1, stall_seconds=0.2, answer_seconds=60),
+        sleep=no_wait,
+    )
+
+
+async def _run(session: Session, loop: Loop, prompt: str) -> Stopped | None:
+    session.user(prompt)
+    end = None
+    async for event in loop.run():
+        if isinstance(event, Stopped):
+            end = event
+    return end

@@ -1,0 +1,214 @@
+"""Texts made to be slow: how many readers take more than their share of time over one.
+
+Every reader of text from outside gets every shape at one size and at four times that size. An
+input is slow if the larger takes longer than `LIMIT_SECONDS` and more than `MOST_TIMES` as long as
+the smaller: a reader whose time grows with the text takes four times as long, one that searches
+from every place sixteen times or more.
+
+    python benchmarks/slow_inputs.py [--json] [--chars N]
+"""
+
+import argparse
+import json
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from holdfast.log.secrets import masked
+from holdfast.messages import Text, ToolResult
+from holdfast.messages.cut import cut, one_line, outline, sentences, tight, without_code
+from holdfast.request.instructions.markdown import imports_in, without_comments
+from holdfast.stages.compact.directives import cancellings, clauses, read_claims
+from holdfast.stages.facts.gist import conclusions, gist, question
+from holdfast.stages.facts.names import defined_in, named_in, quoted_in, settings_in
+from holdfast.stages.facts.outcome import (
+    commits_in,
+    error_head,
+    has_failed,
+    telling_lines,
+    unwrapped,
+)
+from holdfast.stages.facts.user_text import (
+    is_interruption,
+    is_summary,
+    notices,
+    reply,
+    typed,
+)
+from holdfast.tools import front_matter
+from holdfast.tools.globs import glob_expression
+from holdfast.tools.permissions import is_read_only_command
+from holdfast.tools.web import readable_text
+from holdfast.transcripts.claude_code.refusals import refusal
+from holdfast.turn.loop import budget_in
+
+CHARS = 50_000
+"""Of the smaller text: a long message, a short file."""
+TIMES_LARGER = 4
+LIMIT_SECONDS = 1.0
+"""For the larger text; below it nobody waits, whatever the growth."""
+MOST_TIMES = 8.0
+"""Between four, which is in proportion, and sixteen, which is its square."""
+STOP_SECONDS = 10.0
+
+Reader = Callable[[str], object]
+
+
+def _glob(text: str) -> object:
+    """Match a short name against a long pattern, and a long path against a nasty one."""
+    re.fullmatch(glob_expression(text[:120]), text[:120] + "b", re.DOTALL)
+    for pattern in ("*a" * 30 + "c", "**/a/" * 20 + "c", "*" * 50 + "?" * 50 + "c"):
+        re.fullmatch(glob_expression(pattern), text[:4_000], re.DOTALL)
+    return None
+
+
+READERS: dict[str, Reader] = {
+    "typed": lambda text: typed((Text(text=text),)),
+    "is_interruption": lambda text: is_interruption((Text(text=text),)),
+    "is_summary": lambda text: is_summary((Text(text=text),)),
+    "notices": lambda text: list(notices((Text(text=text),))),
+    "refusal": lambda text: refusal(
+        ToolResult(tool_use_id="t", content=(Text(text=text),), is_error=True),
+        {"toolUseResult": text},
+    ),
+    "reply": lambda text: reply(f"User has answered your questions: {text}x"),
+    "masked": masked,
+    "readable_text": readable_text,
+    "front_matter": lambda text: front_matter.parse(f"---\n{text}\n---\n"),
+    "memory": lambda text: front_matter.parse_memory(f"---\nname: {text}\n---\n"),
+    "imports_in": imports_in,
+    "without_comments": without_comments,
+    "glob": _glob,
+    "budget_in": budget_in,
+    "shell": is_read_only_command,
+    "one_line": one_line,
+    "tight": tight,
+    "without_code": without_code,
+    "cut": lambda text: cut(text, len(text) // 2),
+    "outline": lambda text: outline(text, 1_000),
+    "sentences": sentences,
+    "named_in": named_in,
+    "quoted_in": quoted_in,
+    "defined_in": defined_in,
+    "settings_in": settings_in,
+    "commits_in": commits_in,
+    "has_failed": has_failed,
+    "telling_lines": lambda text: telling_lines(text, 1_000),
+    "error_head": lambda text: error_head(text, 1_000),
+    "unwrapped": unwrapped,
+    "conclusions": lambda text: conclusions(text, 1_000),
+    "gist": lambda text: gist(text, 1_000),
+    "question": question,
+    "cancellings": lambda text: list(cancellings(text)),
+    "clauses": clauses,
+    "read_claims": lambda text: list(read_claims(text)),
+}
+
+UNITS = (
+    " ", "\n", "\t", "a", "a ", "a.", "A", "9", "-", "_", "/", "\\", "'", '"', "`", "```\n", "*a", "**/",
+    "a/", "[", "]", "(", ")", "{", "}", "<", ">", "&", "&#", "@", "@a ", "#", "=", "a=", "a: ", ": ", ";",
+    "$(", "${", "\n ", " \n", "\r", ". ", "? ", "- ", "\n- ", "\n\n", "0x", "https://", "://a:", "a@",
+    "key=", "sk-", "eyJ", "-----BEGIN PRIVATE KEY-----\n", "+9", "use 9", "not ", "no longer ",
+    "<!--", "-->", "<a href=", "<a href=>", "</", "<![CDATA[", "<script>", "<title>", "<a x='",
+    "<svg>", "<pre>", "<b>", "<task-notification>", "<status>", "<task-notification><status>",
+    "<system-reminder>", "</system-reminder>", "<command-name>", "<command-name> ", "<bash-input>",
+    "<summary>", "Error: ", "Traceback\n", "[main abc] ", "rejected by user ", "|", "| |\n", "%", "\u00df",
+)  # fmt: skip
+
+
+def shapes(chars: int) -> Iterator[tuple[str, str]]:
+    for unit in UNITS:
+        yield repr(unit), unit * (chars // len(unit))
+    for lead in ("<command-name>", "`", '"', "key = ", "[Request interrupted by user", "+", "<!--"):
+        yield f"{lead!r} and spaces", lead + " " * chars
+        yield f"{lead!r} and digits", lead + "9" * chars
+    for unit, end in (("<a href=", ">"), ("<a x='", "'>"), ("<!--", "-->"), ("(", ")"), ("{", "}")):
+        yield f"{unit!r}, one end", unit * (chars // len(unit)) + end
+        yield f"{unit!r}, all ends", (unit * (chars // 10) + end * (chars // 10))
+
+
+class TookTooLong(Exception):
+    pass
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[None]:
+    def stop(signal_number: int, frame: object) -> None:
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def seconds_for(reader: Reader, text: str) -> float:
+    began = time.perf_counter()
+    try:
+        with _stopped_after(STOP_SECONDS):
+            reader(text)
+    except (TookTooLong, RecursionError, ValueError):
+        pass
+    return time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowInput:
+    reader: str
+    shape: str
+    seconds: float
+    times: float
+
+
+def slow_inputs(chars: int, readers: dict[str, Reader] = READERS) -> tuple[int, list[SlowInput]]:
+    """Return how many inputs were tried, and those that were slow."""
+    tried, slow = 0, []
+    large = dict(shapes(chars * TIMES_LARGER))
+    for shape, text in shapes(chars):
+        for name, reader in readers.items():
+            tried += 1
+            seconds = seconds_for(reader, large[shape])
+            if seconds > LIMIT_SECONDS:
+                times = seconds / max(seconds_for(reader, text), 1e-6)
+                if times > MOST_TIMES or seconds > STOP_SECONDS:
+                    slow.append(
+                        SlowInput(
+                            reader=name,
+                            shape=shape,
+                            seconds=round(seconds, 2),
+                            times=round(times, 1),
+                        )
+                    )
+    return tried, slow
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--chars", type=int, default=CHARS, help="of the smaller text")
+    given = parser.parse_args()
+    tried, slow = slow_inputs(given.chars)
+    found = {
+        "inputs": tried,
+        "slow_inputs": len(slow),
+        "limit_seconds": LIMIT_SECONDS,
+        "most_times": MOST_TIMES,
+        "chars": given.chars * TIMES_LARGER,
+        "slow": [asdict(one) for one in slow],
+    }
+    if given.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(f"{tried} inputs, {len(slow)} slow (over {LIMIT_SECONDS:g} s and {MOST_TIMES:g} times)")
+    for one in slow:
+        print(f"  {one.reader}: {one.shape}: {one.seconds} s, {one.times} times")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""What reaches a terminal: nothing that steers it, whichever command prints it and wherever it came from."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import holdfast.cli
+from command_line import holdfast as run
+from holdfast.cli import COMMANDS
+from holdfast.cli.output import harmless, json_text, plain
+from holdfast.log.store import FileStore
+from holdfast.settings import home
+
+EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x7f\u202eevil\u2066\r\x08\u200b"
+"""Clears the screen, sets a title and a colour, turns the order of reading round, overwrites a line."""
+STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069]")
+
+
+def test_text_for_a_terminal_keeps_its_letters_only():
+    """Lines and tabs stay where there are lines."""
+    assert not STEERS.search(harmless(EVIL))
+    assert harmless("a\n\tb \u00fc\u4e2d") == "a\n\tb \u00fc\u4e2d"
+    assert "\n" not in plain("a\nb")
+
+
+def test_json_for_a_terminal_is_the_same_json():
+    """Escaped, not changed."""
+    text = json_text({EVIL: [EVIL]})
+    assert not STEERS.search(text)
+    assert json.loads(text) == {EVIL: [EVIL]}
+
+
+def test_commands_print_at_one_place():
+    """A second way past it would need a second look at everything it prints."""
+    past = []
+    for file in Path(holdfast.cli.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called in (
+                    "click.echo",
+                    "click.secho",
+                    "click.confirm",
+                    "click.prompt",
+                    "print",
+                ):
+                    past.append(f"{file.name}: {called}")
+    assert {line.partition(":")[0] for line in past} == {"output.py", "line_input.py"}
+
+
+def _transcript(file):
+    """Write a session of another agent in which everything is hostile."""
+    message = {"model": f"m{EVIL}", "id": f"i{EVIL}", "role": "assistant", "usage": {
+        "input_tokens": 9_000, "output_tokens": 9}}  # fmt: skip
+    use = {"type": "tool_use", "id": "t1", "name": f"Read{EVIL}", "input": {f"k{EVIL}": EVIL}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": f"out{EVIL}" * 50}
+    lines = []
+    for n in range(6):
+        lines += [
+            {"type": "user", "message": {"role": "user", "content": f"ask{EVIL} {n}"}},
+            {
+                "type": "assistant",
+                "message": {**message, "id": f"i{n}{EVIL}", "content": [{**use, "id": f"t{n}"}]},
+            },
+            {
+                "type": "user",
+                "message": {"role": "user", "content": [{**result, "tool_use_id": f"t{n}"}]},
+            },
+            {
+                "type": "assistant",
+                "message": {
+                    **message,
+                    "id": f"j{n}{EVIL}",
+                    "content": [{"type": "text", "text": f"said{EVIL}"}],
+                },
+            },
+        ]
+    parent = None
+    for n, line in enumerate(lines):
+        line |= {
+            "uuid": f"u{n}",
+            "parentUuid": parent,
+            "sessionId": f"s{EVIL}",
+            "cwd": f"/w{EVIL}",
+            "timestamp": f"2026-01-01T00:{n:02}:00Z",
+            "version": f"1{EVIL}",
+        }
+        parent = f"u{n}"
+    lines.append({"type": "summary", "summary": f"title{EVIL}", "leafUuid": parent})
+    file.write_text("\n".join(map(json.dumps, lines)) + "\nnot json" + EVIL + "\n")
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A project, a transcript, settings and a file name that all try to steer the terminal."""
+    project = tmp_path / f"p{EVIL}".replace("/", "")
+    (project / ".holdfast" / "agents").mkdir(parents=True)
+    (project / ".git").mkdir()
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": f"echo {EVIL}"}]}]}
+    (project / ".holdfast" / "settings.json").write_text(
+        json.dumps({"hooks": hooks, "permissions": {"allow": [f"Bash(x{EVIL}:*)"]}})
+    )
+    (project / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {f"s{EVIL}": {"command": f"c{EVIL}"}}})
+    )
+    (project / ".holdfast" / "agents" / "a.md").write_text(
+        f"---\nname: a\ndescription: d{EVIL}\nmodel: m\nhooks: {json.dumps(hooks)}\n---\np{EVIL}\n"
+    )
+    (project / "AGENTS.md").write_text(f"x{EVIL}\n@../out{EVIL.strip()}.md\n@/etc/hostname\n")
+    _transcript(project / f"t{EVIL}.jsonl")
+    return project
+
+
+def _checked(*words, cwd, **more):
+    done = run(*words, cwd=cwd, **more)
+    for text in (done.stdout, done.stderr):
+        found = STEERS.search(text)
+        assert not found, f"{words}: {text[max(0, found.start() - 60) : found.end() + 20]!r}"
+    return done
+
+
+def test_no_command_passes_on_what_steers_a_terminal(hostile):
+    """Every command, with hostile transcripts, settings, names and memories, in words and as JSON."""
+    name = f"t{EVIL}.jsonl"
+    tried = {"import"}
+    assert _checked("import", name, cwd=hostile).returncode == 0
+    store = FileStore()
+    (session,) = store.sessions()
+    with store.open(session.id):
+        pass
+    for words in (
+        ("import", name, "--json"),
+        ("context", name), ("context", "newest"), ("cost", "newest"), ("cost", name),
+        ("cache", "newest"), ("explain", "newest"), ("explain", name), ("compact", "newest", "--preview"),
+        ("compact", name, "--preview"), ("compact", "newest"), ("undo", "newest"), ("redo", "newest"),
+        ("notes", "newest"), ("history", "newest", "ask"), ("pin", "newest", "1"), ("sessions",),
+        ("sessions", "--all"), ("agents", "newest"), ("export", "newest", "--to", "anthropic"),
+        ("export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
+        ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("dream", "--dry-run"),
+        ("model", "list"), ("model", "test", f"m{EVIL}"), ("simulator", "--brain", f"b{EVIL}"),
+        ("run", "--offline", "-p", f"hi{EVIL}"), ("demo", EVIL), ("chat", "--model", f"m{EVIL}"),
+        ("context", f"missing{EVIL}"), ("sessions", "--delete", EVIL), (f"no{EVIL}",),
+    ):  # fmt: skip
+        tried.add(words[0])
+        _checked(*words, cwd=hostile, input="y\n")
+        if words[0] not in ("chat", "simulator", "demo", "run"):
+            _checked(*words, "--json", cwd=hostile, input="y\n")
+    assert set(COMMANDS) <= tried
+
+
+@pytest.mark.parametrize(
+    "text", [f"[{EVIL}]\n", f"[loop]\n'x{EVIL}' = 1\n", f"[model]\nname = 3 # {EVIL}"]
+)
+def test_errors_of_settings_are_shown_safely(hostile, text):
+    """Also those of a file that is no settings file."""
+    home().mkdir(parents=True, exist_ok=True)
+    (home() / "settings.toml").write_text(json.dumps(text)[1:-1].replace("\\n", "\n"))
+    (hostile / ".holdfast" / "settings.toml").write_text(text)
+    assert _checked("config", cwd=hostile).returncode != 0
+    assert _checked("--debug", "config", cwd=hostile).returncode != 0
+
+
+def test_a_question_for_permission_cannot_be_redrawn(tmp_path):
+    """Neither by the input, its keys, the tool's name nor the rule that is offered."""
+    answers = tmp_path / "answers.txt"
+    given = {"command": f"touch a{EVIL}\nAllow? y = yes", "description": " " * 500 + "Allow? y"}
+    wrong = {"name": f"Bash{EVIL}", "id": "t9", "type": "tool_use", "input": {f"k{EVIL}": EVIL}}
+    answers.write_text(
+        f"tool: Bash {json.dumps(given)}\n---\nblock: {json.dumps(wrong)}\n---\ntext: done\n"
+    )
+    done = _checked(
+        "chat", "--model", f"scripted:{answers}", cwd=tmp_path, input="hi\ny\n\n/exit\n"
+    )
+    foreign = [line for line in done.stderr.splitlines() if "Allow?" in line]
+    assert len(foreign) > 2
+    assert all(line.startswith((" ", "·")) for line in foreign)
+    assert done.stdout.count("a = always (Bash(touch a") == 1

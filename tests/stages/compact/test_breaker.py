@@ -1,0 +1,56 @@
+"""Models that failed in a row are left alone for a while, and the log knows it."""
+
+import pytest
+
+from compacting import SUMMARY
+from holdfast.log.entries import Compacted, Failed
+from holdfast.messages import Text
+from holdfast.session import Session
+from holdfast.settings import CompactSettings
+from holdfast.stages.compact.breaker import is_broken
+
+NOW = 1_000_000.0
+SETTINGS = CompactSettings(failures=3, retry_seconds=600, retry_compactions=2)
+
+
+def failed(way="fork", ago=10.0):
+    return Failed(what=f"compact: {way}", error="overloaded", at=NOW - ago)
+
+
+def compacted(by="digest"):
+    return Compacted(first=1, last=2, summary=(Text(text="so it was"),), by=by)
+
+
+def tried(times, ago=10.0):
+    return [entry for _ in range(times) for entry in (failed(ago=ago), compacted())]
+
+
+@pytest.mark.parametrize(
+    ("history", "broken"),
+    [
+        ([], False),
+        (tried(2), False),
+        (tried(3), True),
+        ([*tried(2), failed(), compacted("model"), *tried(2)], False),
+        ([compacted()] * 9, False),
+        ([*[failed("ahead"), compacted()] * 9], False),
+        (tried(3, ago=601), False),
+        ([*tried(3), compacted()], True),
+        ([*tried(3), compacted(), compacted()], False),
+        ([*tried(3), compacted(), compacted(), *tried(1)], True),
+    ],
+)
+def test_it_opens_after_failures_in_a_row_and_closes_with_time_or_work(history, broken):
+    """A success makes good for all; digests that were made on purpose are no failures."""
+    assert is_broken(history, SETTINGS, NOW) is broken
+
+
+async def test_a_resumed_session_does_not_pay_for_the_same_failures_again(talk):
+    """The count is in the log, not in the process."""
+    one = talk(*["error: 529"] * 3, SUMMARY)
+    for _ in range(3):
+        await one.fill().prepare()
+        one.answered()
+    one.session.close()
+    with Session.resume(one.engine.log.header.session, settings=one.settings) as again:
+        assert is_broken(again.view.history, one.settings.compact, again.view.history[-1].at)

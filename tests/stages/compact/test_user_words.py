@@ -1,0 +1,91 @@
+"""The user's messages in a summary: whole until their budget is spent."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.log.entries import Directed
+from holdfast.stages.compact.directives import keep_ledger
+from holdfast.stages.compact.summary import ask_for_summary
+from holdfast.stages.compact.user_words import SHORTENED, show_words, words_tokens
+from holdfast.stages.facts.facts import WordsFact
+from holdfast.view.tokens import estimated_tokens
+
+SPEC = "\n".join(f"R{n}: the importer must check column {n} before it writes." for n in range(300))
+LOG = "\n".join(f"2026-01-05 10:00:00 INFO request {n} was served in time" for n in range(300))
+
+
+def ledger(*texts, done=()):
+    said = [(i, WordsFact(id=i * 10, text=text)) for i, text in enumerate(texts, 1)]
+    return keep_ledger(said, [Directed(n=1_000 + n, message=n, state="done") for n in done])
+
+
+def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
+    """Length alone is no reason to cut."""
+    one = ledger(SPEC, "and quickly")
+    shown = show_words(one, words_tokens(one))
+    assert SPEC in shown.text
+    assert shown.shortened == ()
+
+
+def test_the_oldest_finished_one_goes_before_any_that_is_open():
+    """Its number stays, and it is said that words are left out."""
+    one = ledger(SPEC, SPEC.upper(), "go on", done=(10,))
+    shown = show_words(one, words_tokens(one) - 100)
+    assert SPEC.upper() in shown.text
+    assert [each.message for each in shown.shortened] == [10]
+    assert SHORTENED in shown.text
+
+
+def test_a_paste_is_shortened_before_prose_that_asks_for_something():
+    """Even if the prose is older."""
+    one = ledger(SPEC, f"Why is this slow?\n{LOG}\nPlease fix it.")
+    shown = show_words(one, words_tokens(one) - 1_000)
+    assert SPEC in shown.text
+    assert "Why is this slow?\n" in shown.text
+    assert "Please fix it." in shown.text
+    assert "pasted lines left out, all in [#20] …]" in shown.text
+    assert [each.message for each in shown.shortened] == [20]
+
+
+def test_what_must_be_shortened_fills_the_room_that_is_left():
+    """A specification that is a little too long loses a little."""
+    one = ledger(SPEC)
+    budget = int(words_tokens(one) * 0.9)
+    shown = show_words(one, budget)
+    assert estimated_tokens(shown.text) > 0.8 * budget
+    assert "characters left out, all in [#10] …]" in shown.text
+
+
+def test_at_last_the_oldest_are_left_out_and_that_is_said():
+    """Three thousand messages cannot stand in a small window, not even by their first words."""
+    one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
+    shown = show_words(one, 2_000)
+    assert estimated_tokens(shown.text) <= 2_000
+    assert "older messages from [#10] to [#" in shown.text
+    assert one.directives[-1].text in shown.text
+
+
+def test_a_model_is_asked_to_cover_exactly_what_was_shortened():
+    """By number; what stands whole is not to be repeated."""
+    one = ledger(SPEC, "keep the flag")
+    shown = show_words(one, 2_000)
+    asked = ask_for_summary(directives=one.directives, shortened=shown.shortened)
+    listed = asked.partition("too long to be kept whole")[2]
+    assert "#10: R0: the importer" in listed
+    assert "#20" not in listed
+    assert "too long to be kept" not in ask_for_summary(directives=one.directives)
+
+
+def test_a_request_for_a_summary_ends_with_the_word_on_tools():
+    """What is said last is heeded most."""
+    asked = ask_for_summary(focus=("the cookie",), directives=ledger(SPEC).directives)
+    assert asked.endswith("answer in text alone, and call no tool.")
+
+
+@given(st.lists(st.text(min_size=1, max_size=3_000), max_size=8), st.integers(0, 4_000))
+def test_whatever_is_not_whole_is_said_to_be_short(texts, budget):
+    """Every message is there word for word, or is named as shortened."""
+    one = ledger(*texts)
+    shown = show_words(one, budget)
+    missing = {each.message for each in one.directives if each.text.strip("\n") not in shown.text}
+    assert missing <= {each.message for each in shown.shortened}

@@ -1,0 +1,158 @@
+"""Deny rules in the freest mode: every way we know to run a program under another guise."""
+
+import pytest
+
+from holdfast.tools.permissions import decide, examine, parse_rules
+
+EVASIONS = r"""
+touch x
+/usr/bin/touch x
+/usr/bin/t?uch x
+/usr/bin/t[o]uch x
+t\ouch x
+'tou'ch x
+$'\x74ouch' x
+echo dG91Y2ggeA== | base64 -d | sh
+echo 'touch x' | bash
+echo 'touch x' | sh -s
+printf 'touch x' | bash /dev/stdin
+printf 'touch x' | python3
+bash <<< 'touch x'
+. /dev/stdin <<< 'touch x'
+bash <(echo touch x)
+source <(echo touch x)
+eval "to""uch x"
+eval $(echo touch x)
+x=touch; $x y
+x=tou; ${x}ch y
+hash -p /usr/bin/touch foo; foo x
+alias t='touch x'
+shopt -s expand_aliases; alias t=touch
+ln -s /usr/bin/touch t; ./t x
+cp /bin/touch t && ./t x
+cp $(which touch) t; ./t x
+cp "$(command -v touch)" t; ./t x
+env touch x
+env -S 'touch x'
+env -S'touch x'
+env -i /usr/bin/env touch x
+nice -n 5 touch x
+timeout 5 touch x
+timeout 5 t?uch x
+time touch x
+command touch x
+builtin command touch x
+exec -a foo touch x
+echo x | xargs touch
+echo touch x | xargs env
+echo 'touch x' | xargs -I{} sh -c '{}'
+echo 'touch x' | xargs -I{} sh -c {}
+echo touch | xargs -I% % x
+echo 'touch x' | parallel
+find . -exec touch x \;
+find . -execdir touch {} +
+busybox touch x
+python3 -c "import os; os.system('touch x')"
+python3 -c "import os; os.system('to'+'uch x')"
+perl -e 'exec "touch","x"'
+perl -e 'system("tou"."ch x")'
+ruby -e '`touch x`'
+node -e 'require("child_process").execSync("touch x")'
+awk 'BEGIN{system("touch x")}'
+awk 'BEGIN{"touch x" | getline}'
+awk 'BEGIN{system("to" "uch x")}'
+sed '1e touch x' a
+vim -c '!touch x' a
+git -c alias.x='!touch x' x
+git -c core.pager='touch x' log
+PAGER='touch x' git log
+GIT_SSH_COMMAND='touch x' git fetch
+tar --to-command='touch x' -xf a
+tar -cf - a --checkpoint-action=exec='touch x'
+ssh -o ProxyCommand='touch x' host
+trap 'touch x' EXIT
+PS4='$(touch x)'; set -x; :
+x='$(touch y)'; : "${x@P}"
+x='a[$(touch y)]'; echo $((x))
+test -v 'a[$(touch x)]'
+function f { touch x; }; f
+f() { touch x; }; f
+coproc touch x
+coproc N { touch x; }
+if touch x; then :; fi
+case a in a) touch x;; esac
+for i in touch; do $i x; done
+{ touch x; }
+(touch x)
+touch x &
+echo $(touch x)
+echo `touch x`
+bash -c 'touch x'
+bash -c "bash -c 'touch x'"
+bash -c 'tou""ch x'
+bash -c "$(echo dG91Y2ggeA== | base64 -d)"
+sh -c "$X"
+echo "$'"; touch x #'"
+watch -n1 touch x
+flock f -c 'touch x'
+script -c 'touch x' /dev/null
+strace touch x
+/lib64/ld-linux-x86-64.so.2 /usr/bin/touch x
+uv run touch x
+npm exec touch x
+make -f - <<< 'all:; touch x'
+{touch,x}
+${X:-touch} y
+TOUCH x
+a=1 touch x
+>x touch
+touch>x
+git rebase -x 'touch x' HEAD
+git bisect run touch x
+git submodule foreach 'touch x'
+dd if=/bin/touch of=t
+cat /bin/touch > t; chmod +x t; ./t x
+cat <<E␤$(touch x)␤E
+bash <<'E'␤touch x␤E
+to\␤uch x
+"""
+
+ORDINARY = r"""
+ls -la
+git status && git diff
+git commit -m "Touch up the README (and more)"
+for f in *.py; do wc -l "$f"; done
+FOO=$BAR make test
+X="$(git rev-parse HEAD)"; echo "$X"
+timeout 5 pytest -q tests/*.py
+python3 script.py --flag=value
+python3 -c "print(1 + 1)"
+bash build.sh
+cat a | python3 tool.py
+awk '{print $1}' a
+sed -i 's/a/b/' a
+find . -name '*.py' | xargs grep -n foo
+npm run build
+echo "costs $5"
+"""
+
+
+def _lines(text):
+    return [line.replace("␤", "\n") for line in text.splitlines() if line]
+
+
+def _outcome(tools, places, command):
+    call = examine(tools["Bash"], {"command": command}, places)
+    return decide(call, parse_rules(deny=("Bash(touch:*)",)), "bypass", places).outcome
+
+
+@pytest.mark.parametrize("command", _lines(EVASIONS))
+def test_a_forbidden_program_does_not_run_unasked_under_another_guise(tools, places, command):
+    """It is denied where it can be seen, and asked about where it cannot be told."""
+    assert _outcome(tools, places, command) != "allow"
+
+
+@pytest.mark.parametrize("command", _lines(ORDINARY))
+def test_a_deny_rule_leaves_other_work_alone(tools, places, command):
+    """In the freest mode what a rule is not about still runs."""
+    assert _outcome(tools, places, command) == "allow"

@@ -1,0 +1,117 @@
+"""Trust covers what a command may run: whichever way it gets there, a change asks again."""
+
+import json
+import sys
+
+import pytest
+
+from holdfast.hooks import HookContext, Hooks, load_hooks
+from holdfast.tools.mcp import McpTools, load_servers
+from holdfast.tools.permissions import read_sections, trust
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with a script in every place a command may find one."""
+    place = tmp_path / "project"
+    for name in ("hooks/x.sh", "x.sh", "hooks/deep/x.sh", "bin/lib.sh", "pkg/mod.py", "helper.py"):
+        file = place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("echo ok\n" if name.endswith("sh") else "print('ok')\n")
+    (place / "Makefile").write_text("lint:\n\tsh bin/lib.sh\n")
+    (place / "package.json").write_text('{"scripts": {"lint": "sh bin/lib.sh"}}')
+    (place / "hooks" / "main.sh").write_text('. "$(dirname "$0")/../bin/lib.sh"\n')
+    (place / "hooks" / "main.py").write_text("import helper\n")
+    (place / "hooks" / "helper.py").write_text("print('ok')\n")
+    (place / "tool").write_text("#!/bin/sh\nsh bin/lib.sh\n")
+    (place / "tool").chmod(0o755)
+    (place / "src").mkdir()
+    (place / "src" / "app.py").write_text("print('app')\n")
+    (place / ".holdfast").mkdir()
+    return place
+
+
+def vouched(project, command, home):
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    (project / ".holdfast" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    trust(read_sections("hooks", project, at=home)[0], at=home)
+    assert load_hooks(project, at=home).hooks
+    return Hooks(hooks=load_hooks(project, at=home).hooks)
+
+
+REACHED = [
+    ("sh ./x.sh", "x.sh"),
+    ("cd hooks && ./x.sh", "hooks/x.sh"),
+    ("(cd hooks; sh x.sh)", "hooks/x.sh"),
+    ("bash < x.sh", "x.sh"),
+    ("cat x.sh | sh", "x.sh"),
+    ("bash -c 'sh x.sh'", "x.sh"),
+    ("bash -c \"bash -c 'cd hooks && . ./x.sh'\"", "hooks/x.sh"),
+    ("S=x; sh $S.sh", "x.sh"),
+    ("D=hooks; for f in $D/*; do sh $f; done", "hooks/deep/x.sh"),
+    ("sh hooks/*/x.sh", "hooks/deep/x.sh"),
+    ("sh h*/*.s?", "hooks/x.sh"),
+    ("find . -name '*.sh' -exec sh {} +", "bin/lib.sh"),
+    ("python3 -m pkg.mod", "pkg/mod.py"),
+    ("PYTHONPATH=. python3 -c 'import helper'", "helper.py"),
+    ("python3 hooks/main.py", "hooks/helper.py"),
+    ("make lint", "Makefile"),
+    ("make lint", "bin/lib.sh"),
+    ("make -C . lint", "bin/lib.sh"),
+    ("npm run lint", "package.json"),
+    ("sh hooks/main.sh", "bin/lib.sh"),
+    ('"$CLAUDE_PROJECT_DIR"/tool', "tool"),
+    ("${HOLDFAST_PROJECT_DIR}/tool --all", "bin/lib.sh"),
+    ("env -C hooks sh x.sh", "hooks/x.sh"),
+    ("eval $(cat x.sh)", "x.sh"),
+    ("xargs -n1 sh < list.txt", "bin/lib.sh"),
+    ("sh $(echo eC5zaAo= | base64 -d)", "x.sh"),
+]
+
+
+@pytest.mark.parametrize(("command", "file"), REACHED)
+async def test_a_hook_does_not_run_once_a_file_it_may_run_has_changed(
+    tmp_path, project, command, file
+):
+    """Neither in a session that began before the change nor in the next."""
+    hooks = vouched(project, command, tmp_path / "home")
+    mark = tmp_path / "mark"
+    text = f"touch {mark}\n" if file.endswith("sh") else f"import os; os.mknod({str(mark)!r})\n"
+    (project / file).write_text(text if "." in file else f"#!/bin/sh\ntouch {mark}\n")
+    context = HookContext(
+        session="s", transcript=tmp_path / "s", cwd=project, mode="ask", scratch=tmp_path / "t"
+    )
+    verdict = await hooks.fire("Stop", {}, context)
+    assert "files it may run have changed" in verdict.errors[0]
+    assert not mark.exists()
+    assert load_hooks(project, at=tmp_path / "home").hooks == ()
+
+
+@pytest.mark.parametrize("command", ["sh ./x.sh", "make lint", "cat", "npx prettier --write ."])
+async def test_ordinary_edits_do_not_end_trust(tmp_path, project, command):
+    """What a command neither names nor is built from may change as the work goes on."""
+    hooks = vouched(project, command, tmp_path / "home")
+    (project / "src" / "app.py").write_text("print('edited')\n")
+    (project / "src" / "new.py").write_text("print('new')\n")
+    context = HookContext(
+        session="s", transcript=tmp_path / "s", cwd=project, mode="ask", scratch=tmp_path / "t"
+    )
+    verdict = await hooks.fire("Stop", {}, context)
+    assert "changed" not in " ".join(verdict.errors)
+    assert load_hooks(project, at=tmp_path / "home").hooks
+
+
+async def test_a_server_is_not_started_once_its_program_has_changed(tmp_path, project):
+    """Its directory is part of what it runs."""
+    server = {"command": sys.executable, "args": ["helper.py"], "cwd": str(project / "hooks")}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": server}}))
+    trust(read_sections("mcpServers", project, at=tmp_path / "home")[0], at=tmp_path / "home")
+    servers = load_servers(project, at=tmp_path / "home").servers
+    mark = tmp_path / "mark"
+    (project / "hooks" / "helper.py").write_text(f"import os; os.mknod({str(mark)!r})\n")
+    tools = McpTools(servers)
+    lines = await tools.connect()
+    await tools.close()
+    assert "files it may run have changed" in str(lines)
+    assert not mark.exists()
+    assert not load_servers(project, at=tmp_path / "home").servers

@@ -1,0 +1,153 @@
+"""Git in repositories that mean harm: what is judged harmless is run, and must run nothing."""
+
+import subprocess
+
+import pytest
+
+from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
+from holdfast.tools.context import ToolContext
+from holdfast.tools.environment import reading_variables
+from holdfast.tools.git import git_variables
+from holdfast.tools.permissions import Places, decide, examine, parse_rules
+from holdfast.tools.permissions.repositories import suspect
+
+COMMANDS = (
+    "git status",
+    "git diff",
+    "git log -p",
+    "git show",
+    "git blame one.txt",
+    "git ls-files -m",
+    "git describe --always --dirty",
+)
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that leaves a trace, and the trace."""
+    trace, script = tmp_path / "trace", tmp_path / "program"
+    script.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    script.chmod(0o755)
+    return script, trace
+
+
+def _judge(tools, command, places, mode="plan"):
+    call = examine(tools["Bash"], {"command": command}, places)
+    return decide(call, parse_rules(), mode, places)
+
+
+def _run(command, directory, variables):
+    subprocess.run(
+        ["bash", "-c", command], cwd=directory, env=variables, capture_output=True, timeout=20
+    )
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_layout_and_no_setting_makes_git_run_a_program(tools, tmp_path, program, kind):
+    """Each attack works on plain git, and nothing that is allowed unasked sets it off."""
+    script, trace = program
+    place = tmp_path / "project"
+    directory = HOSTILE[kind](place, str(script))
+    places = Places(roots=(place,), cwd=directory)
+    plain = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    allowed = [c for c in COMMANDS if _judge(tools, c, places).outcome == "allow"]
+    for command in allowed:
+        _run(command, directory, reading_variables(plain))
+        assert not trace.exists(), command
+    if kind not in ("a bare repository", "a common directory"):  # newer git may refuse these itself
+        for command in COMMANDS:
+            _run(command, directory, plain)
+        assert trace.exists()
+    assert "git status" not in allowed
+
+
+@pytest.mark.parametrize("kind", ["a bare repository", "a common directory"])
+def test_a_step_into_a_trap_is_asked_about_whatever_rules_say(tools, tmp_path, program, kind):
+    """A rule for a family of commands was not meant for a repository among the files."""
+    script, _ = program
+    place = tmp_path / "project"
+    directory = HOSTILE[kind](place, str(script))
+    places = Places(roots=(place,), cwd=place)
+    call = examine(tools["Bash"], {"command": f"cd {directory.name} && git status"}, places)
+    rules = parse_rules(allow=("Bash(git status:*)",))
+    assert decide(call, rules, "ask", places).outcome == "ask"
+
+
+def test_the_environment_alone_disarms_what_has_a_known_name(tmp_path, program):
+    """Even without a judgement: file watchers, hooks and repositories among the files."""
+    script, trace = program
+    for kind in ("a file watcher", "a bare repository", "a common directory"):
+        directory = HOSTILE[kind](tmp_path / kind.replace(" ", "-"), str(script))
+        _run("git status; git diff", directory, git_variables({"PATH": "/usr/bin:/bin"}))
+    assert not trace.exists()
+
+
+def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, program):
+    """The settings reach git in what the model runs."""
+    script, trace = program
+    place = HOSTILE["a file watcher"](tmp_path / "project", str(script))
+    variables = reading_variables(
+        ToolContext(root=place, home=tmp_path, scratch=tmp_path).variables
+    )
+    _run("git status", place, variables)
+    assert not trace.exists()
+
+
+def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
+    """With a remote, a branch, hooks of the team and a worktree beside it."""
+    place = make_repository(tmp_path / "project")
+    for key, value in (
+        ("remote.origin.url", "https://example.org/x.git"),
+        ("branch.trunk.merge", "refs/heads/trunk"),
+        ("core.hooksPath", ".husky"),
+        ("user.email", "e@x"),
+    ):
+        git(place, "config", key, value)
+    git(place, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "other")
+    verbs = frozenset({"status"})
+    assert suspect(place, verbs, Places(roots=(place,), cwd=place)) is None
+    beside = tmp_path / "beside"
+    assert suspect(beside, verbs, Places(roots=(beside,), cwd=beside)) is None
+    assert suspect(tmp_path, verbs, Places(roots=(tmp_path,), cwd=tmp_path)) is None
+
+
+def _secret_repository(tmp_path):
+    other = make_repository(tmp_path / "other")
+    (other / "secret.txt").write_text("hunter2\n")
+    git(other, "add", ".")
+    git(other, "commit", "-q", "-m", "secret")
+    return other
+
+
+@pytest.mark.parametrize("forge", forge_repositories())
+def test_a_forged_repository_does_not_open_another_one(tools, tmp_path, forge):
+    """What another repository of the user holds is outside, however the way there is written."""
+    other = _secret_repository(tmp_path)
+    place = tmp_path / "project"
+    place.mkdir()
+    forge(place, other)
+    (other / "secret.txt").write_text("hunter3\n")
+    places = Places(roots=(place,), cwd=place)
+    allowed = [c for c in COMMANDS if _judge(tools, c, places).outcome == "allow"]
+    for command in allowed:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=place,
+            env=reading_variables({"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}),
+            capture_output=True,
+            timeout=20,
+        )
+        assert b"hunter" not in done.stdout, command
+    assert "git diff" not in allowed
+
+
+def test_a_program_of_the_project_is_not_the_one_it_is_called_like(tools, tmp_path, monkeypatch):
+    """A directory of the project on the path can hold any `ls`."""
+    tool = tmp_path / "project" / "bin" / "ls"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    places = Places(roots=(tmp_path / "project",), cwd=tmp_path / "project")
+    assert _judge(tools, "ls", places).outcome == "allow"
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    assert _judge(tools, "ls", places).outcome == "deny"

@@ -1,0 +1,36 @@
+"""A call through the fixed tool is the call of the tool it names."""
+
+import pytest
+
+from holdfast.messages import ToolUse, text_of
+from holdfast.tools.call_tool import CALL_TOOL, called
+from holdfast.tools.context import ToolContext
+
+
+def test_the_inner_call_is_meant():
+    """With the outer one's id, by which its result is matched."""
+    use = ToolUse(id="t", name="CallTool", input={"name": "mcp__db__query", "input": {"q": 1}})
+    assert called(use) == ToolUse(id="t", name="mcp__db__query", input={"q": 1})
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        ToolUse(id="t", name="Read", input={"name": "x", "input": {}}),
+        ToolUse(id="t", name="CallTool", input={"name": "x"}),
+        ToolUse(id="t", name="CallTool", input={"name": "x", "input": "{}"}),
+        ToolUse(id="t", name="CallTool", input={"name": "CallTool", "input": {}}),
+    ],
+    ids=["another tool", "no input", "text as input", "itself"],
+)
+def test_any_other_call_is_left_alone(use):
+    """A malformed one is answered by the tool itself, with what is wrong."""
+    assert called(use) is use
+
+
+async def test_a_malformed_call_says_what_is_wrong(tmp_path):
+    """The model learns which field it left out."""
+    context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
+    outcome = await CALL_TOOL.run({"name": "x"}, context)
+    assert outcome.is_error
+    assert "input" in text_of(outcome.content)
