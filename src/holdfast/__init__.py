@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.session import Session
     from holdfast.session.compact_messages import CompactedMessages, compact
     from holdfast.session.sync import sync
+    from holdfast.session.tool_definitions import Tool
     from holdfast.transcripts.formats import open_transcript, read_lines
     from holdfast.view import View, fold
     from holdfast.view.gauge import Follower, replay
@@ -32,6 +33,7 @@ __all__ = [
     "HoldfastError",
     "Log",
     "Session",
+    "Tool",
     "View",
     "Window",
     "compact",
@@ -55,6 +57,7 @@ _MODULES = {
     "session": ("Session",),
     "session.compact_messages": ("CompactedMessages", "compact"),
     "session.sync": ("sync",),
+    "session.tool_definitions": ("Tool",),
     "transcripts.formats": ("open_transcript", "read_lines"),
     "view": ("View", "fold"),
     "view.gauge": ("Follower", "replay"),
@@ -64,12 +67,16 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = {module.partition(".")[0] for module in _MODULES}
 
+__version__: str
+
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:
             value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name == "__version__":
+            value = import_module("importlib.metadata").version(__name__)
         elif name in _PACKAGES:  # `holdfast.errors` works after `import holdfast` alone
             value = import_module(f"{__name__}.{name}")
         else:
@@ -79,4 +86,4 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

@@ -2,6 +2,8 @@
 
     HoldfastError
     ├─ ConfigError (ValueError)     which key, which file, what is allowed
+    │   └─ InvalidArgument          which argument of a call, what is wrong with it, what will do
+    ├─ SessionClosed                a session was used after it was closed
     ├─ TranscriptError              a log or a foreign transcript that cannot be read
     │   └─ NewerFormat              written by a newer version than this one
     ├─ StoreError (OSError)         a file could not be read, written or locked
@@ -37,6 +39,21 @@ class ConfigError(HoldfastError, ValueError):
     """A setting has a name or a value that is not allowed."""
 
     exit_code = 2
+
+
+class InvalidArgument(ConfigError):
+    """An argument of a call cannot be used; nothing was recorded."""
+
+    def __init__(self, argument: str, problem: str) -> None:
+        self.argument = argument
+        super().__init__(f"{argument}: {problem}")
+
+
+class SessionClosed(HoldfastError):
+    """A session was used after it was closed."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(f"the session is closed; Session.resume({id!r}) goes on with it")
 
 
 class TranscriptError(HoldfastError):

@@ -255,7 +255,7 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
     with Session.resume(session.id, notify=told.append) as resumed:
         assert [text_of(m.content) for m in resumed.view.messages()] == ["fix the bug"]
     assert len(told) == 1
-    assert "the log is damaged, and the model may miss something: line 4" in told[0]
+    assert "the log is damaged, and the model may miss something: line 5" in told[0]
     history = load(session.engine.log.path).entries
     assert [entry.error for entry in history if isinstance(entry, Failed)] == told
     with Session.resume(session.id, notify=told.append):

@@ -12,7 +12,8 @@ from holdfast.log.entries import Asked, Began, Failed, Framed, Ran, Replied, Sai
 from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
 from holdfast.models.protocol import Reply
 from holdfast.settings import LogSettings, Settings
-from holdfast.turn.engine import INTERRUPTED, NOT_RUN, Engine
+from holdfast.turn.engine import Engine
+from holdfast.turn.repair import INTERRUPTED, NOT_RUN
 
 MODEL = "claude-opus-4-6"
 
@@ -138,7 +139,7 @@ async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp
     engine.record(Began(tool_use_id="x", tool="a"))
     engine.close()
     again = Engine(Log.open(tmp_path / "s.jsonl"), Settings())
-    assert [use.id for use in again.repair()] == ["x", "y"]
+    assert again.repair() == ["x", "y"]
     results = [entry for entry in again.view.history if isinstance(entry, Ran)]
     assert [result.content for result in results] == [INTERRUPTED, NOT_RUN]
     assert again.repair() == []

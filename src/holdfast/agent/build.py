@@ -21,7 +21,7 @@ from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from holdfast.agent.room_warning import RoomWarning
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
-from holdfast.agent.toolkit import Toolkit, history_over, references_in
+from holdfast.agent.toolkit import Toolkit, references_in
 from holdfast.errors import Aborted
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Failed, Ran, Replied
@@ -36,6 +36,7 @@ from holdfast.request.frame import Framer
 from holdfast.request.instructions import Nearby, ground
 from holdfast.request.tool_references import is_deferred
 from holdfast.session import Session
+from holdfast.session.own_tools import history_over
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill

@@ -2,18 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from holdfast.agent.parts import AgentParts
 from holdfast.log.entries import Framed
 from holdfast.messages import JsonObject
 from holdfast.models.capabilities import capabilities
 from holdfast.request.tool_references import deferred, is_deferred
-from holdfast.stages.collapse.collapse import open_span
 from holdfast.tools.call_tool import CALL_TOOL
 from holdfast.tools.describe import Described, declared_by, description_of
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
 from holdfast.tools.mcp import McpTools
 from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
@@ -77,20 +73,4 @@ def references_in(engine: Engine) -> Callable[[str], bool]:
     return lambda name: (
         capabilities(engine.model).tool_references
         and any(is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools)
-    )
-
-
-def history_over(engine: Engine) -> Tool:
-    """Make the tool by which the model looks up what left its view."""
-    history = History(
-        lambda: engine.view.history,
-        directory=engine.directory,
-        session=engine.log.header.session,
-        settings=engine.settings.history,
-        shows=lambda n: engine.view.item_of(n) is not None,
-    )
-    return history_tool(
-        history,
-        window_tokens=lambda: engine.fullness().window.limit_tokens,
-        reopen=partial(open_span, engine),
     )

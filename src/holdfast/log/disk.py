@@ -56,6 +56,8 @@ def store_error(path: Path, error: OSError) -> StoreError:
         errno.EFBIG: "the file may not grow further; nothing written before is lost",
         errno.EACCES: "check the permissions of the file and its directory",
         errno.EROFS: "the disk is read-only; set HOLDFAST_HOME to a place that is not",
+        errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
+        errno.ENFILE: "the system has too many files open; close some and try again",
         errno.EEXIST: "it exists already and is never overwritten; choose another id",
     }.get(error.errno or 0, "see the system's message")
     return StoreError(f"{path}: {error.strerror or error}; {advice}")

@@ -89,6 +89,11 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
     return _override(found, overrides) if overrides else found
 
 
+def is_known(model: str) -> bool:
+    """Return whether a model's limits are published, not guessed."""
+    return canonical_name(model) in _TABLE or model.strip().lower() == "simulator"
+
+
 def is_simulated(model: str) -> bool:
     """Whether a model is answered by the simulator: nothing it reports was paid or counted for real."""
     return capabilities(model).family == "simulator"

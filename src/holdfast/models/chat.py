@@ -11,8 +11,6 @@ import msgspec
 
 from holdfast.errors import RequestRejected
 from holdfast.messages import Json, JsonObject
-from holdfast.models.capabilities import Capabilities
-from holdfast.models.protocol import Request
 
 EFFORTS = frozenset({"low", "medium", "high"})
 
@@ -38,25 +36,18 @@ def chat_kwargs(
     messages = list(_messages(kwargs, takes_breakpoints))
     chat: JsonObject = {"model": kwargs["model"], "messages": messages}
     if tools := kwargs.get("tools"):
-        chat["tools"] = [_tool(tool) for tool in tools]
+        chat["tools"] = [chat_tool(tool) for tool in tools]
         chat |= _choice(kwargs.get("tool_choice") or {})
     if kwargs.get("max_tokens") is not None:
         chat[limit_field] = kwargs["max_tokens"]
     if kwargs.get("stop_sequences"):
         chat["stop"] = list(kwargs["stop_sequences"])
     chat |= {name: kwargs[name] for name in _SAME_NAME if name in kwargs}
-    return chat | _output(kwargs.get("output_config") or {})
-
-
-def worded_for(request: Request, able: Capabilities) -> Request:
-    """Return a request as the client of the model's own provider takes it."""
-    if able.family != "openai":
-        return request
-    return Request(kwargs=chat_kwargs(request.kwargs, takes_breakpoints=able.cache_breakpoints))
+    return chat | output_options(kwargs.get("output_config") or {})
 
 
 def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObject]:
-    system = _blocks(kwargs.get("system"))
+    system = wire_blocks(kwargs.get("system"))
     if system:
         parts = _system_parts(system)
         is_plain = not takes_breakpoints or len(parts) == 1
@@ -65,11 +56,11 @@ def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObjec
     for message in kwargs["messages"]:
         match message["role"]:
             case "assistant":
-                yield from _assistant(_blocks(message["content"]))
+                yield from _assistant(wire_blocks(message["content"]))
             case "user":
-                yield from _user(_blocks(message["content"]))
+                yield from _user(wire_blocks(message["content"]))
             case role:
-                yield {"role": role, "content": _joined(_blocks(message["content"]))}
+                yield {"role": role, "content": joined_text(wire_blocks(message["content"]))}
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
@@ -91,7 +82,7 @@ def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
     if not said and not calls:
         return
-    message: JsonObject = {"role": "assistant", "content": _joined(said) if said else None}
+    message: JsonObject = {"role": "assistant", "content": joined_text(said) if said else None}
     if calls:
         message["tool_calls"] = calls
     yield message
@@ -104,21 +95,25 @@ def _user(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     pictures = [
         part
         for result in results
-        for part in _blocks(result.get("content"))
+        for part in wire_blocks(result.get("content"))
         if part["type"] in {"image", "document"}
     ]
     for result in results:
-        yield {"role": "tool", "tool_call_id": result["tool_use_id"], "content": _outcome(result)}
+        yield {
+            "role": "tool",
+            "tool_call_id": result["tool_use_id"],
+            "content": outcome_text(result),
+        }
     if parts := [_part(block) for block in (*pictures, *rest)]:
         is_plain = all(part["type"] == "text" for part in parts)
         texts = "\n\n".join(part["text"] for part in parts) if is_plain else ""
         yield {"role": "user", "content": texts if is_plain else parts}
 
 
-def _outcome(result: JsonObject) -> str:
+def outcome_text(result: JsonObject) -> str:
     """Return a result as text; its pictures follow in the next user message."""
     lines = []
-    for part in _blocks(result.get("content")):
+    for part in wire_blocks(result.get("content")):
         is_picture = part["type"] in {"image", "document"}
         lines.append(f"[{part['type']}: see below]" if is_picture else _text(part))
     text = "\n".join(lines)
@@ -160,17 +155,20 @@ def _text(block: JsonObject) -> str:
     return msgspec.json.encode(bare).decode()
 
 
-def _joined(blocks: Iterable[JsonObject]) -> str:
+def joined_text(blocks: Iterable[JsonObject]) -> str:
     return "\n\n".join(_text(block) for block in blocks)
 
 
-def _blocks(content: Json) -> list[JsonObject]:
+def wire_blocks(content: Json) -> list[JsonObject]:
     if content is None:
         return []
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
-def _tool(tool: JsonObject) -> JsonObject:
+def chat_tool(tool: JsonObject) -> JsonObject:
+    """Convert a tool's definition; a kind of chat endpoints' own stays as it is."""
+    if "input_schema" not in tool and (tool.get("type") == "custom" or "function" in tool):
+        return tool
     if "input_schema" not in tool:
         raise RequestRejected(
             f"the tool {tool.get('name')!r} runs on Anthropic's side; leave it out for this model"
@@ -199,7 +197,7 @@ def _choice(choice: JsonObject) -> JsonObject:
     return chosen
 
 
-def _output(config: JsonObject) -> JsonObject:
+def output_options(config: JsonObject) -> JsonObject:
     chosen: JsonObject = {}
     if config.get("effort") in EFFORTS:
         chosen["reasoning_effort"] = config["effort"]

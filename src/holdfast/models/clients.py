@@ -1,23 +1,25 @@
 """A caller's own client of a provider's SDK as a model, and its finished answers as replies.
 
-An asynchronous client streams as any model does. A synchronous one is called in a thread and its
+Which client it is also says how requests are to be worded: its dialect. An asynchronous client streams as any model does. A synchronous one is called in a thread and its
 answer yielded when it is whole; an aborted call runs to its end there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, cast
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from holdfast.errors import ConfigError, RequestRejected
 from holdfast.messages import Json, JsonObject, Text
 from holdfast.messages.usage import fields_of
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.assemble import block_in, reply_of
+from holdfast.models.assemble import Assembly, block_in, reply_of
 from holdfast.models.chat_stream import ChatAssembly
 from holdfast.models.connection import READ_SECONDS, SdkModel
 from holdfast.models.incoming import objects, readable, tame
-from holdfast.models.openai import OpenAIModel
+from holdfast.models.openai import OPENAI_HOST, OpenAIModel
 from holdfast.models.protocol import Event, Finished, Model, Reply, Request, play
+from holdfast.models.responses import reply_from_responses
 from holdfast.models.translate import translated
 
 
@@ -48,20 +50,88 @@ def model_over(client: object, name: str) -> Model:
     """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
-    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
     over: Any = client
-    if ("anthropic", "AsyncAPIClient") in kinds:
-        return AnthropicModel(name, client=over)
-    if ("anthropic", "SyncAPIClient") in kinds:
-        return ThreadedAnthropic(name, client=over)
-    if ("openai", "AsyncAPIClient") in kinds:
-        return OpenAIModel(name, client=over)
-    if ("openai", "SyncAPIClient") in kinds:
-        return ThreadedOpenAI(name, client=over)
+    match _sdk_of(client):
+        case "anthropic", "AsyncAPIClient":
+            return AnthropicModel(name, client=over)
+        case "anthropic", "SyncAPIClient":
+            return ThreadedAnthropic(name, client=over)
+        case "openai", "AsyncAPIClient":
+            return OpenAIModel(name, client=over)
+        case "openai", "SyncAPIClient":
+            return ThreadedOpenAI(name, client=over)
     raise ConfigError(
         f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
         "or a model from holdfast.models.open_model"
     )
+
+
+def _sdk_of(client: object) -> tuple[str, str] | None:
+    """Return whose client this is, and whether it is an asynchronous one."""
+    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
+    return next((kind for kind in _CLIENTS if kind in kinds), None)
+
+
+_CLIENTS = tuple(
+    (sdk, kind) for sdk in ("anthropic", "openai") for kind in ("AsyncAPIClient", "SyncAPIClient")
+)
+
+DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
+"""Whose words a list of messages, a request and an answer are in."""
+
+
+def dialect_of(client: object) -> DialectName | None:
+    """Return the dialect of an SDK's client; of OpenAI's, that of its chat endpoint."""
+    match _sdk_of(client):
+        case "anthropic", _:
+            return "anthropic"
+        case "openai", _:
+            return "openai"
+    return None
+
+
+def is_openais_own(client: object) -> bool:
+    """Return whether a client talks to OpenAI itself, not to a server of its kind."""
+    return urlsplit(str(getattr(client, "base_url", ""))).hostname == OPENAI_HOST
+
+
+async def finished(response: object) -> Reply:
+    """Read an answer in whatever form an SDK gives it, a stream read to its end included."""
+    for name in ("get_final_message", "get_final_completion", "get_final_response"):
+        final = getattr(response, name, None)
+        if final is not None:
+            response = final()
+            if isinstance(response, Awaitable):
+                response = await response
+            return reply_from(response)
+    if isinstance(response, AsyncIterable):
+        return reply_from_events([event async for event in response])
+    is_list = isinstance(response, Sequence) and not isinstance(response, str | bytes)
+    is_stream = hasattr(response, "__next__") or _is_sdk_stream(response)
+    if isinstance(response, Iterable) and (is_list or is_stream):
+        return reply_from_events(list(response))
+    return reply_from(response)
+
+
+def _is_sdk_stream(response: object) -> bool:
+    return hasattr(response, "response") and hasattr(response, "__iter__")
+
+
+def reply_from_events(events: Sequence[object]) -> Reply:
+    """Put together an answer that came as the events of a stream."""
+    if not events:
+        raise RequestRejected(
+            "settle was given a stream without events; if it was read already, hand in its events"
+        )
+    plain = [_plain(event) for event in events]
+    whole = (raw["response"] for raw in reversed(plain) if isinstance(raw.get("response"), dict))
+    if raw := next(whole, None):
+        return reply_from_responses(raw)
+    is_chat = any("choices" in raw for raw in plain)
+    assembly: ChatAssembly | Assembly = ChatAssembly() if is_chat else Assembly()
+    done = [event for raw in plain for event in assembly.feed(raw)]
+    replies = [event.reply for event in (*done, *assembly.end()) if isinstance(event, Finished)]
+    return replies[-1]
 
 
 def reply_from(response: object) -> Reply:
@@ -72,10 +142,13 @@ def reply_from(response: object) -> Reply:
     if isinstance(raw.get("choices"), list):
         with readable():
             return _from_chat(raw)
+    if isinstance(raw.get("output"), list):
+        with readable():
+            return reply_from_responses(raw)
     if raw.get("role") != "assistant" or "content" not in raw:
         raise RequestRejected(
             f"settle was given {type(response).__name__}, not an answer; hand in what "
-            "messages.create or chat.completions.create returned"
+            "messages.create, chat.completions.create or responses.create returned"
         )
     content = raw["content"]
     blocks = (Text(text=content),) if isinstance(content, str) else map(block_in, objects(content))

@@ -24,6 +24,7 @@ from holdfast.log.entries import (
     Remembered,
     Replied,
     Restored,
+    Rewound,
     Said,
     Snipped,
     Spawned,
@@ -188,6 +189,8 @@ def _describe_change(entry: ViewChange) -> str:
             return f"messages {first} to {last} are shown as a summary (by {by}, {trigger}{asked})"
         case Restored(compaction=n):
             return f"context was restored after compaction {n}"
+        case Rewound(after=n):
+            return f"what came after message {n} left the conversation"
         case Pinned(targets=targets, on=on):
             return f"{counted(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
     return ""

@@ -5,7 +5,7 @@ what the user said last and was not answered stays, and so do the last few messa
 list that a summary would not make shorter is returned as it is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from holdfast.errors import ConfigError
 from holdfast.log.entries import Compacted
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.session import Session
+from holdfast.session.arguments import listed, plain_object
 from holdfast.session.scratch_session import on_paper, take, tried
 from holdfast.settings import Settings
 from holdfast.stages.compact.compact import NothingToCompact
@@ -33,7 +34,7 @@ ROLES: dict[Style, frozenset[str]] = {
     "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
 }
 """Who may speak; any other message would be lost silently."""
-WANTED = "give a list of objects with role and content"
+WANTED = "objects with role and content"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ async def compact(
     """
     if client is not None and not (model := model or str(getattr(client, "name", ""))):
         raise ConfigError("a client needs the name of the model to ask; give model=")
-    plain = _listed(messages)
+    given = listed(messages, "messages", WANTED)
+    plain = [plain_object(one, f"messages[{i}]", WANTED) for i, one in enumerate(given)]
     if not plain:
         return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
     style = style or _style(plain)
@@ -167,7 +169,7 @@ def _is_system(message: JsonObject) -> bool:
 def _style(messages: list[JsonObject]) -> Style:
     found = provider_of(msgspec.json.encode(messages))
     if found is None:
-        raise ConfigError(f"these are no messages; {WANTED}")
+        raise ConfigError(f"these are no messages; give a list of {WANTED}")
     return found
 
 
@@ -179,33 +181,6 @@ def _check_roles(messages: list[JsonObject], style: Style) -> None:
                 f"message {at} has the role {message.get('role')!r}; in the style of {style} "
                 f"there are {known}"
             )
-
-
-def _listed(messages: object) -> list[JsonObject]:
-    """Write messages as plain JSON; refuse what is no list of them."""
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise ConfigError(f"a {type(messages).__name__} is no list of messages; {WANTED}")
-    return [_plain(message) for message in messages]
-
-
-def _plain(value: object) -> JsonObject:
-    """Write a message as plain JSON: blocks of an SDK's answer may stand in it as they came."""
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"a {type(value).__name__} is no message; {WANTED}")
-    try:
-        found = msgspec.to_builtins(dict(value), enc_hook=_dumped)
-    except TypeError as error:
-        raise ConfigError(f"a message cannot be written as JSON: {error}") from error
-    assert isinstance(found, dict)
-    return found
-
-
-def _dumped(value: object) -> Json:
-    dump = getattr(value, "model_dump", None)
-    if dump is None:
-        raise TypeError(f"a {type(value).__name__} in a message")
-    dumped: Json = dump(mode="json", exclude_none=True)
-    return dumped
 
 
 def _flat(message: JsonObject) -> JsonObject:

@@ -7,49 +7,68 @@
     await session.settle(response)
     session.tool_result(block.id, output)        # and prepare again
 
-`prepare` returns keyword arguments for the client of the model's own provider. `failed` takes the
+A program that keeps a list of messages hands all of it in instead, and need not say what is new:
+
+    request = await session.follow(messages)
+
+Both return keyword arguments for the program's client, in its dialect. `failed` takes the
 exception a call raised and answers "retry" once that can help, or raises ours.
 """
 
 import asyncio
-import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from holdfast.errors import ModelError, PromptTooLong, RequestRejected
+from holdfast.errors import RequestRejected, SessionClosed
 from holdfast.log import Log
-from holdfast.log.entries import Compacted, Dropped, Framed, Section, Switched
-from holdfast.log.store import FileStore, Store
-from holdfast.messages import (
-    Content,
-    JsonObject,
-    ResultContent,
-    ToolResult,
-    content_from_wire,
-    result_content_from_wire,
+from holdfast.log.entries import (
+    Began,
+    Compacted,
+    Configured,
+    Dropped,
+    Framed,
+    Section,
+    Switched,
 )
+from holdfast.log.store import FileStore, Store
+from holdfast.messages import JsonObject, ToolResult, block_to_wire
 from holdfast.models.capabilities import capabilities
-from holdfast.models.chat import worded_for
-from holdfast.models.clients import model_over, reply_from
+from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
-from holdfast.models.retry import RETRIES, wait_seconds
-from holdfast.models.translate import translate
 from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
+from holdfast.session.arguments import (
+    ContentLike,
+    MessageLike,
+    checked_content,
+    checked_id,
+    checked_limit,
+    checked_model,
+    checked_options,
+    checked_result,
+    checked_sections,
+    listed,
+)
+from holdfast.session.clients import check_client, forks_over
+from holdfast.session.configuration import Wishes, overlaid
+from holdfast.session.dialects import chosen_dialect
+from holdfast.session.own_tools import answer, call_of
+from holdfast.session.program import Program, newest_in, retraction
+from holdfast.session.recovery import Recovery
 from holdfast.session.rewind import rewind_point
-from holdfast.settings import Settings, home, load_settings
+from holdfast.session.tool_definitions import ToolLike, ToolRegistry, checked_tools
+from holdfast.settings import Settings, load_settings
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.snip import drop, keep
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
-from holdfast.tools.context import ToolContext
 from holdfast.turn.engine import Engine, Fullness
-from holdfast.turn.fork import AskFork, Forks, out_of_reach
-from holdfast.turn.round import Toolbox
+from holdfast.turn.fork import AskFork
 from holdfast.turn.undo import redo, undo
 from holdfast.view import View
 from holdfast.view.window import window_for
@@ -68,7 +87,7 @@ class Session:
         layers: Layers,
         *,
         ask: AskFork | None = None,
-        max_tokens: int = 0,
+        program: Program | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Hold an engine and its layers; `open` and `resume` build both.
@@ -79,23 +98,24 @@ class Session:
         self.engine = engine
         self.layers = layers
         self.ask = ask
-        self._max_tokens = max_tokens
-        self._sleep = sleep
-        self._attempt = 0
-        self._waited = 0.0
-        self._has_recovered = False
-        """An overflow was recovered from in this turn; a second one is raised."""
-        self._dice = random.Random()
+        self._program = program or Program(engine)
+        self._recovery = Recovery(layers.compact, sleep)
+        self._lock = asyncio.Lock()
+        """Held while a request is prepared: two callers at once take turns."""
 
     @classmethod
     def open(
         cls,
         *,
         model: str,
-        system: str | Sequence[Section] = "",
-        tools: Iterable[JsonObject] = (),
+        system: str | Iterable[str | MessageLike | Section] = "",
+        tools: Iterable[ToolLike] = (),
         max_tokens: int = 0,
-        options: JsonObject | None = None,
+        window: int = 0,
+        dialect: DialectName | None = None,
+        history: bool = False,
+        options: Mapping[str, object] | None = None,
+        id: str | None = None,
         directory: Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
@@ -106,21 +126,33 @@ class Session:
     ) -> Self:
         """Begin a session for a model, with the system prompt and tools of every request.
 
-        `max_tokens` is the output limit per answer (0: a sane one); `options` are request
-        parameters such as thinking, which stay the same for the whole session; `source` says
-        who asks, which decides how long the provider keeps the prompt. Layers that need a model
-        use `client` (of Anthropic's or OpenAI's SDK, or a model); without one they do without.
-        `notify` gets a line for whatever changed what the model sees; `clock` tells what the
-        provider's cache still holds.
+        `max_tokens` is the output limit per answer (0: a sane one), `window` the model's (0: as
+        the table or the server says). Requests are worded for `client`, of Anthropic's or OpenAI's
+        SDK, or as `dialect` says; layers that need a model use the client, if there is one.
+        `history` gives the model a tool that opens what left its view. `options` are request
+        parameters that stay the same for the whole session; `source` says who asks, which decides
+        how long the provider keeps the prompt. `notify` gets a line for whatever changed what the
+        model sees; `clock` tells what the provider's cache still holds.
         """
-        _check_client(client)
-        directory = directory or Path.cwd()
-        settings = settings or load_settings(directory)
-        log = (store or FileStore()).create(directory=directory)
-        session = cls.over(
-            log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
+        check_client(client)
+        model = checked_model(model)
+        wishes = Wishes(
+            dialect=chosen_dialect(dialect, client, capabilities(model)) or "",
+            max_tokens=checked_limit(max_tokens, "max_tokens"),
+            window=checked_limit(window, "window") or None,
+            settings=settings,
+            history=bool(history),
         )
-        session.begin(model, frame(system, tools, options or {}), source)
+        sections, own_tools = checked_sections(system), checked_tools(tools)
+        extra, directory = checked_options(options), directory or Path.cwd()
+        settings = settings or load_settings(directory)
+        name = checked_id(id) if id is not None else None
+        log = (store or FileStore()).create(directory=directory, session=name)
+        with log.closed_on_failure():
+            session = cls.over(log, settings, client=client, notify=notify, clock=clock)
+            session._program.configure(wishes)
+            definitions = session._program.declare(own_tools, "opened")
+            session.begin(model, frame(sections, definitions, extra), source)
         return session
 
     @classmethod
@@ -129,7 +161,6 @@ class Session:
         log: Log,
         settings: Settings,
         *,
-        max_tokens: int = 0,
         client: object = None,
         hooks: Callable[[Engine], CompactionHooks] | None = None,
         notify: Callable[[str], None] = _ignore,
@@ -139,11 +170,17 @@ class Session:
         """Build a session over a log that is open; `hooks` gives what it adds to compactions."""
         spill = Spill()
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-        ask = _forks(engine, client).ask if client is not None else None
+        before = engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        ask = forks_over(engine, client).ask if client is not None else None
         layers = build_layers(
-            spill, ask=ask, hooks=hooks(engine) if hooks is not None else None, notify=notify
+            spill,
+            ask=ask,
+            hooks=hooks(engine) if hooks is not None else None,
+            describe=registry.describe,
+            notify=notify,
         )
-        return cls(engine, layers, ask=ask, max_tokens=max_tokens, sleep=sleep)
+        return cls(engine, layers, ask=ask, program=Program(engine, registry, client), sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
@@ -158,22 +195,42 @@ class Session:
         cls,
         id: str = "newest",
         *,
-        max_tokens: int = 0,
+        system: str | Iterable[str | MessageLike | Section] | None = None,
+        tools: Iterable[ToolLike] | None = None,
+        max_tokens: int | None = None,
+        window: int | None = None,
+        dialect: DialectName | None = None,
+        history: bool | None = None,
+        directory: Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
         client: object = None,
         notify: Callable[[str], None] = _ignore,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Go on with a session; tools that a dead process left open count as interrupted."""
-        _check_client(client)
-        log = (store or FileStore()).open(id)
+        """Go on with a session as it was set up; what is given counts from here on.
+
+        Tools that a dead process left open count as interrupted. `newest` is the newest of
+        `directory`, by default the current one, never another's.
+        """
+        check_client(client)
+        wishes = Wishes(
+            dialect=chosen_dialect(dialect, client, capabilities("")),
+            max_tokens=None if max_tokens is None else checked_limit(max_tokens, "max_tokens"),
+            window=None if window is None else checked_limit(window, "window"),
+            settings=settings,
+            history=history,
+        )
+        sections = None if system is None else checked_sections(system)
+        own_tools = None if tools is None else checked_tools(tools)
+        store = store or FileStore()
+        log = store.open(newest_in(store, directory or Path.cwd()) if id == "newest" else id)
         with log.closed_on_failure():
-            settings = settings or load_settings(Path(log.header.directory or "."))
-            session = cls.over(
-                log, settings, max_tokens=max_tokens, client=client, notify=notify, clock=clock
-            )
-            for line in session.engine.resume():
+            found = [entry for entry in log.entries if isinstance(entry, Configured)]
+            base = load_settings(Path(log.header.directory or "."))
+            settings = settings or overlaid(base, found[-1].settings if found else {})
+            session = cls.over(log, settings, client=client, notify=notify, clock=clock)
+            for line in session._program.take_up(wishes, sections, own_tools):
                 notify(line)
         return session
 
@@ -187,72 +244,116 @@ class Session:
         """What the model sees."""
         return self.engine.view
 
-    def user(self, content: str | list[JsonObject] | Content) -> None:
+    def user(self, content: ContentLike) -> None:
         """Record what the user says; it is in the log before anything is sent.
 
         Tool results among the blocks, as a user message of the API has them, are recorded as such.
         """
-        if isinstance(content, str):
-            self.engine.say(content)
-            return
-        blocks = content_from_wire(content) if isinstance(content, list) else content
-        for block in blocks:
-            if isinstance(block, ToolResult):
-                self.engine.take_result(block.tool_use_id, block.content, is_error=block.is_error)
+        self._check_open()
+        blocks = checked_content(content, "content")
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        ids = [self._program.check_call(block.tool_use_id, "content") for block in results]
+        for id, block in zip(ids, results, strict=True):
+            self.engine.take_result(id, block.content, is_error=block.is_error)
         rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
         if rest:
             self.engine.say(rest)
 
-    def tool_result(
-        self, id: str, output: str | list[JsonObject] | ResultContent, *, is_error: bool = False
-    ) -> None:
+    def tool_result(self, id: str, output: ContentLike, *, is_error: bool = False) -> None:
         """Record the result of a tool the model called."""
-        self.engine.take_result(id, result_content_from_wire(output), is_error=is_error)
+        self._check_open()
+        content = checked_result(output, "output")
+        own = self._program.check_call(id, "id")
+        self.engine.take_result(own, content, is_error=is_error)
+
+    def tool_began(self, id: str) -> None:
+        """Record that a tool is about to run, so that after a crash it is known that it may have."""
+        self._check_open()
+        self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
+
+    @contextmanager
+    def running(self, id: str) -> Iterator[None]:
+        """Run a tool inside this; what a crash interrupts is then told from what never began."""
+        self.tool_began(id)
+        yield
+
+    def retract(self, n: int = 1) -> None:
+        """Take the n-th last message back: something said, or an answer with its results.
+
+        It leaves the view and stays in the log.
+        """
+        self._check_open()
+        self.engine.record(retraction(self.view, n))
 
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
         """Let another model answer from here on; return how full its window is then."""
-        return self.engine.switch(model, reason)
+        self._check_open()
+        return self.engine.switch(checked_model(model), reason)
 
     def fullness(self) -> Fullness:
         return self.engine.fullness()
 
+    def tools(self) -> list[JsonObject]:
+        """Return the definitions of the tools that `run_tool` answers, in the caller's dialect."""
+        dialect = self._program.dialect()
+        return [dialect.tool(self._program.history_tool.definition())]
+
+    async def run_tool(self, call: object) -> str | list[JsonObject]:
+        """Answer a call of one of `tools()`; give what it returns as the call's result."""
+        self._check_open()
+        found = await answer(self._program.history_tool, call_of(call), self.engine)
+        return found if isinstance(found, str) else [block_to_wire(block) for block in found]
+
     async def prepare(self) -> Request:
         """Make room where that is due, and return the arguments of the next call."""
-        if self.engine.is_answered():
-            raise RequestRejected("there is nothing to answer; call user() or tool_result() first")
-        limit = self._max_tokens or self.engine.output_limit()
+        self._check_open()
+        async with self._lock:
+            if self.engine.is_answered():
+                raise RequestRejected(
+                    "there is nothing to answer; call user() or tool_result() first"
+                )
+            return await self._prepared()
+
+    async def follow(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        system: str | Iterable[str | MessageLike | Section] | None = None,
+        tools: Iterable[ToolLike] | None = None,
+    ) -> Request:
+        """Take in a program's whole list of messages; return the arguments of the next call.
+
+        What is known of the list is recognised by its content, and what is new is appended. A list
+        that was cut, edited or compacted by its owner is followed from the last message that
+        stands. Without `system` and `tools` those given before hold.
+        """
+        self._check_open()
+        async with self._lock:
+            await self._program.know_window()
+            given = messages if type(messages) is list else listed(messages, "messages", "messages")
+            self._program.follow(given, system, tools)
+            return await self._prepared()
+
+    async def _prepared(self) -> Request:
+        self._program.check_answered()
+        await self._program.know_window()
+        limit = self._program.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
-        return worded_for(request, capabilities(self.engine.model))
+        return self._program.worded(request)
 
     async def settle(self, response: object) -> None:
-        """Record an answer: the SDK's object, a dict, or a stream that has a final message."""
-        final = getattr(response, "get_final_message", None)
-        final = final or getattr(response, "get_final_completion", None)
-        if final is not None:
-            response = final()
-            if isinstance(response, Awaitable):
-                response = await response
-        self._attempt, self._waited, self._has_recovered = 0, 0.0, False
-        self.engine.record_reply(reply_from(response), self.layers.after_turn)
+        """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
+        self._check_open()
+        reply = await finished(response)
+        self._recovery.reset()
+        self.engine.record_reply(reply, self.layers.after_turn)
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
         """Wait out what passes, make room for what was too long, and answer "retry".
 
         What neither helps against is raised, as one of ours; so is a second overflow in a turn.
         """
-        ours = error if isinstance(error, ModelError) else translate(error)
-        if ours is None:
-            raise error
-        if isinstance(ours, PromptTooLong) and not self._has_recovered:
-            self._has_recovered = True
-            if await self.layers.compact.recover(self.engine, ours):
-                return "retry"
-        self._attempt += 1
-        wait = wait_seconds(ours, self._attempt, RETRIES, self._dice, self._waited)
-        if wait is None:
-            raise ours from error
-        self._waited += wait
-        await self._sleep(wait)
+        await self._recovery.recover(self.engine, error)
         return "retry"
 
     async def compact(self, focus: str = "") -> Compacted:
@@ -285,8 +386,14 @@ class Session:
         with (store or FileStore()).branch(self.id, upto=rewind_point(self.view.history, n)) as log:
             return log.header.session
 
+    def _check_open(self) -> None:
+        if not self.engine.log.is_open:
+            raise SessionClosed(self.id)
+
     def close(self) -> None:
         """Stop what runs in the background, save what was learnt, and close the log."""
+        if not self.engine.log.is_open:
+            return
         try:
             self.layers.close(self.engine)
         finally:
@@ -303,23 +410,3 @@ class Session:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _forks(engine: Engine, client: object) -> Forks:
-    """Let questions to the model pass through the caller's client, on forks without tools."""
-    context = ToolContext(
-        root=Path(engine.log.header.directory or "."),
-        home=home(),
-        scratch=engine.directory / "scratch",
-    )
-    return Forks(
-        parent=engine,
-        model=lambda: model_over(client, engine.model),
-        toolbox=lambda: Toolbox(tools=out_of_reach(engine.frame), tool_context=context),
-    )
-
-
-def _check_client(client: object) -> None:
-    """Raise at once, before anything is made, if a client cannot be used."""
-    if client is not None:
-        model_over(client, "")

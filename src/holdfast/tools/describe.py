@@ -32,6 +32,8 @@ class Described:
     """Whether the same call would bring the same output, as long as nothing was changed."""
     limit_chars: int | None = LIMIT_CHARS
     """Longer results are spilled; None is never."""
+    clearable: bool | None = None
+    """Declared for this very tool; None goes by its kind."""
 
     @property
     def is_clearable(self) -> bool:
@@ -39,6 +41,8 @@ class Described:
 
         Output of a background command comes only once, so a shell tool needs a command.
         """
+        if self.clearable is not None:
+            return self.clearable
         return bool(self.command_input) if self.kind == "shell" else self.kind in CLEARABLE
 
     def paths_in(self, given: JsonObject) -> tuple[str, ...]:
@@ -127,14 +131,14 @@ def describing(declared: str, known: Describe | None = None) -> Describe:
     """Describe further tools, declared in a line: `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
-    more = {name.strip(): _declared(kind.strip()) for name, _, kind in pairs}
+    more = {name.strip(): described_as(kind.strip()) for name, _, kind in pairs}
     return lambda name: more.get(name) or known(name)
 
 
-def _declared(kind: str) -> Described:
+def described_as(kind: str) -> Described:
     """Describe a tool of a declared kind, with the usual names of inputs for it."""
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
-    return KNOWN.get(usual.get(kind, ""), _FETCH)
+    return {"ask": _ASK, "other": UNKNOWN}.get(kind) or KNOWN.get(usual.get(kind, ""), _FETCH)
 
 
 def declared_by(tool: Tool) -> Described:

@@ -79,7 +79,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
         if message.get("role") not in SYSTEM_ROLES:
             first.append((number, message))
             break
-        text = text_of(_parts(message.get("content")))
+        text = text_of(chat_parts(message.get("content")))
         sections.append(Section(name=message["role"], text=text))
     reader = _Reader(writer)
     yield from reader.dialogue.begin(request, _frame(request, tuple(sections)))
@@ -115,7 +115,7 @@ class _Reader:
             case "function":
                 yield self._result(message, self._function_call)
             case _:
-                content = _parts(message.get("content"))
+                content = chat_parts(message.get("content"))
                 yield from self.dialogue.spoken(message, number, content, SYSTEM_ROLES)
 
     def _answer(self, message: JsonObject) -> Content:
@@ -123,7 +123,7 @@ class _Reader:
         thought = message.get("reasoning_content")
         if isinstance(thought, str) and thought:
             blocks.append(Thinking(thinking=thought))
-        blocks += _parts(message.get("content"))
+        blocks += chat_parts(message.get("content"))
         if refusal := message.get("refusal"):
             blocks.append(Opaque(raw={"type": "refusal", "refusal": refusal}))
         calls = message.get("tool_calls")
@@ -150,13 +150,13 @@ class _Reader:
         content = message.get("content")
         result = ToolResult(
             tool_use_id=tool_use_id,
-            content=content if isinstance(content, str) else speakable(_parts(content)),
+            content=content if isinstance(content, str) else speakable(chat_parts(content)),
             extra=extra_of(message, RESULT_FIELDS),
         )
         return self.dialogue.ran(result, origin=str(message.get("id") or ""))
 
 
-def _parts(raw: Json) -> Content:
+def chat_parts(raw: Json) -> Content:
     return content_of(raw, _block)
 
 

@@ -18,9 +18,17 @@ from msgspec import structs
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Log, outbox
-from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Switched
+from holdfast.log.entries import (
+    AnyEntry,
+    Failed,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Switched,
+)
 from holdfast.log.results import Results, headed, is_over
-from holdfast.messages import Content, JsonObject, ResultContent, Text, ToolUse
+from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
 from holdfast.models.capabilities import capabilities, is_simulated
 from holdfast.models.protocol import Reply, Request
@@ -35,6 +43,7 @@ from holdfast.turn.answer import AnswerWriter
 from holdfast.turn.damage import WHAT as DAMAGE
 from holdfast.turn.damage import plan_report
 from holdfast.turn.fork import Prefix
+from holdfast.turn.repair import plan_repair
 from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
@@ -42,9 +51,6 @@ from holdfast.view.items import Round, Spoken
 from holdfast.view.tokens import default_weights, weigh
 from holdfast.view.tool_ids import meant_by, with_own_ids
 from holdfast.view.window import Window
-
-NOT_RUN = "The tool was not run: the session ended before it began."
-INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
 
 STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
 """Raised by a stage on purpose: no later one can help, or nothing can be written."""
@@ -161,17 +167,22 @@ class Engine:
     ) -> AnyEntry:
         return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
 
-    def repair(self) -> list[ToolUse]:
+    def repair(self) -> list[str]:
         """Answer the tool uses that a dead process left open, without running any again."""
-        last = self.view.open_round()
-        missing = last.missing() if last else []
-        began = {use.id for use in self.view.interrupted()}
-        for use in missing:
-            text = INTERRUPTED if use.id in began else NOT_RUN
-            self.take_result(use.id, text, is_error=True)
-        return missing
+        results = list(plan_repair(self.view))
+        for ran in results:
+            self.record(ran)
+        return [ran.tool_use_id for ran in results]
 
-    def resume(self) -> list[str]:
+    @property
+    def shows_paths(self) -> bool:
+        """Return whether the model may be shown where files of the session lie.
+
+        An agent of ours can read them; what a program's tools reach is not known.
+        """
+        return self.view.configured is None
+
+    def resume(self, *, repairs: bool = True) -> list[str]:
         """Continue a session; return what the user should know about its log.
 
         Open tool uses count as interrupted, waiting reports are recorded, damage is reported.
@@ -179,7 +190,8 @@ class Engine:
         damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
         if damaged is not None:
             self.record(damaged)
-        self.repair()
+        if repairs:
+            self.repair()
         self.take_reports()
         is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
         return [damaged.error] if damaged is not None and not is_torn else []
@@ -242,6 +254,10 @@ class Engine:
         whole = weigh(self.view.total, weights)
         scale = self.fullness().used_tokens / whole if whole else 1.0
         return lambda measure: scale * weigh(measure, weights)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Go by other settings from here on; the caller records why."""
+        self.settings = settings
 
     def switch(self, model: str, reason: str) -> Fullness:
         """Let another model answer from here on; return how full its window is then."""

@@ -8,7 +8,16 @@ entry, too. Both act on what is named by its number, or on the newest there is.
 from collections.abc import Callable
 
 from holdfast.errors import NotInHistory
-from holdfast.log.entries import Cleared, Collapsed, Compacted, Redone, Snipped, Undone, ViewChange
+from holdfast.log.entries import (
+    Cleared,
+    Collapsed,
+    Compacted,
+    Redone,
+    Rewound,
+    Snipped,
+    Undone,
+    ViewChange,
+)
 from holdfast.turn.engine import Engine
 from holdfast.view.undo import in_force
 
@@ -24,6 +33,10 @@ def undo(engine: Engine, n: int = 0) -> str:
         raise NotInHistory("there is no change of the view to undo")
     if found.n in dead:
         raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
+    if isinstance(found, Rewound):
+        raise NotInHistory(
+            f"#{found.n} follows the program's own messages; give it the earlier ones again"
+        )
     if _is_elsewhere(found):
         raise NotInHistory(
             f"#{found.n} was done by the provider; switch off `clear.server` to prevent it"

@@ -43,6 +43,9 @@ class Follower:
         self._before: Gauge | None = None
         """The gauge before the last answer: while that comes in pieces, each is judged anew."""
         self._gauge: Gauge | None = None
+        self._recalled: dict[str, Calibration] = {}
+        """What was known from elsewhere, by model; read once."""
+
         self._doubted = 0
         """The answer whose reported size is not believed."""
 
@@ -100,7 +103,9 @@ class Follower:
         return max(int(own / ratio) - slack, min(tokens, int(own * ratio) + slack))
 
     def _calibration(self, model: str) -> Calibration:
-        return self.calibrations.get(model) or self._recall(model)
+        if model not in self.calibrations and model not in self._recalled:
+            self._recalled[model] = self._recall(model)
+        return self.calibrations.get(model) or self._recalled[model]
 
 
 def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:

@@ -2,7 +2,8 @@
 
 Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act on the
 same targets again by themselves. And a size that a provider reported between an entry and its undo
-was that of another view, so the gauge must not trust it.
+was that of another view, so the gauge must not trust it. A rewind takes what was said since an
+entry, and the summaries that cover some of it.
 """
 
 from bisect import bisect_left
@@ -10,7 +11,22 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from holdfast.log.entries import AnyEntry, Framed, Redone, Undone, ViewChange, references, targets
+from holdfast.log.entries import (
+    AnyEntry,
+    Asked,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Rewound,
+    Said,
+    Snipped,
+    Undone,
+    ViewChange,
+    references,
+    targets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +57,17 @@ def in_force(entries: Iterable[AnyEntry]) -> InForce:
     frames: list[Framed] = []
     undone: set[int] = set()
     spans: list[tuple[int, int]] = []
+    gone: set[int] = set()
+    said: list[int] = []
+    """Entries that a rewind may take, in order."""
     for entry in entries:
+        if isinstance(entry, _TAKEN_BACK):
+            said.append(entry.n)
+        elif isinstance(entry, Rewound):
+            first = bisect_left(said, entry.after + 1)
+            gone.update(said[first:])
+            del said[first:]
+            spans.append((entry.after, entry.n))
         if isinstance(entry, ViewChange):
             shaped[entry.n] = entry
         elif isinstance(entry, Undone | Redone) and entry.target in shaped:
@@ -51,13 +77,17 @@ def in_force(entries: Iterable[AnyEntry]) -> InForce:
             frames.append(entry)
     if not spans:
         return InForce()
-    dead = set(undone)
+    dead = undone | gone
     for n, shaping in shaped.items():
-        if _rests_on_any(shaping, dead):
+        if _rests_on_any(shaping, dead, gone):
             dead.add(n)
     dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
     return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+
+
+_TAKEN_BACK = (Said, Replied, Ran, Asked)
+"""What a rewind takes. A request that was sent since is no measure of what is left."""
 
 
 def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -71,6 +101,12 @@ def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(joined)
 
 
-def _rests_on_any(entry: ViewChange, dead: AbstractSet[int]) -> bool:
-    """Return whether an entry rests on one of these; only earlier entries count."""
-    return any(n in dead and n < entry.n for n in references(entry))
+def _rests_on_any(
+    entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
+) -> bool:
+    """Return whether an entry rests on one of these; only earlier entries count.
+
+    Snips and pins hold for those of their messages that a rewind left.
+    """
+    spared = gone if isinstance(entry, Snipped | Pinned) else ()
+    return any(n in dead and n < entry.n and n not in spared for n in references(entry))

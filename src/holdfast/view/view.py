@@ -18,12 +18,14 @@ from holdfast.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
+    Configured,
     Framed,
     Pinned,
     Ran,
     Redone,
     Replied,
     Restored,
+    Rewound,
     Said,
     Snipped,
     Spilled,
@@ -49,6 +51,8 @@ class View:
         self, history: list[AnyEntry] | None = None, in_force: InForce | None = None
     ) -> None:
         self.frame: Framed | None = None
+        self.configured: Configured | None = None
+        """None for an agent's own session."""
         self.model: str = ""
         self.title: str = ""
         self.reported: ReportedSize | None = None
@@ -58,7 +62,6 @@ class View:
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
         self.history: list[AnyEntry] = history if history is not None else []
-        """Every entry this view was folded from."""
         self.in_force: InForce = in_force or InForce()
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
@@ -69,7 +72,6 @@ class View:
         """The model was chosen by an entry; what answers call themselves does not change it."""
         self._newest = self._last_round = 0
         self._before_round: Measure = NOTHING
-        """The measure of the view before the last round began."""
         self._turn_end = 0
         """The order of the last item of the turns that ended."""
         self._sealed = 0
@@ -81,7 +83,6 @@ class View:
 
     @property
     def total(self) -> Measure:
-        """The measure of all the model sees, the frame included."""
         return self._list.measure + self.frame.measure if self.frame else self._list.measure
 
     def messages(self) -> list[Message]:
@@ -94,15 +95,12 @@ class View:
         return self._list.message_from(order)
 
     def seen(self) -> list[Message]:
-        """Return the messages as the model reads them."""
         return render(self.items, "seen")
 
     def item_of(self, n: int) -> Item | None:
-        """Find the item that shows entry `n`, unless it left the view."""
         return self._list.item_of(n)
 
     def round_of(self, tool_use_id: str) -> Round | None:
-        """Find the visible round that called this tool use."""
         return self._list.round_of(tool_use_id)
 
     @property
@@ -130,12 +128,11 @@ class View:
         return last.response_id if isinstance(last, Round) else ""
 
     def compactable(self) -> int:
-        """Count the leading items that a full compaction may cover."""
         return self._list.compactable()
 
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
-        if isinstance(entry, Undone | Redone):
+        if isinstance(entry, Undone | Redone | Rewound):
             self.__dict__.update(fold(self.history).__dict__)
             return
         if isinstance(entry, ViewChange):
@@ -197,7 +194,6 @@ class View:
         return is_same and is_named and last.order != self._sealed
 
     def asked_since(self, item: Item) -> bool:
-        """Return whether a request was sent after this item began."""
         return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
@@ -350,6 +346,9 @@ class View:
         self.model = entry.model
         self._is_chosen = True
 
+    def _configured(self, entry: Configured) -> None:
+        self.configured = entry
+
     def _titled(self, entry: Titled) -> None:
         self.title = entry.title
 
@@ -394,6 +393,7 @@ _ACTS: dict[type, Callable[[View, Any], None]] = {
     Pinned: View._pinned,
     Framed: View._framed,
     Switched: View._switched,
+    Configured: View._configured,
     Titled: View._titled,
     Asked: View._asked,
 }

@@ -3,7 +3,7 @@
 from holdfast.agent.subagents.registry import AgentRegistry, tells_of
 from holdfast.log.entries import Ended, Ran, Said, Spawned
 from holdfast.messages import Text
-from holdfast.turn.engine import INTERRUPTED
+from holdfast.turn.repair import INTERRUPTED
 
 SPAWNED = Spawned(n=1, agent="a-1", tool_use_id="t1")
 ENDED = Ended(n=3, agent="a-1", state="completed", text="done")

@@ -77,12 +77,13 @@ def test_a_preview_of_a_failed_command_in_full():
     )
 
 
-def test_without_tools_to_read_with_only_the_place_is_named():
-    """Nobody is told of a tool that is not there."""
+def test_without_tools_to_read_with_no_place_is_named():
+    """Nobody is told of a tool that is not there, nor of a path that nothing can open."""
     told = preview(*long("x" * 999, readers=()), ROOM)
     assert "Read" not in told
     assert "History" not in told
-    assert f"All of it is in {FILE}\n\n[its first" in told
+    assert str(FILE) not in told
+    assert "Too long to be shown here.\n\n[its first" in told
 
 
 def test_a_body_that_was_cut_is_not_called_whole():

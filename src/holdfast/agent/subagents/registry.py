@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
 from holdfast.messages import text_of
-from holdfast.turn.engine import INTERRUPTED, NOT_RUN
+from holdfast.turn.repair import REPAIRS
 
 AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
 
@@ -85,4 +85,4 @@ class AgentRegistry:
 
 
 def _is_repair(ran: Ran) -> bool:
-    return ran.is_error and text_of(ran.content) in (INTERRUPTED, NOT_RUN)
+    return ran.is_error and text_of(ran.content) in REPAIRS

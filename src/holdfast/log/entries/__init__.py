@@ -10,11 +10,13 @@ from typing import TypeAlias
 from msgspec import structs
 
 from holdfast.log.entries.bookkeeping import (
+    Configured,
     Directed,
     Dreamt,
     Dropped,
     Ended,
     Failed,
+    Followed,
     Forked,
     Imported,
     Noted,
@@ -23,6 +25,7 @@ from holdfast.log.entries.bookkeeping import (
     Spawned,
     Swept,
     Titled,
+    ToolTraits,
 )
 from holdfast.log.entries.content import (
     AnswerContent,
@@ -47,6 +50,7 @@ from holdfast.log.entries.edits import (
     Pinned,
     Redone,
     Restored,
+    Rewound,
     Snipped,
     Spilled,
     Undone,
@@ -64,11 +68,13 @@ __all__ = [
     "ClearedInput",
     "Collapsed",
     "Compacted",
+    "Configured",
     "Directed",
     "Dreamt",
     "Dropped",
     "Ended",
     "Failed",
+    "Followed",
     "Forked",
     "Framed",
     "How",
@@ -81,6 +87,7 @@ __all__ = [
     "Remembered",
     "Replied",
     "Restored",
+    "Rewound",
     "Said",
     "Section",
     "Snipped",
@@ -91,6 +98,7 @@ __all__ = [
     "Swept",
     "Switched",
     "Titled",
+    "ToolTraits",
     "Undone",
     "ViewChange",
     "measured",
@@ -110,6 +118,7 @@ AnyEntry: TypeAlias = (
     | Compacted
     | Restored
     | Pinned
+    | Rewound
     | Undone
     | Redone
     | Framed
@@ -118,6 +127,8 @@ AnyEntry: TypeAlias = (
     | CacheBroke
     | Failed
     | Titled
+    | Configured
+    | Followed
     | Imported
     | Swept
     | Dropped

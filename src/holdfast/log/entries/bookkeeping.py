@@ -6,7 +6,7 @@ is a hidden message.
 
 from typing import Literal
 
-from msgspec import field
+from msgspec import Struct, field
 
 from holdfast.log.entries.content import Entry
 from holdfast.messages import Json, Usage
@@ -38,6 +38,43 @@ class Imported(Entry, frozen=True, kw_only=True, tag="imported"):
     """Line number and reason of each line that could not be read."""
     repaired: dict[str, int] = field(default_factory=dict)
     """What was mended on the way, by kind: duplicates, orphaned results and so on."""
+
+
+class ToolTraits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program declares about one of its tools."""
+
+    kind: Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"] = ""
+    """What it does; '' leaves that to its name."""
+    clearable: bool | None = None
+    """Whether old results may be cleared; None leaves that to its kind."""
+    limit_chars: int | None = None
+    """Longer results are spilled; None leaves that to its kind."""
+
+
+class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
+    """How a program set its session up: what a resume takes up again. The newest one counts."""
+
+    dialect: Literal["", "anthropic", "openai", "responses"] = ""
+    """What requests are worded for; '' is told by the model's name."""
+    max_tokens: int = 0
+    """The output limit the program chose for each answer; 0 is none."""
+    settings: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """Settings the program gave that are not the defaults, by group and key."""
+    tools: dict[str, ToolTraits] = field(default_factory=dict)
+    history: bool = False
+    """The model has the History tool, which the session answers."""
+    why: str = ""
+
+
+class Followed(Entry, frozen=True, kw_only=True, tag="followed"):
+    """The program's own list of messages is in the log up to here."""
+
+    kept: int = 0
+    """How many of its leading messages are those of the list before."""
+    keys: tuple[str, ...] = ()
+    """A digest of each message after them."""
+    ends: tuple[int, ...] = ()
+    """The last entry that each of these brought."""
 
 
 class Swept(Entry, frozen=True, kw_only=True, tag="swept"):

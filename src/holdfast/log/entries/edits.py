@@ -116,6 +116,18 @@ class Pinned(ViewChange, frozen=True, kw_only=True, tag="pinned"):
     on: bool = True
 
 
+class Rewound(ViewChange, frozen=True, kw_only=True, tag="rewound"):
+    """What was said after an entry is no longer part of the conversation.
+
+    The owner of the messages went back, or changed them. Decisions about what stays remain in
+    force; those that also covered what is gone do not.
+    """
+
+    after: int
+    """The last entry that stays; of later ones, what was said, answered and returned is gone."""
+    reason: Literal["shorter", "edited", "compacted", "replaced", "retracted"] = "edited"
+
+
 class Undone(Entry, frozen=True, kw_only=True, tag="undone"):
     """Fold as if that entry were not there; what rests on it goes with it."""
 

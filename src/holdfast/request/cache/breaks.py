@@ -36,6 +36,7 @@ ANNOUNCED = {
     "spilled": "spill",
     "undone": "undo",
     "redone": "redo",
+    "rewound": "rewind",
     "framed": "frame",
     "switched": "model",
 }

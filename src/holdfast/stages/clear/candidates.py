@@ -21,6 +21,7 @@ from holdfast.log.entries import (
     Compacted,
     Pinned,
     Redone,
+    Rewound,
     Said,
     Snipped,
     Spilled,
@@ -36,7 +37,7 @@ from holdfast.view.items import Item, Result, Round
 from holdfast.view.tokens import CLAUDE
 
 _WEIGHTS = astuple(CLAUDE)
-_MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Snipped, Undone)
+_MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Rewound, Snipped, Undone)
 """Entries that change items which were already read."""
 
 

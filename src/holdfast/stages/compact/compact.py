@@ -263,9 +263,11 @@ class Compaction:
         self._prefetch.begin(engine, write(), segment)
 
     def _manner(self, engine: Engine, request: CompactRequest) -> Manner:
+        has_history = any(tool.get("name") == HISTORY for tool in engine.frame.tools)
+        named = f"session {engine.log.header.session}" if has_history else ""
         return Manner(
-            log=str(engine.log.path),
-            has_history=any(tool.get("name") == HISTORY for tool in engine.frame.tools),
+            log=str(engine.log.path) if engine.shows_paths else named,
+            has_history=has_history,
             is_auto=request.trigger != "manual",
             is_autonomous=self.hooks.is_autonomous,
         )

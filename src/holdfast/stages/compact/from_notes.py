@@ -50,7 +50,8 @@ class Judgement:
         chars = self.section_tokens * SECTION_CHARS_PER_TOKEN
         if len(text) <= chars:
             return text
-        return f"{cut(text, chars)}\n[Cut here; all of it is in {self.file}]"
+        where = f"; all of it is in {self.file}" if self.file else ""
+        return f"{cut(text, chars)}\n[Cut here{where}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,9 @@ class FromNotes:
         file, settings = self._notes.file(engine), engine.settings.notes
         page, last = file.read().page, last_whole(engine.view.items)
         judgement = Judgement(
-            page=page.as_written(), file=str(file.path), section_tokens=settings.section_tokens
+            page=page.as_written(),
+            file=str(file.path) if engine.shows_paths else "",
+            section_tokens=settings.section_tokens,
         )
         if not judgement.text():
             return Basis(cursor=last.id if last else 0)

@@ -199,10 +199,12 @@ def _facts(arrived: Arrived, body: Body) -> str:
 
 def _where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[str]:
     what = "All of it" if body.is_whole else "As much of it as a file may hold"
-    yield f"Too long to be shown here. {what} is in {body.file}"
     hints = []
     if reader := next((name for name in readers if name != HISTORY), ""):
+        yield f"Too long to be shown here. {what} is in {body.file}"
         hints.append(f"{reader} shows any part of that file by offset and limit")
+    else:
+        yield "Too long to be shown here."
     if HISTORY in readers:
         hints.append(f'History opens it by id "{_name(arrived.id)}"')
     if hints:

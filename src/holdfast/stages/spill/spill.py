@@ -223,7 +223,7 @@ def budgets_of(engine: Engine) -> Budgets:
 def readers_of(engine: Engine) -> tuple[str, ...]:
     """Name the tools with which the model can read on: one for files, and the history."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
-    files = [name for name in names if description_of(name).kind == "read"]
+    files = [name for name in names if description_of(name).kind == "read" and engine.shows_paths]
     return (*files[:1], *(name for name in names if name == HISTORY))
 
 

@@ -1,0 +1,358 @@
+"""What it takes to adopt Holdfast, way by way: a long conversation with tools in a small window.
+
+A program of its own process talks to the simulator over HTTP through the official SDK: 150 turns
+with two tool calls each, in a window of 32K. It is killed with SIGKILL five times and started
+again. Each way to adopt Holdfast is one `Way`. Lost: a turn that is not in the conversation at the
+end. Doubled: one that is there twice. False: a result that denies a run that happened. `lines` are
+those of the way's program that mention the session.
+
+    python benchmarks/adopt.py [--turns 150] [--kills 5] [--ways session follow] [--json]
+"""
+
+import argparse
+import asyncio
+import inspect
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TypeVar
+
+from anthropic import AsyncAnthropic
+
+from holdfast import Session, fold, load
+from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
+from holdfast.messages import ToolUse, text_of
+from holdfast.messages.rules import violations
+from holdfast.settings import NotesSettings, Settings
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.brains.digest import DigestBrain
+from holdfast.turn.repair import NOT_RUN
+
+MODEL = "claude-sonnet-4-6"
+WINDOW = 32_000
+SYSTEM = "You keep the books of a small firm. " * 60
+ROWS = 34
+"""With two results a turn, some 1,200 tokens are new in each: half of what is sent is history after ten."""
+NAMES = ("Miller", "the bakery", "a customer from abroad", "the landlord", "the tax office")
+TOOLS = [
+    {
+        "name": "lookup",
+        "description": "Looks an entry of the books up. " * 8,
+        "input_schema": {"type": "object", "properties": {"turn": {"type": "integer"}}},
+    }
+]
+KILL_SECONDS = 0.1
+"""A child is killed within this time after it came to the turn."""
+TURN_SECONDS = 30
+_Result = TypeVar("_Result")
+
+
+class Bookkeeper:
+    """Looks two entries up in every turn, going by the last message alone."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        last = request.messages[-1]["content"][-1]
+        said = json.dumps(last)
+        if "<summary>" in said:
+            return DigestBrain().answer(request)  # a question beside the conversation: a summary
+        if found := re.findall(r"entry (\d+)/(\d+)", said):
+            turn, step = map(int, found[-1])
+        else:
+            turns = re.findall(r"turn (\d+):", json.dumps(request.messages[-1]))
+            turn, step = int(turns[-1]) if turns else 0, 0
+        if step >= 2:
+            return BrainAnswer(blocks=(text(f"Turn {turn} is in the books. " * 6),))
+        look = tool_use("lookup", {"turn": turn, "step": step + 1})
+        return BrainAnswer(blocks=(text(f"I look up {turn}. " * 3), look))
+
+
+class Way(ABC):
+    """One way to adopt Holdfast: a program that talks for some turns, from wherever it stands."""
+
+    name: str
+
+    def __init__(self, place: Path, client: AsyncAnthropic, turns: int) -> None:
+        self.place, self.client, self.turns = place, client, turns
+        self.spent_seconds = 0.0
+        """What was spent in Holdfast since the last turn."""
+
+    @abstractmethod
+    async def talk(self) -> None:
+        """Go on until the last turn is answered."""
+
+    @classmethod
+    def lines(cls) -> int:
+        source = inspect.getsource(cls.talk).splitlines()[1:]
+        return sum("session" in line for line in source)
+
+    async def timed(self, work: Awaitable[_Result]) -> _Result:
+        began = time.perf_counter()
+        found = await work
+        self.spent_seconds += time.perf_counter() - began
+        return found
+
+    def looked_up(self, given: dict) -> str:
+        """Run the tool: it leaves a trace, as a tool with a side effect would."""
+        name = f"{given['turn']}/{given['step']}"
+        with (self.place / "ran.txt").open("a") as file:
+            file.write(f"{name}\n")
+        dice = random.Random(name)
+        rows = [
+            f"row {n}: {dice.choice(NAMES)} paid {dice.randrange(900)} on time" for n in range(ROWS)
+        ]
+        return "\n".join([f"entry {name}", *rows])
+
+    def finished(self, turn: int) -> None:
+        """Note that a turn is done, and what Holdfast took of it."""
+        with (self.place / "turns.txt").open("a") as file:
+            file.write(f"{turn} {self.spent_seconds * 1e3:.3f}\n")
+        self.spent_seconds = 0.0
+
+
+class SessionWay(Way):
+    """An own loop around a plain session."""
+
+    name = "session"
+
+    async def talk(self) -> None:
+        settings = Settings(notes=NotesSettings(on=False))
+        options = {"client": self.client, "directory": self.place}
+        try:
+            session = Session.resume("books", **options)
+        except LookupError:
+            session = Session.open(
+                id="books", model=MODEL, system=SYSTEM, tools=TOOLS, window=WINDOW,
+                max_tokens=1_024, settings=settings, **options,
+            )  # fmt: skip
+        said = sum(isinstance(e, Said) and not e.hidden for e in session.view.history)
+        turn = said - (0 if session.engine.is_answered() else 1)
+        while turn < self.turns:
+            if session.engine.is_answered():
+                session.user(f"This is turn {turn}: what do the books say?")
+            while True:
+                request = await self.timed(session.prepare())
+                response = await self.client.messages.create(**request.kwargs)
+                await self.timed(session.settle(response))
+                calls = [block for block in response.content if block.type == "tool_use"]
+                for call in calls:
+                    with session.running(call.id):
+                        output = self.looked_up(call.input)
+                    session.tool_result(call.id, output)
+                if not calls:
+                    break
+            self.finished(turn)
+            turn += 1
+        session.close()
+
+
+class FollowWay(Way):
+    """A program that keeps its list of messages itself, and saves it."""
+
+    name = "follow"
+
+    async def talk(self) -> None:
+        saved = self.place / "messages.json"
+        messages = json.loads(saved.read_text()) if saved.exists() else []
+        options = {"client": self.client, "directory": self.place}
+        try:
+            session = Session.resume("books", **options)
+        except LookupError:
+            settings = Settings(notes=NotesSettings(on=False))
+            session = Session.open(
+                id="books", model=MODEL, window=WINDOW, max_tokens=1_024, settings=settings,
+                **options,
+            )  # fmt: skip
+        turn = sum(isinstance(m["content"], str) and m["role"] == "user" for m in messages)
+        if messages and not _is_answered(messages):
+            turn -= 1
+        while turn < self.turns:
+            if not messages or _is_answered(messages):
+                messages.append({"role": "user", "content": f"This is turn {turn}: what now?"})
+            while not _is_answered(messages):
+                request = await self.timed(session.follow(messages, system=SYSTEM, tools=TOOLS))
+                response = await self.client.messages.create(**request.kwargs)
+                await self.timed(session.settle(response))
+                blocks = [block.model_dump(exclude_none=True) for block in response.content]
+                messages.append({"role": "assistant", "content": blocks})
+                results = [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": block["id"],
+                        "content": self.looked_up(block["input"]),
+                    }
+                    for block in blocks
+                    if block["type"] == "tool_use"
+                ]
+                if results:
+                    messages.append({"role": "user", "content": results})
+                _save(saved, messages)
+            self.finished(turn)
+            turn += 1
+        session.close()
+
+
+WAYS: dict[str, type[Way]] = {way.name: way for way in (SessionWay, FollowWay)}
+
+
+def _is_answered(messages: list) -> bool:
+    return bool(messages) and messages[-1]["role"] == "assistant"
+
+
+def _save(path: Path, messages: list) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(messages))
+    new.replace(path)
+
+
+async def converse(way: type[Way], url: str, place: Path, turns: int) -> None:
+    """Be the program that is killed and started again."""
+    async with AsyncAnthropic(base_url=url, api_key="x", max_retries=0) as client:
+        await way(place, client, turns).talk()
+
+
+def done(place: Path) -> int:
+    file = place / "turns.txt"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def drive(way: str, url: str, place: Path, turns: int, kills: int, dice: random.Random) -> str:
+    """Start the program, kill it at some turns, start it again; return how its last run failed."""
+    at = sorted(dice.sample(range(1, turns), kills))
+    command = [sys.executable, __file__, "--child", way, "--url", url]
+    command += ["--place", str(place), "--turns", str(turns)]
+    env = os.environ | {"HOLDFAST_HOME": str(place / "home"), "HOLDFAST_STRICT": "1"}
+    for turn in [*at, None]:
+        child = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+        if turn is None:
+            _, err = child.communicate(timeout=turns * TURN_SECONDS)
+            return err.strip()[-500:] if child.returncode else ""
+        end = time.monotonic() + turns * TURN_SECONDS
+        while done(place) < turn and child.poll() is None and time.monotonic() < end:
+            time.sleep(0.002)
+        time.sleep(dice.uniform(0, KILL_SECONDS))
+        child.kill()
+        child.communicate()
+    return ""
+
+
+def measured(way: type[Way], turns: int, kills: int, seed: int) -> dict:
+    """Let a program converse to the end, and look at what came of it."""
+    with tempfile.TemporaryDirectory() as name, running(Bookkeeper()) as simulator:
+        place = Path(name)
+        error = drive(way.name, simulator.url, place, turns, kills, random.Random(seed))
+        with urllib.request.urlopen(f"{simulator.url}/simulator/stats") as answer:
+            stats = json.loads(answer.read())
+        [log] = (place / "home").glob("projects/*/books.jsonl")
+        entries = load(log).entries
+        ran = set((place / "ran.txt").read_text().split())
+        took = [float(line.split()[1]) for line in (place / "turns.txt").read_text().splitlines()]
+    view = fold(entries)
+    said = Counter(
+        int(found[1])
+        for entry in entries
+        if isinstance(entry, Said) and entry.n not in view.in_force.dead
+        if (found := re.search(r"turn (\d+):", text_of(entry.content)))
+    )
+    denied = [e for e in entries if isinstance(e, Ran) and text_of(e.content) == NOT_RUN]
+    calls = {
+        block.id: f"{block.input['turn']}/{block.input['step']}"
+        for entry in entries
+        if isinstance(entry, Replied)
+        for block in entry.content
+        if isinstance(block, ToolUse)
+    }
+    prompts = [
+        request["read_tokens"] + request["write_5m_tokens"] + request["uncached_tokens"]
+        for request in stats["requests"]
+    ]
+    refused = sum(
+        count for status, count in stats["totals"]["by_status"].items() if status != "200"
+    )
+    return {
+        "peak_tokens": max(prompts),
+        "read_share": round(stats["totals"]["cache_read_ratio"], 4),
+        "violations": len(violations(view.messages())) + refused,
+        "lines": way.lines(),
+        "ms_per_turn": round(statistics.mean(took), 3),
+        "calls": len(prompts),
+        "compactions": sum(isinstance(entry, Compacted) for entry in entries),
+        "clearings": sum(isinstance(entry, Cleared) for entry in entries),
+        "lost": sum(turn not in said for turn in range(turns)),
+        "doubled": sum(count - 1 for count in said.values()),
+        "false": len([e for e in denied if calls[e.tool_use_id] in ran]),
+        "error": error,
+    }
+
+
+async def following(size: int = 10_000, times: int = 40) -> dict:
+    """Follow a long list with one new message each time; and say what recognising it takes."""
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["HOLDFAST_HOME"] = name
+        settings = Settings(notes=NotesSettings(on=False))
+        session = Session.open(model=MODEL, settings=settings, directory=Path(name))
+        messages = [
+            {"role": "assistant" if n % 2 else "user", "content": [text(f"message {n} " * 12)]}
+            for n in range(size)
+        ]
+        took, alone = [], []
+        for n in range(times):
+            messages.append({"role": "user", "content": f"one more: {n}"})
+            began = time.perf_counter()
+            await session.follow(messages)
+            took.append(time.perf_counter() - began)
+            answer = {"id": f"r{n}", "role": "assistant", "content": [text("yes")]}
+            usage = {"input_tokens": 300_000, "output_tokens": 2}
+            await session.settle(
+                answer | {"model": MODEL, "stop_reason": "end_turn", "usage": usage}
+            )
+            messages.append({"role": "assistant", "content": "yes"})
+            known = session._program._following._list
+            began = time.perf_counter()
+            known.recognise(messages, None)
+            alone.append((time.perf_counter() - began) / len(known.keys))
+        session.close()
+    return {
+        "follow_10000_p50_ms": round(statistics.median(took[1:]) * 1e3, 3),
+        "us_per_known_message": round(statistics.median(alone) * 1e6, 4),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--turns", type=int, default=150)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--child", choices=list(WAYS))
+    parser.add_argument("--url", default="")
+    parser.add_argument("--place", type=Path)
+    options = parser.parse_args()
+    if options.child:
+        asyncio.run(converse(WAYS[options.child], options.url, options.place, options.turns))
+        return
+    ways = {
+        name: measured(WAYS[name], options.turns, options.kills, options.seed)
+        for name in options.ways
+    }
+    found = asyncio.run(following())
+    if not options.json:
+        for name, one in ways.items():
+            print(f"{name:>10}  " + "  ".join(f"{key} {value}" for key, value in one.items()))
+    print(json.dumps({"ways": ways} | found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The tools a session answers itself: History, which opens whatever left the view.
+
+A result that was shortened or cleared, and everything a summary stands for, is opened by its id,
+page by page, so no tool that reads files is needed.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from holdfast.errors import InvalidArgument
+from holdfast.messages import JsonObject, ResultContent, ToolUse
+from holdfast.models.assemble import parse_input
+from holdfast.session.arguments import plain_object
+from holdfast.settings import home
+from holdfast.stages.collapse.collapse import open_span
+from holdfast.tools.context import ToolContext
+from holdfast.tools.history.history import History
+from holdfast.tools.history.tool import history_tool
+from holdfast.tools.protocol import Tool
+from holdfast.turn.engine import Engine
+
+
+def history_over(engine: Engine) -> Tool:
+    """Make the tool by which the model looks up what left its view."""
+    history = History(
+        lambda: engine.view.history,
+        directory=engine.directory,
+        session=engine.log.header.session,
+        settings=engine.settings.history,
+        shows=lambda n: engine.view.item_of(n) is not None,
+    )
+    return history_tool(
+        history,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        reopen=partial(open_span, engine),
+    )
+
+
+def context_over(engine: Engine) -> ToolContext:
+    return ToolContext(
+        root=Path(engine.log.header.directory or "."),
+        home=home(),
+        scratch=engine.directory / "scratch",
+    )
+
+
+def call_of(call: object) -> ToolUse:
+    """Read a tool call of any dialect: a block, a chat endpoint's call, or an item."""
+    if isinstance(call, ToolUse):
+        return call
+    found = plain_object(call, "call")
+    id = str(found.get("call_id") or found.get("id") or "")
+    match found:
+        case {"name": str(name), "input": dict(data)}:
+            return ToolUse(id=id, name=name, input=data)
+        case {"function": {"name": str(name)} as given}:
+            return ToolUse(id=id, name=name, input=_arguments(given))
+        case {"type": "function_call", "name": str(name)}:
+            return ToolUse(id=id, name=name, input=_arguments(found))
+    raise InvalidArgument("call", "this is no tool call; hand in the block that the model answered")
+
+
+def _arguments(given: JsonObject) -> JsonObject:
+    raw = given.get("arguments") or ""
+    return raw if isinstance(raw, dict) else parse_input(str(raw))
+
+
+async def answer(tool: Tool, call: ToolUse, engine: Engine) -> ResultContent:
+    """Run one of our tools; a failure explains itself in the answer."""
+    if call.name != tool.name:
+        raise InvalidArgument(
+            "call", f"{call.name!r} is the program's own tool; only {tool.name} is ours"
+        )
+    outcome = await tool.run(call.input, context_over(engine))
+    return outcome.content

@@ -1,0 +1,245 @@
+"""The side of a session that faces its program: dialect, limits, tools, and the list it follows.
+
+Whatever the program says about these is an entry: `Configured` for what it set up, `Framed` for
+the system prompt and tools of every request, `Followed` for how far its list is known.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
+
+from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
+from holdfast.log.entries import Configured, Followed, Rewound, Section, Snipped
+from holdfast.log.store import Store
+from holdfast.messages import JsonObject, text_of
+from holdfast.models.capabilities import capabilities, is_known
+from holdfast.models.clients import DialectName
+from holdfast.models.limits import ask_limits
+from holdfast.models.protocol import Request
+from holdfast.request.frame import reframed
+from holdfast.session.arguments import checked_sections, listed, plain_object
+from holdfast.session.configuration import Wishes, configured, overlaid
+from holdfast.session.dialects import (
+    Dialect,
+    chosen_dialect,
+    dialect_named,
+    guessed_dialect,
+    worded,
+)
+from holdfast.session.following import Following, copied
+from holdfast.session.own_tools import history_over
+from holdfast.session.tool_definitions import (
+    DeclaredTools,
+    ToolLike,
+    ToolRegistry,
+    checked_tools,
+    is_history,
+)
+from holdfast.tools.protocol import Tool
+from holdfast.transcripts.openai import SYSTEM_ROLES
+from holdfast.turn.engine import Engine
+from holdfast.view import View
+from holdfast.view.tool_ids import meant_by
+
+
+class Program:
+    """What a session knows of the program that drives it."""
+
+    def __init__(
+        self, engine: Engine, registry: ToolRegistry | None = None, client: object = None
+    ) -> None:
+        self._engine = engine
+        self._client = client
+        self._registry = registry or ToolRegistry({})
+        engine.limits_chars.update(self._registry.limits())
+        self._following: Following | None = None
+        self._history: Tool | None = None
+        self._given: object = None
+        """The system prompt and the tools that came with the list before."""
+        self._asked_about = ""
+        """The model whose window the server was asked for, or the program warned about."""
+
+    @property
+    def configuration(self) -> Configured:
+        return self._engine.view.configured or Configured()
+
+    def configure(self, wishes: Wishes, why: str = "") -> None:
+        """Record what the program wants, if that is not what is in force already."""
+        before = self._engine.view.configured
+        entry = configured(before, wishes)
+        entry = structs.replace(entry, tools=dict(self._registry.traits))
+        if before is not None and structs.replace(before, n=0, at=0.0, why="") == entry:
+            return
+        self._engine.record(structs.replace(entry, why=why))
+        self._engine.reconfigure(overlaid(self._engine.settings, entry.settings))
+        self._engine.limits_chars.update(self._registry.limits())
+
+    @property
+    def history_tool(self) -> Tool:
+        """The tool that opens what left the view, made when it is first needed."""
+        if self._history is None:
+            self._history = history_over(self._engine)
+        return self._history
+
+    def dialect(self) -> Dialect:
+        """Return the dialect in force; without any hint, that of the Messages API."""
+        return dialect_named(self._chosen() or "anthropic")
+
+    def _chosen(self) -> DialectName | None:
+        able = capabilities(self._engine.model)
+        return chosen_dialect(self.configuration.dialect, self._client, able)
+
+    def worded(self, request: Request) -> Request:
+        able = capabilities(self._engine.model)
+        return worded(request, self.dialect().name, able, self._client)
+
+    def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
+        """Take in what is declared about the program's tools; add the session's own to them."""
+        self._registry.declare(found.traits)
+        self.configure(Wishes(), why)
+        own = [tool for tool in found.definitions if not is_history(tool)]
+        if not self.configuration.history:
+            return found.definitions
+        return (*own, self.history_tool.definition())
+
+    def reframe(
+        self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None
+    ) -> None:
+        """Let requests begin with another system prompt or other tools from here on."""
+        old = self._engine.frame
+        sections = old.sections if system is None else tuple(system)
+        new = old.tools if tools is None else tools
+        if (sections, new) != (old.sections, old.tools):
+            changed = structs.replace(old, sections=sections, rests_on=())
+            self._engine.record(reframed(changed, new))
+
+    def follow(
+        self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
+    ) -> None:
+        """Bring log and frame to what a program's whole list says."""
+        if not messages:
+            raise InvalidArgument("messages", "the list is empty; give at least one message")
+        head = 0
+        while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
+            head += 1
+        if not self._chosen():
+            guess = guessed_dialect([plain_object(one, "messages") for one in messages])
+            self.configure(Wishes(dialect=guess), "by the shape of its messages")
+        self._take_frame(messages[:head], system, tools)
+        if self._following is None:
+            self._following = Following(self._engine)
+        self._following.take(messages[head:], self.dialect(), first=head)
+
+    def _take_frame(
+        self, head: Sequence[object], system: object, tools: Iterable[ToolLike] | None
+    ) -> None:
+        given_tools = None if tools is None else listed(tools, "tools", "tool definitions")
+        given = (system, list(head), given_tools)
+        if given == self._given:
+            return
+        sections = list(checked_sections(system)) if system is not None else []
+        for i, message in enumerate(head):
+            heard = self.dialect().hear(plain_object(message, f"messages[{i}]"), f"messages[{i}]")
+            sections.append(Section(name=f"message {i + 1}", text=text_of(heard.content)))
+        definitions = None
+        if given_tools is not None:
+            definitions = self.declare(checked_tools(given_tools), "other tools")
+        self.reframe(sections if system is not None or head else None, definitions)
+        self._given = copied(given)
+
+    def take_up(
+        self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
+    ) -> list[str]:
+        """Repair what a dead process left, and take in what is said anew; return what to tell.
+
+        Where a list is followed, it brings the results of open calls itself.
+        """
+        engine = self._engine
+        follows = any(isinstance(entry, Followed) for entry in engine.view.history)
+        lines = engine.resume(repairs=not follows)
+        is_set_up = replace(wishes, settings=None) != Wishes()
+        if engine.view.configured is not None or is_set_up or tools is not None:
+            self.configure(wishes, "resumed")
+        self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
+        return lines
+
+    def check_call(self, id: object, argument: str) -> str:
+        """Refuse an id that no call has; return the one under which it is in the view."""
+        view = self._engine.view
+        own = meant_by(id, view.open_round()) if isinstance(id, str) else ""
+        if view.round_of(own) is None:
+            last = view.open_round()
+            waiting = ", ".join(use.id for use in last.missing()) if last else "none"
+            raise InvalidArgument(
+                argument, f"the model made no call {id!r}; calls without a result: {waiting}"
+            )
+        return own
+
+    def check_answered(self) -> None:
+        """Refuse to go on while calls have no result: the provider would."""
+        last = self._engine.view.open_round()
+        if last is not None:
+            ids = ", ".join(use.id for use in last.missing())
+            raise RequestRejected(
+                f"the calls {ids} have no result; give each one with tool_result(), "
+                "or in the list of messages, before the next request"
+            )
+
+    async def know_window(self) -> None:
+        """Ask the server for the window of a model that is in no table, or warn, once."""
+        model = self._engine.model
+        if (
+            is_known(model)
+            or self._asked_about == model
+            or self._engine.settings.window.limit_tokens
+        ):
+            return
+        self._asked_about = model
+        own = getattr(self._client, "capabilities", None)
+        if own is not None:  # a model of ours says it itself
+            self.configure(Wishes(window=own.window_tokens), "the model says so")
+            return
+        limits = await ask_limits(self._client, model) if self._client is not None else None
+        if limits is not None:
+            self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")
+            return
+        guess = capabilities(model).window_tokens
+        warnings.warn(
+            f"the window of {model!r} is not known and taken to be {guess:,} tokens; "
+            "give window=, or a client whose server says it",
+            stacklevel=4,
+        )
+
+    def output_limit(self) -> int:
+        """Return how long an answer may be: as chosen, and where guessed, what the window leaves."""
+        engine = self._engine
+        chosen = self.configuration.max_tokens
+        if chosen or is_known(engine.model) or not engine.settings.window.limit_tokens:
+            return chosen or engine.output_limit()
+        return max(1, min(engine.output_limit(), engine.fullness().window.reserve_tokens))
+
+
+def _role_of(message: object) -> object:
+    return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+
+
+def retraction(view: View, n: object) -> Rewound | Snipped:
+    """Plan how the n-th last message leaves the view: the last one by going back before it."""
+    items = view.items
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
+        raise NotInHistory(f"there are {len(items)} messages to take back, not {n!r}")
+    item, why = items[-n], "taken back by the program"
+    if n == 1 and item.id == item.order:
+        return Rewound(after=item.order - 1, reason="retracted", why=why)
+    return Snipped(targets=(item.id,), why=why)
+
+
+def newest_in(store: Store, directory: Path) -> str:
+    """Return the newest session of a directory, never another's."""
+    here = store.sessions(directory)
+    if not here:
+        raise SessionNotFound(f"{directory} has no session; give the id of one")
+    return here[0].id

@@ -1,0 +1,497 @@
+"""The door of a session: what is wrong is said at once, with the argument's name; the rest works."""
+
+import enum
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from anthropic.types import Message, TextBlock, ToolUseBlock
+from anthropic.types import Usage as SdkUsage
+
+import holdfast
+from holdfast import Session, Tool
+from holdfast.errors import (
+    InvalidArgument,
+    NotInHistory,
+    RequestRejected,
+    SessionClosed,
+    SessionNotFound,
+    StoreError,
+)
+from holdfast.log.entries import Began, Ran, Said
+from holdfast.messages import text_of
+from holdfast.messages.rules import violations
+from holdfast.settings import Settings, WindowSettings
+from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN
+
+MODEL = "claude-opus-4-6"
+USE = {"type": "tool_use", "id": "t1", "name": "charge_card", "input": {"usd": 5}}
+TOOL = {"name": "charge_card", "description": "charges", "input_schema": {"type": "object"}}
+
+
+@pytest.fixture
+def session(tmp_path):
+    with Session.open(model=MODEL, directory=tmp_path) as made:
+        yield made
+
+
+def answer(*blocks, id="r1"):
+    return {
+        "id": id,
+        "role": "assistant",
+        "model": MODEL,
+        "content": list(blocks) or [{"type": "text", "text": "yes"}],
+        "stop_reason": "tool_use" if blocks else "end_turn",
+        "usage": {"input_tokens": 10, "output_tokens": 2},
+    }
+
+
+async def called(session, *ids):
+    """Let the model call tools."""
+    session.user("go")
+    await session.prepare()
+    await session.settle(answer(*(USE | {"id": id} for id in ids)))
+
+
+def of(session, kind):
+    return [entry for entry in session.view.history if isinstance(entry, kind)]
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Words(str):
+    def __str__(self):
+        return "something else"
+
+
+class Boxed(Mapping):
+    def __init__(self, **inside):
+        self._inside = inside
+
+    def __getitem__(self, key):
+        return self._inside[key]
+
+    def __iter__(self):
+        return iter(self._inside)
+
+    def __len__(self):
+        return len(self._inside)
+
+
+TEXT = {"type": "text", "text": "hello"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hello",
+        Words("hello"),
+        [TEXT],
+        (TEXT,),
+        [MappingProxyType(TEXT)],
+        Boxed(**TEXT),
+        [TextBlock(type="text", text="hello")],
+        ["hello"],
+        [{"type": "text", "text": Words("hello")}],
+    ],
+    ids=repr,
+)
+async def test_content_is_taken_in_every_form_it_comes_in(session, content):
+    """Text, its subclasses, blocks as dictionaries, mappings or an SDK's objects, in any list."""
+    session.user(content)
+    request = await session.prepare()
+    [block] = request.kwargs["messages"][-1]["content"]
+    assert (block["type"], block["text"]) == ("text", "hello")
+    assert type(block["text"]) is str
+    json.dumps(request.kwargs)
+
+
+async def test_an_enum_of_text_counts_as_its_value(session):
+    """What is recorded is plain text."""
+    session.user(Colour.RED)
+    assert text_of(of(session, Said)[0].content) == "red"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "content: the content is empty"),
+        ("  \n", "content: the content is empty"),
+        ([], "content: the content is empty"),
+        (None, "content: None is no content"),
+        (b"hello", "content: bytes are no JSON; decode them"),
+        (5, "content: a int is no content"),
+        ([5], r"content\[0\]: a int is no block"),
+        ([{"text": "x"}], r"content\[0\]: a block has no type"),
+        ([{"type": "text"}], r"content\[0\]: a block of type 'text' has not its fields"),
+        ([{"type": "image", "source": "x.png"}], r"content\[0\]: a block of type 'image'"),
+        ([TEXT | {"weight": float("nan")}], r"content\[0\].weight: nan is no JSON"),
+        ([{"type": "custom", 5: 1}], "the key 5 is no text"),
+        ([object()], r"content\[0\]: a object is no JSON"),
+        ([{"type": "tool_result", "tool_use_id": "t9", "content": "x"}], "no call 't9'"),
+    ],
+    ids=repr,
+)
+async def test_content_that_no_provider_takes_is_refused_and_leaves_nothing(
+    session, content, words
+):
+    """One bad block would be refused with every later request."""
+    with pytest.raises(InvalidArgument, match=words):
+        session.user(content)
+    assert not of(session, Said)
+
+
+async def test_results_are_checked_too(session):
+    """A forgotten return, an unknown call, bytes; an empty text is a result."""
+    await called(session, "t1")
+    for output, words in [
+        (None, "output: None is no result"),
+        (b"x", "output: bytes are no JSON"),
+        (float("inf"), "output: inf is no JSON"),
+        ([{"type": "image"}], "a block of type 'image'"),
+    ]:
+        with pytest.raises(InvalidArgument, match=words):
+            session.tool_result("t1", output)
+    with pytest.raises(InvalidArgument, match=r"id: the model made no call 't2'; .* result: t1"):
+        session.tool_result("t2", "x")
+    session.tool_result("t1", "")
+    assert violations(session.view.messages()) == []
+
+
+async def test_a_request_is_refused_while_calls_are_open(session):
+    """Nobody claims an interruption that did not happen."""
+    await called(session, "t1", "t2")
+    session.tool_result("t1", "ok")
+    with pytest.raises(RequestRejected, match="the calls t2 have no result"):
+        await session.prepare()
+    session.tool_result("t2", "ok")
+    await session.prepare()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"model": ""}, "model: '' is no model's name"),
+        ({"model": None}, "model: None is no model's name"),
+        ({"max_tokens": "a"}, "max_tokens: 'a' is no number of tokens"),
+        ({"max_tokens": -1}, "max_tokens: -1 is no number"),
+        ({"window": 0.5}, "window: 0.5 is no number"),
+        ({"tools": {}}, "tools: a dict is no list"),
+        ({"tools": [5]}, r"tools\[0\]: expected an object"),
+        ({"tools": [{"name": "x"}]}, r"tools\[0\]: give a definition with name and input_schema"),
+        ({"tools": [TOOL, TOOL]}, r"tools\[1\]: a second tool is called 'charge_card'"),
+        ({"tools": [Tool(TOOL, kind="magic")]}, r"tools\[0\].*kinds are read"),
+        ({"tools": [TOOL | {"holdfast": {"colour": 1}}]}, r"tools\[0\]: colour is not known"),
+        ({"system": 5}, "system: a int is no list"),
+        ({"system": [{"type": "image"}]}, r"system\[0\]: give text"),
+        ({"options": {"messages": []}}, "options: messages is the session's"),
+        ({"options": {"max_tokens": 5}}, "options: max_tokens is given as max_tokens="),
+        ({"options": [1]}, "options: expected an object"),
+        ({"id": "../x"}, "id: '../x' is no name for a session"),
+        ({"id": "newest"}, "id: 'newest' is no name"),
+    ],
+    ids=repr,
+)
+def test_opening_says_which_argument_is_wrong(tmp_path, options, words):
+    """Before anything is made."""
+    with pytest.raises(InvalidArgument, match=words):
+        Session.open(**{"model": MODEL, "directory": tmp_path} | options)
+    assert holdfast.FileStore().sessions() == []
+
+
+async def test_a_system_prompt_of_blocks_is_taken(tmp_path):
+    """As the Messages API has it; marks are ours to place."""
+    blocks = [TEXT | {"cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "brief"}]
+    with Session.open(model=MODEL, system=blocks, directory=tmp_path) as session:
+        session.user("hi")
+        request = await session.prepare()
+    assert [block["text"] for block in request.kwargs["system"]] == ["hello", "brief"]
+
+
+async def test_a_closed_session_says_so(tmp_path):
+    """Not that a descriptor is bad."""
+    session = Session.open(model=MODEL, id="mine", directory=tmp_path)
+    session.user("hi")
+    session.close()
+    session.close()
+    for use in (
+        lambda: session.user("x"),
+        lambda: session.tool_result("t", "x"),
+        lambda: session.retract(),
+        lambda: session.switch("claude-sonnet-5-5"),
+    ):
+        with pytest.raises(SessionClosed, match=r"the session is closed; Session.resume\('mine'\)"):
+            use()
+    for call in (session.prepare(), session.settle(answer()), session.follow([TEXT])):
+        with pytest.raises(SessionClosed):
+            await call
+
+
+def test_an_id_is_the_programs_to_choose(tmp_path):
+    """And is taken once."""
+    with Session.open(model=MODEL, id="user-42", directory=tmp_path) as session:
+        assert session.id == "user-42"
+    with pytest.raises(StoreError, match="exists already"):
+        Session.open(model=MODEL, id="user-42", directory=tmp_path)
+    with Session.resume("user-42") as again:
+        assert again.id == "user-42"
+
+
+def test_the_newest_session_is_never_another_directorys(tmp_path, monkeypatch):
+    """A program that resumes by default gets its own, or an error."""
+    other, here = tmp_path / "other", tmp_path / "here"
+    other.mkdir(), here.mkdir()
+    Session.open(model=MODEL, directory=other).close()
+    monkeypatch.chdir(here)
+    with pytest.raises(SessionNotFound, match="has no session; give the id"):
+        Session.resume()
+    with Session.resume(directory=other) as found:
+        assert found.engine.log.header.directory == str(other)
+
+
+async def test_a_resumed_session_is_set_up_as_it_was(tmp_path):
+    """Window, output limit, dialect and settings; new ones count from then on."""
+    settings = Settings(window=WindowSettings(limit_tokens=32_000, auto_line="50%"))
+    with Session.open(
+        model=MODEL, max_tokens=1_024, settings=settings, dialect="openai", directory=tmp_path
+    ) as session:
+        session.user("hi")
+        before = (await session.prepare()).kwargs
+        lines = session.fullness().window
+    with Session.resume(session.id) as again:
+        assert again.fullness().window == lines
+        assert (await again.prepare()).kwargs == before
+        assert before["max_tokens"] == 1_024
+    with Session.resume(session.id, max_tokens=99, system="Be kind.", tools=[TOOL]) as again:
+        after = (await again.prepare()).kwargs
+        assert after["max_tokens"] == 99
+        assert after["messages"][0] == {"role": "system", "content": "Be kind."}
+        assert after["tools"][0]["function"]["name"] == "charge_card"
+    with Session.resume(session.id) as again:
+        assert (await again.prepare()).kwargs == after
+
+
+async def test_a_bad_message_can_be_taken_back(session):
+    """The last one or an earlier one; the log keeps it."""
+    for n in range(3):
+        session.user(f"question {n}")
+        await session.prepare()
+        await session.settle(answer(id=f"r{n}"))
+    session.user([{"type": "image", "source": {"type": "url", "url": "http://gone/"}}])
+    session.retract()
+    assert "gone" not in str(session.view.messages())
+    session.retract(4)
+    assert "question 1" not in str(session.view.messages())
+    assert violations(session.view.messages()) == []
+    assert any("question 1" in text_of(entry.content) for entry in of(session, Said))
+    with pytest.raises(NotInHistory, match="there are"):
+        session.retract(99)
+
+
+async def test_an_answer_with_open_calls_can_be_taken_back(session):
+    """With it goes what it called for."""
+    await called(session, "t1")
+    session.retract()
+    assert session.view.open_round() is None
+    await session.prepare()
+
+
+async def test_after_a_crash_a_tool_may_have_run(session):
+    """Nothing is known of a call whose beginning the program does not record."""
+    await called(session, "t1")
+    session.engine.log.close()
+    with Session.resume(session.id) as again:
+        [ran] = of(again, Ran)
+        assert ran.content == MAY_HAVE_RUN
+        assert "may have run" in ran.content
+
+
+async def test_after_a_crash_recorded_beginnings_tell_what_ran(session):
+    """One began, the other did not: both are known."""
+    await called(session, "t0")
+    with session.running("t0"):
+        session.tool_result("t0", "ok")
+    await session.prepare()
+    await session.settle(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
+    session.tool_began("t1")
+    session.engine.log.close()
+    with Session.resume(session.id) as again:
+        assert [entry.content for entry in of(again, Ran)] == ["ok", INTERRUPTED, NOT_RUN]
+    with pytest.raises(SessionClosed):
+        session.tool_began("t1")
+
+
+async def test_one_unrecorded_beginning_leaves_the_rest_unknown(session):
+    """A program that records some of them proves nothing by silence."""
+    await called(session, "t0")
+    session.tool_result("t0", "ok")
+    await session.prepare()
+    await session.settle(answer(USE | {"id": "t1"}, USE | {"id": "t2"}, id="r2"))
+    session.tool_began("t1")
+    session.engine.log.close()
+    with Session.resume(session.id) as again:
+        assert [entry.content for entry in of(again, Ran)] == ["ok", INTERRUPTED, MAY_HAVE_RUN]
+
+
+async def test_beginning_what_was_not_called_is_an_error(session):
+    """Named."""
+    with pytest.raises(InvalidArgument, match="no call 't7'"):
+        session.tool_began("t7")
+    assert not of(session, Began)
+
+
+async def test_an_sdks_answer_can_be_settled_in_every_form(session):
+    """Its object, and the events of a stream, collected or not."""
+    usage = SdkUsage(input_tokens=5, output_tokens=2)
+    blocks = [ToolUseBlock(type="tool_use", id="t1", name="charge_card", input={})]
+    whole = Message(
+        id="m1",
+        type="message",
+        role="assistant",
+        model=MODEL,
+        content=blocks,
+        stop_reason="tool_use",
+        stop_sequence=None,
+        usage=usage,
+    )
+    session.user("go")
+    await session.prepare()
+    await session.settle(whole)
+    session.tool_result("t1", "ok")
+    await session.prepare()
+    events = [
+        {
+            "type": "message_start",
+            "message": answer(id="m2") | {"content": [], "stop_reason": None},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 3},
+        },
+        {"type": "message_stop"},
+    ]
+    await session.settle(events)
+    assert text_of(session.view.messages()[-1].content) == "hi"
+
+    async def streamed():
+        delta = {"index": 0, "delta": {"content": "yo"}, "finish_reason": None}
+        yield {"id": "c1", "model": "m", "choices": [delta]}
+        yield {
+            "id": "c1",
+            "model": "m",
+            "choices": [delta | {"delta": {}, "finish_reason": "stop"}],
+        }
+
+    session.user("again")
+    await session.prepare()
+    await session.settle(streamed())
+    assert text_of(session.view.messages()[-1].content) == "yo"
+    for nothing in ("text", 5, {}, []):
+        with pytest.raises(RequestRejected, match="settle was given"):
+            await session.settle(nothing)
+
+
+def test_the_descriptor_limit_is_an_error_of_ours(tmp_path):
+    """It says what to do; what was opened before goes on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    made = [Session.open(model=MODEL, directory=tmp_path)]
+    free = os.dup(0)  # the lowest number that is free
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 6, hard))
+    try:
+        with pytest.raises(StoreError, match="too many files are open; close sessions"):
+            while True:
+                made.append(Session.open(model=MODEL, directory=tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    made[0].user("still here")
+    for one in made:
+        one.close()
+
+
+def test_a_missing_package_is_named_with_its_extra():
+    """Not a traceback from inside."""
+    code = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from holdfast.models import open_model\n"
+        "from holdfast.errors import ConfigError\n"
+        "try: open_model('gpt-6-sol', api_key='x')\n"
+        "except ConfigError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'holdfast[openai]'" in done.stdout
+
+
+def test_the_package_shows_its_names_and_its_version():
+    """And nothing else."""
+    names = [name for name in dir(holdfast) if not name.startswith("__")]
+    assert names == sorted(holdfast.__all__)
+    assert holdfast.__version__.count(".") >= 2
+
+
+PROGRAM = """
+from anthropic import AsyncAnthropic
+from anthropic.types import MessageParam, ToolParam
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+from openai.types.responses import ResponseInputItemParam
+from holdfast import Session, Tool
+
+
+async def theirs(client: AsyncAnthropic, tools: list[ToolParam]) -> None:
+    session = Session.open(model="claude-sonnet-5-5", system="Be kind.", tools=tools, client=client)
+    messages: list[MessageParam] = [{"role": "user", "content": "hi"}]
+    request = await session.follow(messages, tools=tools)
+    response = await client.messages.create(**request.kwargs)
+    await session.settle(response)
+    session.user([{"type": "text", "text": "hello"}])
+    session.user(response.content)
+    for block in response.content:
+        if block.type == "tool_use":
+            with session.running(block.id):
+                session.tool_result(block.id, await session.run_tool(block))
+
+
+async def others(client: AsyncOpenAI, tools: list[ChatCompletionToolParam]) -> None:
+    declared = [Tool(tool, kind="fetch", clearable=True) for tool in tools]
+    session = Session.open(model="qwen", tools=declared, client=client, history=True)
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hi"}]
+    request = await session.follow(messages, tools=tools)
+    response = await client.chat.completions.create(**request.kwargs)
+    await session.settle(response)
+
+
+async def items(client: AsyncOpenAI) -> None:
+    session = Session.open(model="gpt-6-sol", client=client, dialect="responses")
+    given: list[ResponseInputItemParam] = [{"role": "user", "content": "hi"}]
+    request = await session.follow(given)
+    await session.settle(await client.responses.create(**request.kwargs))
+"""
+
+
+def test_the_sdks_own_types_pass_a_strict_type_check(tmp_path):
+    """A program that uses them is checked as it stands."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    root = Path(holdfast.__file__).parents[2]
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(root / ".mypy_cache")]
+    done = subprocess.run(
+        [*command, str(program)],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
