@@ -19,9 +19,10 @@ from holdfast.session import Session
 from holdfast.settings import BudgetSettings, LoopSettings, Settings, WindowSettings
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict, budget_in
+from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict
 from holdfast.turn.models import Models
 from holdfast.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
+from holdfast.turn.token_budget import budget_in
 
 MODEL = "claude-opus-4-6"
 
@@ -346,6 +347,7 @@ async def test_a_stream_that_breaks_after_a_tool_call_goes_on_with_its_result(be
         ("use 3 m of rope", 0),
         ("spend 1.5m tokens now", 1_500_000),
         ("I use 2 forks", 0),
+        ("it should not use 2m tokens", 0),
         ("", 0),
     ],
 )

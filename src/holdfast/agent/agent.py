@@ -28,7 +28,8 @@ from holdfast.turn.abort import unless
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import ForkReply, ForkRequest
-from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict, budget_in
+from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
+from holdfast.turn.token_budget import budget_in
 
 ENDED = "it was stopped: the session ended"
 LEFT = "it was stopped: the user left"

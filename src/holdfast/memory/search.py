@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from holdfast.memory.adjacency import Adjacency
 from holdfast.memory.commits import Database
-from holdfast.memory.neighbours import Neighbours
 from holdfast.memory.vectors import Embedding, Vectors, installed
 from holdfast.memory.words import words_of
 
@@ -81,7 +81,7 @@ class MemorySearch:
         """Make a search; the embedding is loaded when it is first needed."""
         self._sql = database
         self._embedding = embedding
-        self._neighbours = Neighbours(database)
+        self._adjacency = Adjacency(database)
         self._common: dict[str, frozenset[int]] = {}
         self._head = -1
 
@@ -107,7 +107,7 @@ class MemorySearch:
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
-        for id, near, share in self._neighbours.of(best, head):
+        for id, near, share in self._adjacency.of(best, head):
             scores[near] = scores.get(near, 0.0) + share * base[id]
             if id in significant:
                 significant.add(near)

@@ -8,7 +8,6 @@ continue has a limit, so no script of answers keeps the loop going for ever.
 
 import asyncio
 import random
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -383,24 +382,3 @@ def _counted(state: LoopState, reply: Reply | None) -> LoopState:
     return replace(
         state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)
     )
-
-
-_BUDGET = re.compile(
-    r"^\s*\+(\d+(?:\.\d+)?)([kmb])\b|\b(?:use|spend)\s+(\d+(?:\.\d+)?)\s*([kmb])\s+tokens\b",
-    re.IGNORECASE,
-)
-
-
-BUDGET_DIGITS = 12
-"""A longer number is no budget but part of something else."""
-
-
-def budget_in(text: str) -> int:
-    """Read a token budget out of what the user says: `+500k …`, or "use 2M tokens"."""
-    found = _BUDGET.search(text)
-    if not found:
-        return 0
-    number, unit = found[1] or found[3], (found[2] or found[4]).lower()
-    if len(number) > BUDGET_DIGITS:
-        return 0
-    return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])

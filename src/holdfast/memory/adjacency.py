@@ -20,7 +20,7 @@ _TABLES = (
 _EVIDENCE = re.compile(r"(.+)#(\d{1,9})")
 
 
-class Neighbours:
+class Adjacency:
     """Places of memories in sessions, by the evidence that each names."""
 
     def __init__(self, database: Database) -> None:
