@@ -13,11 +13,12 @@ from holdfast.simulator import running
 from holdfast.simulator.brains.scripted import ScriptedBrain
 
 PAGE = Path(__file__).parents[2] / "docs" / "adopting.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES = [block for block in BLOCKS if "asyncio.run" in block]
 SCRIPT = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext: It is 5.'
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["anthropic", "betas", "openai"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["follow", "anthropic", "betas", "openai"])
 def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path):
     """Tools, a failure that passes, an answer, and a log that any API accepts."""
     monkeypatch.chdir(tmp_path)
