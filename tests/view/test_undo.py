@@ -1,6 +1,15 @@
 """Which entries undo and redo leave in force."""
 
-from holdfast.log.entries import Cleared, Compacted, Redone, Restored, Said, Snipped, Undone
+from holdfast.log.entries import (
+    Cleared,
+    Compacted,
+    Redone,
+    Restored,
+    Rewound,
+    Said,
+    Snipped,
+    Undone,
+)
 from holdfast.view.undo import InForce, in_force
 from properties.strategies import numbered
 
@@ -64,3 +73,14 @@ def test_what_comes_to_rest_on_a_dead_entry_is_dead_from_the_start():
     dead = InForce(dead=frozenset({2}))
     assert dead.joined_by(Snipped(n=9, targets=(2,))).dead == {2, 9}
     assert dead.joined_by(Snipped(n=9, targets=(3,))) is dead
+
+
+def test_a_rewind_takes_what_was_said_since_and_the_summaries_over_it():
+    """A summary of what stays remains, with what rests on it; a snip holds for what is left."""
+    said = Said(content=())
+    stays, covers = compacted(), Compacted(first=1, last=2, summary=())
+    found = fate_of(said, stays, Restored(compaction=3, content=()), covers, Rewound(after=1))
+    assert found.dead == {2, 5}
+    assert fate_of(said, Snipped(targets=(1, 2)), Rewound(after=1)).dead == {2}
+    assert fate_of(said, Rewound(after=1), said, Rewound(after=1), said).dead == {2, 4}
+    assert not found.vetoes
