@@ -102,7 +102,6 @@ TEXT = {"type": "text", "text": "hello"}
         ["hello"],
         [{"type": "text", "text": Words("hello")}],
     ],
-    ids=repr,
 )
 async def test_content_is_taken_in_every_form_it_comes_in(session, content):
     """Text, its subclasses, blocks as dictionaries, mappings or an SDK's objects, in any list."""
@@ -138,7 +137,6 @@ async def test_an_enum_of_text_counts_as_its_value(session):
         ([object()], r"content\[0\]: a object is no JSON"),
         ([{"type": "tool_result", "tool_use_id": "t9", "content": "x"}], "no call 't9'"),
     ],
-    ids=repr,
 )
 async def test_content_that_no_provider_takes_is_refused_and_leaves_nothing(
     session, content, words
@@ -198,7 +196,6 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ({"id": "../x"}, "id: '../x' is no name for a session"),
         ({"id": "newest"}, "id: 'newest' is no name"),
     ],
-    ids=repr,
 )
 def test_opening_says_which_argument_is_wrong(tmp_path, options, words):
     """Before anything is made."""
