@@ -6,13 +6,15 @@ say is read anew. Values given on resume count from then on, by a new entry.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from holdfast.log import Log
 from holdfast.log.entries import Configured
 from holdfast.messages import Json
-from holdfast.settings import Settings
+from holdfast.settings import Settings, load_settings
 
 Differences = dict[str, dict[str, Json]]
 
@@ -60,6 +62,13 @@ def differences(settings: Settings) -> Differences:
         for group, values in given.items()
     }
     return {group: values for group, values in changed.items() if values}
+
+
+def settings_of(log: Log) -> Settings:
+    """Return the settings of a session that was opened before: its files', and what was said."""
+    found = [entry for entry in log.entries if isinstance(entry, Configured)]
+    base = load_settings(Path(log.header.directory or "."))
+    return overlaid(base, found[-1].settings if found else {})
 
 
 def overlaid(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:

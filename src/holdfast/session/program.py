@@ -14,7 +14,7 @@ from msgspec import structs
 from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from holdfast.log.entries import Configured, Followed, Rewound, Section, Snipped
 from holdfast.log.store import Store
-from holdfast.messages import JsonObject, text_of
+from holdfast.messages import Content, JsonObject, ToolResult, text_of
 from holdfast.models.capabilities import capabilities, is_known
 from holdfast.models.clients import DialectName
 from holdfast.models.limits import ask_limits
@@ -165,6 +165,16 @@ class Program:
             self.configure(wishes, "resumed")
         self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
         return lines
+
+    def take_user(self, blocks: Content) -> None:
+        """Record what the user says; results of tools among the blocks, as such."""
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        ids = [self.check_call(block.tool_use_id, "content") for block in results]
+        for id, block in zip(ids, results, strict=True):
+            self._engine.take_result(id, block.content, is_error=block.is_error)
+        rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
+        if rest:
+            self._engine.say(rest)
 
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""

@@ -28,14 +28,13 @@ from holdfast.log import Log
 from holdfast.log.entries import (
     Began,
     Compacted,
-    Configured,
     Dropped,
     Framed,
     Section,
     Switched,
 )
 from holdfast.log.store import FileStore, Store
-from holdfast.messages import JsonObject, ToolResult, block_to_wire
+from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
@@ -55,7 +54,7 @@ from holdfast.session.arguments import (
     listed,
 )
 from holdfast.session.clients import check_client, forks_over
-from holdfast.session.configuration import Wishes, overlaid
+from holdfast.session.configuration import Wishes, settings_of
 from holdfast.session.dialects import chosen_dialect
 from holdfast.session.own_tools import answer, call_of
 from holdfast.session.program import Program, newest_in, retraction
@@ -226,9 +225,7 @@ class Session:
         store = store or FileStore()
         log = store.open(newest_in(store, directory or Path.cwd()) if id == "newest" else id)
         with log.closed_on_failure():
-            found = [entry for entry in log.entries if isinstance(entry, Configured)]
-            base = load_settings(Path(log.header.directory or "."))
-            settings = settings or overlaid(base, found[-1].settings if found else {})
+            settings = settings or settings_of(log)
             session = cls.over(log, settings, client=client, notify=notify, clock=clock)
             for line in session._program.take_up(wishes, sections, own_tools):
                 notify(line)
@@ -250,14 +247,7 @@ class Session:
         Tool results among the blocks, as a user message of the API has them, are recorded as such.
         """
         self._check_open()
-        blocks = checked_content(content, "content")
-        results = [block for block in blocks if isinstance(block, ToolResult)]
-        ids = [self._program.check_call(block.tool_use_id, "content") for block in results]
-        for id, block in zip(ids, results, strict=True):
-            self.engine.take_result(id, block.content, is_error=block.is_error)
-        rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
-        if rest:
-            self.engine.say(rest)
+        self._program.take_user(checked_content(content, "content"))
 
     def tool_result(self, id: str, output: ContentLike, *, is_error: bool = False) -> None:
         """Record the result of a tool the model called."""
@@ -309,9 +299,7 @@ class Session:
         self._check_open()
         async with self._lock:
             if self.engine.is_answered():
-                raise RequestRejected(
-                    "there is nothing to answer; call user() or tool_result() first"
-                )
+                raise RequestRejected("nothing to answer; call user() or tool_result() first")
             return await self._prepared()
 
     async def follow(
