@@ -127,7 +127,7 @@ async def test_a_callers_results_go_to_the_calls_they_are_for(tmp_path):
         ],
         "usage": USAGE,
     }
-    with Session.open(model="gpt-test", directory=tmp_path) as session:
+    with Session.open(model="gpt-test", window=32_000, directory=tmp_path) as session:
         session.user("go")
         for n in range(2):
             await session.prepare()

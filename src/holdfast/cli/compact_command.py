@@ -16,7 +16,7 @@ import click
 from holdfast.agent.compaction_hooks import CompactionEvents
 from holdfast.cli import options
 from holdfast.cli.export_command import write_out
-from holdfast.cli.output import one_line, plain, report, tokens
+from holdfast.cli.output import one_line, plain, report, say, tokens
 from holdfast.cli.target import OURS, CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
@@ -244,7 +244,7 @@ def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
     async def ask(event: str, fields: JsonObject) -> HookVerdict:
         verdict = await hooks.fire(event, fields, context)
         for line in (*verdict.messages, *verdict.errors):
-            click.echo(plain(line), err=True)
+            say(plain(line), err=True)
         return verdict
 
     return CompactionEvents(ask=ask, say=partial(engine.say, hidden=True))

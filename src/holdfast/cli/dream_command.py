@@ -8,7 +8,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.agent_options import running_agent
 from holdfast.cli.memory_command import memory_store
-from holdfast.cli.output import plain, report
+from holdfast.cli.output import plain, report, say
 from holdfast.memory.dream import DreamReport, dream
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.paths import team_directory
@@ -44,7 +44,7 @@ def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
             return dream(store, settings.dream, repository=repository, is_trial=True)
         lock = DreamLock(store.root, stale_seconds=settings.dream.stale_minutes * 60)
         if dead := lock.release_dead():
-            click.echo(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
+            say(f"A dream of process {dead.pid} was killed and changed nothing.", err=True)
         with lock.hold(is_by_hand=True):
             return dream(store, settings.dream, repository=repository)
 

@@ -111,7 +111,8 @@ class MemorySearch:
             scores[near] = scores.get(near, 0.0) + share * base[id]
             if id in significant:
                 significant.add(near)
-        return self._hits(scores, significant, limit)
+        found = {id: scores[id] for id in significant.union(by_words)}
+        return self._hits(found, significant, limit)
 
     def _asked(self, query: str) -> _Asked:
         """Find the memories of each word and choose the words that discriminate, rarest first."""
