@@ -585,3 +585,9 @@ def test_what_is_proved_leaves_a_real_shell_nothing_to_write(tmp_path_factory, t
     )
     assert [path.name for path in place.iterdir()] == ["a"]
     assert (place / "a").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("unit", ["${", "$(", "`", '"$(', ">", "\n- ", "{a,", "((", "<("])
+def test_deep_and_long_commands_are_refused_in_time(unit):
+    """Nesting has a limit: neither the stack nor the clock decides."""
+    assert not is_read_only_command(f"cat {unit * 20_000}")

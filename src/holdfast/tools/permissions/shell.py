@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from holdfast.tools.permissions.script import Command, Doubt, Redirect, Script, Word, names
 
-MAX_CHARS = 200_000
+MAX_CHARS = 50_000
 """Longer than any command worth reading; a longer one is always asked about."""
 
 MAX_WORDS = 500
@@ -335,6 +335,9 @@ class _Reader:
         return len(self.text)
 
     def _scan_inner(self, text: str) -> None:
+        if self.depth >= MAX_DEPTH:
+            self.doubts.add("too long")
+            return
         inner = _Reader(text, self.depth + 1)
         inner.scan_expansions()
         self._take(inner)
