@@ -30,11 +30,12 @@ def session(tmp_path):
 
 
 def test_words_find_what_the_model_no_longer_sees(session):
-    """Each record on a line: number, tool, file, size, the line with the words."""
+    """Each record with number, tool, file, size and the lines around the words."""
     done = holdfast("history", session, "needle")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "#3 result of Read toolu_1: /src/a.py (3 lines, 21 characters) line 2: the needle…\n"
+        "#3 result of Read toolu_1: /src/a.py (3 lines, 21 characters) line 2:\n"
+        "| [calls Read, id toolu_1]\n| file_path: /src/a.py\n| first\n| the needle\n| last\n"
     )
 
 

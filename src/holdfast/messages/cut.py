@@ -36,9 +36,14 @@ def without_code(text: str) -> str:
     return tight(_CODE.sub(f"[code {CUT}]", text))
 
 
+def printable(text: str) -> str:
+    """Put a space in the place of each character that is not printable."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def printable_line(text: str, chars: int) -> str:
     """Put foreign text on one line of at most so many characters, without control characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= chars else f"{line[: chars - 1]}{CUT}"
 
 

@@ -14,7 +14,7 @@ from holdfast.session.arguments import plain_object
 from holdfast.settings import home
 from holdfast.stages.collapse.collapse import open_span
 from holdfast.tools.context import ToolContext
-from holdfast.tools.history.history import History
+from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.tool import history_tool
 from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine
@@ -27,7 +27,7 @@ def history_over(engine: Engine) -> Tool:
         directory=engine.directory,
         session=engine.log.header.session,
         settings=engine.settings.history,
-        shows=lambda n: engine.view.item_of(n) is not None,
+        shows=lambda n: is_shown(engine.view, n),
     )
     return history_tool(
         history,

@@ -181,7 +181,7 @@ def test_everything_in_an_answer_is_told(engine, history):
         "hm",
         "so",
         "[calls Read, id a]",
-        '{"file_path":"x"}',
+        "file_path: x",
         '{"type":"tomorrow"}',
     ]
     engine.take_result("a", (Text(text="seen"), IMAGE))

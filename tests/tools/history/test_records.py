@@ -8,6 +8,7 @@ import pytest
 from holdfast.log.results import Results
 from holdfast.messages import Image, Text
 from holdfast.tools.history.index import NAME, Index
+from holdfast.tools.history.question import parse_question
 from holdfast.tools.history.records import Missing, read_body
 
 
@@ -98,8 +99,9 @@ def test_an_index_never_writes_through_a_link(session, tmp_path):
     victim.write_bytes(b"precious")
     (session / NAME).symlink_to(victim)
     index = Index(session, "s")
-    index.add([(1, "alpha")], 1)
-    assert index.search("alpha") == [1]
+    index.add([(1, "alpha", "")], 1)
+    found, _ = index.search(parse_question("alpha"))
+    assert [len(term.rows) for term in found] == [1]
     index.close()
     assert victim.read_bytes() == b"precious"
     assert not (session / NAME).is_symlink()
@@ -107,7 +109,7 @@ def test_an_index_never_writes_through_a_link(session, tmp_path):
     linked.symlink_to(tmp_path / "outside")
     (tmp_path / "outside" / NAME).write_bytes(b"not ours")
     index = Index(linked, "s")
-    index.add([(1, "alpha")], 1)
+    index.add([(1, "alpha", "")], 1)
     index.renew()
     index.close()
     assert (tmp_path / "outside" / NAME).read_bytes() == b"not ours"

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import (
     AnyEntry,
+    Asked,
     Cleared,
     Collapsed,
     Compacted,
     Ran,
     Replied,
+    Restored,
+    Said,
     Snipped,
     Spilled,
     Swept,
@@ -51,6 +54,15 @@ class RecordedCall:
 
 
 @dataclass(slots=True, kw_only=True)
+class Step:
+    """One answer of the model, which may be in several entries, and the tools it called."""
+
+    response_id: str
+    answers: list[int] = field(default_factory=list)
+    uses: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
 class Catalogue:
     calls: dict[str, RecordedCall] = field(default_factory=dict)
     """By tool use id; the newest, where an id was used twice."""
@@ -60,22 +72,48 @@ class Catalogue:
     """Entries by the path they name: results, and answers that were never followed by one."""
     swept: dict[str, str] = field(default_factory=dict)
     """Bodies that were removed, and why."""
+    steps: dict[int, Step] = field(default_factory=dict)
+    """By the number of each entry of an answer."""
+    places: dict[int, int] = field(default_factory=dict)
+    """For messages and results: which step they belong to, in order; each message is one."""
+    _step: Step | None = None
+    """The last one, which may go on."""
+    _count: int = 0
+    """Of steps and messages."""
 
     def take(self, entry: AnyEntry) -> None:
         match entry:
-            case Replied(content=content):
-                for block in content:
-                    if isinstance(block, ToolUse):
-                        self.calls[block.id] = RecordedCall(n=entry.n, use=block)
+            case Asked():
+                self._step = None
+            case Said() | Compacted() | Collapsed() | Restored():
+                self._count += 1
+                self.places[entry.n] = self._count
+            case Replied():
+                self._answer(entry)
             case Ran(tool_use_id=id):
                 self.results.setdefault(id, []).append(entry.n)
                 call = self.calls.get(id)
+                self.places[entry.n] = self.places[call.n] if call else self._count
                 self._name(call.paths if call else (), entry.n)
                 self._name([entry.file] if entry.file else (), entry.n)
             case Spilled(tool_use_id=id, file=file) if file and id in self.results:
                 self._name([file], self.results[id][-1])
             case Swept(files=files, why=why):
                 self.swept |= {name.rpartition("/")[2]: why or "it was removed" for name in files}
+
+    def _answer(self, entry: Replied) -> None:
+        """Register an answer's calls; a piece of the last answer belongs to the same step."""
+        step = self._step
+        if step is None or not entry.response_id or entry.response_id != step.response_id:
+            step = self._step = Step(response_id=entry.response_id)
+            self._count += 1
+        self.steps[entry.n] = step
+        self.places[entry.n] = self._count
+        step.answers.append(entry.n)
+        for block in entry.content:
+            if isinstance(block, ToolUse):
+                self.calls[block.id] = RecordedCall(n=entry.n, use=block)
+                step.uses.append(block.id)
 
     def _name(self, paths: Iterable[str], n: int) -> None:
         for path in paths:
@@ -108,6 +146,17 @@ class Catalogue:
             return [n]
         span = _SPAN.fullmatch(id)
         return range(int(span[1]), int(span[2]) + 1) if span else None
+
+    def place(self, n: int) -> int:
+        """Return which step an entry belongs to."""
+        return self.places.get(n, 0)
+
+    def step(self, n: int) -> list[int]:
+        """Return the entries of the step an answer belongs to, with the results of its calls."""
+        step = self.steps[n]
+        first = step.answers[0]
+        results = (r for use in step.uses for r in self.results.get(use, ()) if r > first)
+        return sorted({*step.answers, *results})
 
     def behind(self, entry: AnyEntry) -> list[range]:
         """Return the numbers of what an entry stands for or took out of the view."""

@@ -8,21 +8,35 @@ but a private index.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from threading import Lock
 
 from msgspec import structs
 
 from holdfast.errors import NotInHistory
-from holdfast.log.entries import AnyEntry, Ran
+from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.log.results import Results
 from holdfast.messages.cut import printable_line
 from holdfast.settings import HistorySettings
+from holdfast.tools.describe import HISTORY
+from holdfast.tools.history.calls import call_text
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
 from holdfast.tools.history.index import WordSearch
-from holdfast.tools.history.pages import LineRange, NoSuchRange, find_words, page, snippet
+from holdfast.tools.history.pages import (
+    PASSAGE_CHARS,
+    LineRange,
+    NoSuchRange,
+    find_words,
+    masked,
+    page,
+    passages,
+    snippet,
+)
+from holdfast.tools.history.question import Question, kinds_of, parse_question
+from holdfast.tools.history.ranking import Match
 from holdfast.tools.history.records import (
     FoundRecords,
     Media,
@@ -30,8 +44,11 @@ from holdfast.tools.history.records import (
     OpenedRecord,
     Record,
     RecordHit,
+    Searchable,
+    answer_text,
     read_body,
     record_of,
+    step_records,
 )
 from holdfast.view import View
 from holdfast.view.items import Round
@@ -40,6 +57,9 @@ Entries = Sequence[AnyEntry]
 
 ID_CHARS = 80
 """Of an id that is not known, in what is said about it."""
+
+FOLLOWING = 8
+"""Entries that may fill the passage of a short one: a step and the beginning of the next."""
 
 _n = attrgetter("n")
 
@@ -76,7 +96,7 @@ class History:
             directory,
             session,
             catalogue=self._catalogue,
-            read=lambda entry: self._record(entry)[0],
+            read=self._searchable,
             limit_chars=self.settings.index_limit_chars,
         )
         self._last: _Whole | None = None
@@ -86,23 +106,37 @@ class History:
     def search(
         self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0
     ) -> FoundRecords:
-        """Find records by words, by the file they touch, or by both, and describe some of them."""
-        numbers = self.find(query, file=file)
-        return self.listing(numbers, query=query, shown=self.shown(numbers), skip=skip, limit=limit)
+        """Find records by words, phrases, kinds and files, and describe some of them."""
+        question = parse_question(query, file)
+        found = self.find(question)
+        shown = self.shown(match.n for match in found)
+        return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
-    def find(self, query: str = "", *, file: str = "") -> list[int]:
-        """Return numbers of records; by words the best first, by file alone the newest."""
+    def find(self, question: Question) -> list[Match]:
+        """Find records; by words the best first, otherwise the newest."""
         with self._lock:
             entries = self._caught_up()
-            touching = self._catalogue.touching(file) if file else []
-            if not query.strip():
-                return touching[::-1]
-            wanted = set(touching)
-            return [
-                n
-                for n in self._words.find(entries, query)
-                if (n in wanted or not file) and _entry(entries, n) is not None
+            if question.has_words:
+                found: Iterable[Match] = self._words.find(entries, question)
+            else:
+                found = (Match(n=entry.n) for entry in reversed(entries))
+            touching = [set(self._catalogue.touching(file)) for file in question.files]
+            weighed = [
+                (match.score * question.weight_of(kinds), match)
+                for match in found
+                if all(match.n in numbers for numbers in touching)
+                and (entry := _entry(entries, match.n)) is not None
+                and (kinds := self._kinds(entry))
+                and (not question.kinds or kinds & question.kinds)
             ]
+        weighed.sort(key=itemgetter(0), reverse=True)
+        return [match for _, match in weighed]
+
+    def _kinds(self, entry: AnyEntry) -> frozenset[str]:
+        """Return an entry's kinds; an answer to an earlier question has none."""
+        call = self._catalogue.call_of(entry)
+        tool = call.use.name if call else ""
+        return kinds_of(entry, tool) if tool != HISTORY else frozenset()
 
     def shown(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the ids still visible to the model; call it on the thread that changes the view."""
@@ -110,20 +144,41 @@ class History:
 
     def listing(
         self,
-        numbers: Sequence[int],
+        found: Sequence[Match],
+        question: Question,
         *,
-        query: str = "",
         shown: AbstractSet[int] = frozenset(),
         skip: int = 0,
         limit: int = 0,
+        passage_chars: int = PASSAGE_CHARS,
     ) -> FoundRecords:
-        """Describe some of the records found; of those found by words, what left the view comes first."""
-        ranked = sorted(numbers, key=shown.__contains__) if query.strip() else numbers
-        chosen = ranked[skip : skip + (limit or self.settings.hits)]
+        """Describe some of the records found; of these, what left the view comes first.
+
+        A short record is shown with what follows. Nothing is shown twice: neither what stands in
+        another passage, nor the same lines of a file that was read again.
+        """
+        hits: list[RecordHit] = []
+        covered: set[int] = set()
+        reached = skip
         with self._lock:
             entries = self._caught_up()
-            hits = tuple(self._hit(entries, n, query, is_shown=n in shown) for n in chosen)
-        return FoundRecords(hits=hits, total=len(numbers))
+            for match in found[skip:]:
+                if len(hits) == (limit or self.settings.hits):
+                    break
+                reached += 1
+                if match.n in covered:
+                    continue
+                hit = self._hit(entries, match, question, is_shown=match.n in shown)
+                if question.has_words:
+                    if any(hit.passage == other.passage for other in hits):
+                        continue
+                    covered.add(match.n)
+                    filled = self._filled(entries, match.n, hit.passage, passage_chars, covered)
+                    hit = replace(hit, passage=filled)
+                hits.append(hit)
+        if question.has_words:
+            hits.sort(key=attrgetter("is_shown"))
+        return FoundRecords(hits=tuple(hits), total=len(found), reached=reached)
 
     def open(
         self, id: str, *, lines: str = "", chars: str = "", limit_chars: int = 0
@@ -150,16 +205,21 @@ class History:
         self._catalogued = len(entries)
         return entries
 
-    def _hit(self, entries: Entries, n: int, query: str, *, is_shown: bool) -> RecordHit:
-        entry = _entry(entries, n)
+    def _hit(
+        self, entries: Entries, match: Match, question: Question, *, is_shown: bool
+    ) -> RecordHit:
+        entry = _entry(entries, match.n)
         assert entry is not None, "only entries are found"
         record, _ = self._record(entry)
-        assert record is not None, "only what has something to say is found"
+        searched = self._searchable(entry)
+        assert record is not None and searched is not None, "only what has text is found"
         call = self._catalogue.call_of(entry)
-        whole = LineRange(record.text)
-        place = find_words(record.text, query) if query else None
+        start, stop = next(islice(passages(searched.text), match.passage, None), (0, 0))
+        place = find_words(searched.text, question, start, stop)
+        lines = LineRange(record.text)
+        has_line = place is not None and place >= searched.body and not isinstance(entry, Replied)
         return RecordHit(
-            n=n,
+            n=match.n,
             kind=record.kind,
             at=entry.at,
             tool=call.use.name if call else "",
@@ -168,22 +228,61 @@ class History:
             is_error=isinstance(entry, Ran) and entry.is_error,
             is_shown=is_shown,
             chars=len(record.text),
-            lines=len(whole.ends),
-            line=whole.line_at(place) if place is not None else 0,
-            snippet=snippet(record.text, place or 0, self.settings.snippet_chars),
+            lines=len(lines.ends),
+            line=lines.line_at(place - searched.body) if place is not None and has_line else 0,
+            snippet=snippet(
+                searched.text, start if place is None else place, self.settings.snippet_chars
+            ),
+            passage=masked(searched.text, start, stop),
         )
+
+    def _filled(
+        self, entries: Entries, n: int, passage: str, limit_chars: int, covered: set[int]
+    ) -> str:
+        """Fill a passage up with the records that follow; those that fit whole are then covered."""
+        i = bisect_left(entries, n, key=_n) + 1
+        for entry in entries[i : i + FOLLOWING]:
+            room = limit_chars - len(passage)
+            if room <= 0 or entry.n in covered:
+                break
+            searched = self._searchable(entry) if (kinds := self._kinds(entry)) else None
+            if searched and searched.text.strip():
+                name = "result" if "result" in kinds else min(kinds)
+                shown = masked(searched.text, 0, min(room, len(searched.text)))
+                passage = f"{passage.rstrip()}\n[#{entry.n} {name}] {shown}"
+                if len(searched.text) <= room:
+                    covered.add(entry.n)
+        return passage[:limit_chars]
+
+    def _searchable(self, entry: AnyEntry) -> Searchable | None:
+        """Return a record's text; a result's has its call before it, and an answer's leaves that out."""
+        if isinstance(entry, Replied):
+            known = self._catalogue.results
+            return Searchable(
+                text=answer_text(entry, lambda use: use.name == HISTORY or use.id in known)
+            )
+        record, _ = self._record(entry)
+        call = self._catalogue.call_of(entry)
+        if record is None or call is None:
+            return Searchable(text=record.text) if record else None
+        asked = f"{call_text(call.use)}\n"
+        return Searchable(text=asked + record.text, body=len(asked))
 
     def _whole(self, id: str) -> _Whole:
         """Assemble what an id refers to, or reuse the last one assembled."""
         entries = self._caught_up()
-        chosen = [entry for span in self._spans(entries, id) for entry in _within(entries, span)]
-        key = (*(entry.n for entry in chosen), -len(self._catalogue.swept))
+        spans, is_step = self._spans(entries, id)
+        chosen = [entry for span in spans for entry in _within(entries, span)]
+        key = (*(entry.n for entry in chosen), -len(self._catalogue.swept), is_step)
         if self._last is None or self._last.key != key:
-            self._last = self._assemble(key, id, chosen)
+            self._last = self._assemble(key, id, chosen, is_step)
         return self._last
 
-    def _spans(self, entries: Entries, id: str) -> list[range]:
-        """Return the numbers an id refers to; one that stands for others includes those."""
+    def _spans(self, entries: Entries, id: str) -> tuple[list[range], bool]:
+        """Return the numbers an id refers to, and whether they are a step of the model.
+
+        An entry that stands for others includes those; an answer, the results of its calls.
+        """
         numbers = self._catalogue.numbers(id)
         if numbers is None:
             raise NotInHistory(
@@ -191,18 +290,23 @@ class History:
             )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
-            return [numbers]
+            return [numbers], False
         entry = _entry(entries, numbers[0])
         if entry is None:
             raise NotInHistory(f"there is no #{numbers[0]}; {_extent(entries)}")
-        return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry)
+        step = self._catalogue.step(entry.n) if isinstance(entry, Replied) else []
+        if len(step) > 1:
+            return [range(n, n + 1) for n in step], True
+        return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry), False
 
-    def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries) -> _Whole:
+    def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries, is_step: bool) -> _Whole:
         found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
         if not found:
             name = printable_line(id, ID_CHARS)
             raise NotInHistory(f"{name!r} holds no text; search for the words it should hold")
         records = [record for record, _ in found]
+        if is_step:
+            records = self._step(chosen, records)
         text = "".join(f"[#{each.n} {each.kind}]\n{each.text}\n" for each in records)
         return _Whole(
             key=key,
@@ -211,6 +315,16 @@ class History:
             media=tuple(block for record in records for block in record.media),
             trouble="; ".join(trouble for _, trouble in found if trouble),
         )
+
+    def _step(self, chosen: Entries, records: list[Record]) -> list[Record]:
+        """Put the thinking of a step behind what was said, called and returned."""
+        results = {record.n: record for record in records if record.kind == "result"}
+        parts = [
+            part
+            for entry in chosen
+            for part in ([results[entry.n]] if entry.n in results else step_records(entry))
+        ]
+        return sorted(parts, key=lambda part: part.kind == "thinking")
 
     def _record(self, entry: AnyEntry) -> tuple[Record | None, str]:
         """Read an entry, with its body from the disk where it was stored there."""
@@ -253,7 +367,8 @@ def _within(entries: Entries, span: range) -> Entries:
 
 def _title(records: list[Record], call: RecordedCall | None) -> str:
     if len(records) > 1:
-        return f"#{records[0].n} to #{max(record.n for record in records)}"
+        numbers = [record.n for record in records]
+        return f"#{min(numbers)} to #{max(numbers)}"
     title = f"#{records[0].n} {records[0].kind}"
     return f"{title} of {call.use.name} {call.use.id}" if call else title
 

@@ -1,5 +1,9 @@
 """Full-text search over a log with SQLite's FTS5; the index can be thrown away at any time.
 
+What is indexed are passages of about a thousand characters, so that a few words in a long result
+count as much as in a short one, and the place is known with the record. A result is indexed with
+its call. Words are compared by their stems, names in camel case also by their parts.
+
 The file lies in the session's directory and holds no text, only where each word stands. It is
 private, stamped with its version and session, and rebuilt when it is damaged, missing or
 another's; where no file can be kept, the index lives in memory. Calls of the History tool are
@@ -12,19 +16,21 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from math import log
 from operator import attrgetter
 from pathlib import Path
 
-from msgspec import structs
-
-from holdfast.log.entries import AnyEntry, Replied, Swept
-from holdfast.messages import ToolUse
+from holdfast.log.entries import AnyEntry, Swept
+from holdfast.messages.words import name_parts
 from holdfast.settings.files import private_directory
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.history.catalogue import Catalogue
-from holdfast.tools.history.records import Record
+from holdfast.tools.history.pages import passage_at, passages
+from holdfast.tools.history.question import Question
+from holdfast.tools.history.ranking import PASSAGE_BITS, Match, TermRows, rank
+from holdfast.tools.history.records import Searchable
 
-VERSION = 1
+VERSION = 2
 """What this module builds; an index of another version is rebuilt."""
 
 BUSY_SECONDS = 2.0
@@ -32,16 +38,21 @@ BUSY_SECONDS = 2.0
 
 NAME = "history.sqlite"
 
+READ_PASSAGES = 10_000
+"""Matches to rank at most, which bounds the time; the most common words are left out."""
+LEAST_WEIGHT = 0.1
+"""Of a word that stands in half of all passages or more."""
+
+_BRITISH = re.compile(r"(o)u(?=r)", re.IGNORECASE)
 _SCHEMA = (
-    "CREATE TABLE stamp (version INTEGER, session TEXT, upto INTEGER)",
-    "CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61')",
+    "CREATE TABLE stamp (version INTEGER, session TEXT, upto INTEGER, passages INTEGER)",
+    "CREATE VIRTUAL TABLE words USING fts5(text, names, content='', tokenize='porter unicode61')",
 )
 _NOT_NOW = frozenset(
     getattr(sqlite3, f"SQLITE_{name}")
     for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
 )
 """What says nothing about the index itself."""
-_WORDS = re.compile(r'"([^"]*)"|(\S+)')
 
 
 class Index:
@@ -58,28 +69,64 @@ class Index:
         row = self._connection.execute("SELECT upto FROM stamp").fetchone()
         return int(row[0]) if row else 0
 
-    def add(self, texts: Iterable[tuple[int, str]], upto: int) -> None:
-        """Add texts by number, all or none; what another process has added is left alone."""
+    def add(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
+        """Add (number, text, names), all or none; what another process has added is left alone."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            known = self.upto
-            connection.executemany(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                ((n, text) for n, text in texts if n > known),
+            known, count = self.upto, 0
+            for n, text, names in texts:
+                if n <= known:
+                    continue
+                for i, (start, stop) in enumerate(passages(text)):
+                    part = text[start:stop]
+                    connection.execute(
+                        "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
+                        (n << PASSAGE_BITS | i, part, " ".join([names, *name_parts(part)])),
+                    )
+                    count += 1
+            connection.execute(
+                "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?", (upto, count)
             )
-            connection.execute("UPDATE stamp SET upto = max(upto, ?)", (upto,))
 
-    def search(self, query: str) -> list[int]:
-        """Find texts with all of these words, or with any if none has all; best first."""
-        words = quoted(query)
-        for joint in (" AND ", " OR ") if len(words) > 1 else (" ",):
-            rows = self._connection.execute(
-                "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC",
-                (joint.join(words),),
-            ).fetchall()
-            if rows:
-                return [int(row[0]) for row in rows]
-        return []
+    def search(self, question: Question) -> tuple[list[TermRows], set[int] | None]:
+        """Return where the words of a question stand, and the records that have all its phrases."""
+        phrases = [_quoted(phrase) for phrase in question.phrases]
+        total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
+        found = [
+            TermRows(weight=_weight(len(rows), total), rows=rows)
+            for term in [*self._terms(question.words), *phrases]
+            if (rows := self._rows(term))
+        ]
+        having = [{row >> PASSAGE_BITS for row in self._rows(phrase)} for phrase in phrases]
+        return found, set.intersection(*having) if having else None
+
+    def _terms(self, words: Iterable[str]) -> list[str]:
+        """Choose the rarest words; one that is not there may be in another form."""
+        counted = []
+        for word in words:
+            for term in _forms(word):
+                if count := self._count(term):
+                    counted.append((count, term))
+                    break
+        counted.sort()
+        chosen: list[str] = []
+        read = 0
+        for count, term in counted:
+            read += count
+            if chosen and read > READ_PASSAGES:
+                break
+            chosen.append(term)
+        return chosen
+
+    def _count(self, term: str) -> int:
+        counted = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+        found: int = self._connection.execute(counted, (term, READ_PASSAGES)).fetchone()[0]
+        return found
+
+    def _rows(self, term: str) -> list[int]:
+        """Return the newest passages with a word or a phrase."""
+        newest = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+        return [row for (row,) in self._connection.execute(newest, (term, READ_PASSAGES))]
 
     def renew(self) -> None:
         self.close()
@@ -134,7 +181,7 @@ class Index:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 connection.execute(statement)
-            connection.execute("INSERT INTO stamp VALUES (?, ?, 0)", (VERSION, self._session))
+            connection.execute("INSERT INTO stamp VALUES (?, ?, 0, 0)", (VERSION, self._session))
 
 
 def _is_the_disks(error: Exception) -> bool:
@@ -143,15 +190,20 @@ def _is_the_disks(error: Exception) -> bool:
     return code in _NOT_NOW or isinstance(error, PermissionError)
 
 
-def quoted(query: str) -> list[str]:
-    """Write a query's words and "phrases" in FTS5 syntax; a word also matches as a prefix."""
-    found = []
-    for phrase, word in _WORDS.findall(query):
-        text = phrase or word.strip('"')
-        if re.search(r"\w", text):
-            plain = '"' + text.replace('"', '""') + '"'
-            found.append(plain if phrase else f"{plain} *")
-    return found
+def _weight(count: int, total: int) -> float:
+    """Return how much a word says that stands in so many of all passages."""
+    return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """Return a word, its other spelling (colour, color), and what begins like it."""
+    plain, other = _quoted(word), _quoted(_BRITISH.sub(r"\1", word).replace("is", "iz"))
+    return plain, *([other] if other != plain else []), f"{plain} *"
+
+
+def _quoted(text: str) -> str:
+    """Write a word or a phrase in FTS5 syntax."""
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _connect_file(file: Path) -> sqlite3.Connection:
@@ -176,13 +228,15 @@ INDEX_TRIES = 3
 
 
 class WordSearch:
+    """The index of one log, kept up with it, and the text itself where the index knows nothing."""
+
     def __init__(
         self,
         directory: Path | None,
         session: str,
         *,
         catalogue: Catalogue,
-        read: Callable[[AnyEntry], Record | None],
+        read: Callable[[AnyEntry], Searchable | None],
         limit_chars: int,
     ) -> None:
         self._directory, self._session = directory, session
@@ -191,23 +245,26 @@ class WordSearch:
         self._limit_chars = limit_chars
         self._index: Index | None = None
 
-    def find(self, entries: Sequence[AnyEntry], query: str) -> list[int]:
-        """Find entries by words, the best first; else by the query as it stands, newest first."""
-        return self._indexed(entries, query) or self._scanned(entries, query)
+    def find(self, entries: Sequence[AnyEntry], question: Question) -> list[Match]:
+        """Find entries by words, the best first; else by the text as it stands, newest first."""
+        return self._indexed(entries, question) or self._scanned(entries, question)
 
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
         self._index = None
 
-    def _indexed(self, entries: Sequence[AnyEntry], query: str) -> list[int]:
+    def _indexed(self, entries: Sequence[AnyEntry], question: Question) -> list[Match]:
         index = self._index = self._index or Index(self._directory, self._session)
         for _ in range(INDEX_TRIES):
             try:
                 self._extend(index, entries)
-                return index.search(query)
+                terms, having = index.search(question)
             except sqlite3.Error as error:
                 index.mend(error)
+                continue
+            found = rank(terms, self._catalogue.place)
+            return [match for match in found if having is None or match.n in having]
         return []
 
     def _extend(self, index: Index, entries: Sequence[AnyEntry]) -> None:
@@ -219,24 +276,21 @@ class WordSearch:
         if fresh:
             index.add(self._texts(fresh), fresh[-1].n)
 
-    def _texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str]]:
+    def _texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str, str]]:
         for entry in entries:
             call = self._catalogue.call_of(entry)
             if call is not None and call.use.name == HISTORY:
                 continue
-            record = self._read(_without_questions(entry))
-            if record is not None and record.text:
-                yield entry.n, record.text[: self._limit_chars]
+            found = self._read(entry)
+            if found is not None and found.text:
+                yield entry.n, found.text[: self._limit_chars], call.target if call else ""
 
-    def _scanned(self, entries: Iterable[AnyEntry], query: str) -> list[int]:
-        """Search for the query as it stands: for scripts without spaces, and for parts of words."""
-        wanted = query.strip().strip('"').casefold()
-        found = [n for n, text in self._texts(entries) if wanted in text.casefold()]
+    def _scanned(self, entries: Iterable[AnyEntry], question: Question) -> list[Match]:
+        """Search for the text as it stands: for scripts without spaces, and for parts of words."""
+        wanted = question.text.strip('"').casefold()
+        found = []
+        for n, text, _ in self._texts(entries):
+            place = text.casefold().find(wanted)
+            if place >= 0:
+                found.append(Match(n=n, passage=passage_at(text, place)))
         return found[::-1]
-
-
-def _without_questions(entry: AnyEntry) -> AnyEntry:
-    if not isinstance(entry, Replied):
-        return entry
-    kept = tuple(b for b in entry.content if not (isinstance(b, ToolUse) and b.name == HISTORY))
-    return entry if len(kept) == len(entry.content) else structs.replace(entry, content=kept)

@@ -1,4 +1,4 @@
-"""Pages of a text by lines or characters, and one-line snippets of it.
+"""Pages of a text by lines or characters, its passages, and one-line snippets of it.
 
 Pages that follow one another join to the exact text: a page ends with a whole line where one
 fits, else inside it, and then says with which character to continue. Lines and characters count
@@ -7,10 +7,12 @@ from 1, and both ends of a range belong to it.
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.log.secrets import find_secrets
 from holdfast.messages.cut import printable_line
+from holdfast.tools.history.question import Question
 
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
@@ -104,19 +106,63 @@ def _range(wanted: str, count: int, what: str) -> tuple[int, int]:
     return first, min(last, count)
 
 
+PASSAGE_CHARS = 1_000
+"""A paragraph or two, or a function: what belongs to one question."""
+OVERLAP_CHARS = 150
+"""Passages share so much, so that a phrase is whole in one of them."""
+
+
+def passages(text: str) -> Iterator[tuple[int, int]]:
+    """Divide a text into passages that overlap a little, of whole lines where lines are short."""
+    start = 0
+    while start < len(text):
+        stop = min(start + PASSAGE_CHARS, len(text))
+        if stop < len(text):
+            stop = _line_start(text, start + PASSAGE_CHARS // 2, stop)
+        yield start, stop
+        if stop == len(text):
+            return
+        start = _line_start(text, stop - OVERLAP_CHARS, stop - OVERLAP_CHARS // 2)
+
+
+def _line_start(text: str, low: int, high: int) -> int:
+    """Return the last beginning of a line in a range, or else of a word, or its end."""
+    for mark in ("\n", " "):
+        if (found := text.rfind(mark, low, high)) >= 0:
+            return found + 1
+    return high
+
+
+def passage_at(text: str, place: int) -> int:
+    """Return the number of the first passage that holds a place whole."""
+    return next((i for i, (_, stop) in enumerate(passages(text)) if stop > place), 0)
+
+
 AROUND_CHARS = 400
 """Looked at on both sides for a secret that a cut would make unrecognisable."""
 
 
-def find_words(text: str, query: str) -> int | None:
-    """Return where a query's first word or phrase stands in a text, ignoring case."""
-    words = [phrase or word for phrase, word in re.findall(r'"([^"]+)"|([^\s"]+)', query)]
-    for word in (query.strip().strip('"'), *words):
-        parts = [re.escape(part) for part in re.findall(r"\w+", word)] or [re.escape(word)]
-        found = re.search(r"\W+".join(parts), text, re.IGNORECASE) if word else None
-        if found:
-            return found.start()
-    return None
+def find_words(
+    text: str, question: Question, start: int = 0, stop: int | None = None
+) -> int | None:
+    """Return the line of a text on which most words of a question stand, by where it begins."""
+    forms = [_begins(word) for word in (*question.words, *question.phrases)]
+    if not forms:
+        return None
+    best, place, at = 0, None, start
+    for line in text[start:stop].splitlines(keepends=True):
+        count = sum(1 for form in forms if form.search(line))
+        if count > best:
+            best, place = count, at
+        at += len(line)
+    return place
+
+
+def _begins(word: str) -> re.Pattern[str]:
+    """Match a word at its beginning, in most of its forms, and the words of a phrase in order."""
+    parts = re.findall(r"[^\W_]+", word) or [word]
+    stems = [re.escape(part[: max(4, len(part) - 2)]) + r"[^\W_]*" for part in parts]
+    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(stems), re.IGNORECASE)
 
 
 def snippet(text: str, place: int, limit_chars: int) -> str:
@@ -124,14 +170,14 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
     start = max(text.rfind("\n", 0, place) + 1, place - limit_chars // 3)
     line_end = text.find("\n", place)
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
-    lo = max(0, start - AROUND_CHARS)
-    hidden = _without_secrets(text[lo : stop + AROUND_CHARS])[start - lo : stop - lo]
-    shown = printable_line(hidden, limit_chars)
+    shown = printable_line(masked(text, start, stop), limit_chars)
     return f"{shown}…" if stop < len(text) and shown else shown
 
 
-def _without_secrets(text: str) -> str:
-    """Replace secrets by stars, character for character, so that positions stay."""
-    for found in find_secrets(text):
-        text = text[: found.start] + "*" * (found.end - found.start) + text[found.end :]
-    return text
+def masked(text: str, start: int, stop: int) -> str:
+    """Return a part of a text with stars for its secrets, also those that the cut would split."""
+    lo = max(0, start - AROUND_CHARS)
+    around = text[lo : stop + AROUND_CHARS]
+    for found in find_secrets(around):
+        around = around[: found.start] + "*" * (found.end - found.start) + around[found.end :]
+    return around[start - lo : stop - lo]

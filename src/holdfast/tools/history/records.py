@@ -6,7 +6,7 @@ branched or moved session finds its own copy, and must match the recorded hash.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,10 +27,14 @@ from holdfast.messages import (
     ToolResult,
     ToolUse,
     block_to_wire,
+    is_thought,
 )
+from holdfast.tools.history.calls import call_text, json_text
 from holdfast.tools.history.pages import RecordPage
 
-RecordKind: TypeAlias = Literal["user", "aside", "answer", "result", "summary", "line", "restored"]
+RecordKind: TypeAlias = Literal[
+    "user", "aside", "answer", "thinking", "result", "summary", "line", "restored"
+]
 Media: TypeAlias = tuple[Image | Document, ...]
 
 
@@ -41,6 +45,15 @@ class Record:
     text: str
     media: Media = ()
     """What the text only names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searchable:
+    """A text that words are searched in: a record's, and for a result also its call's."""
+
+    text: str
+    body: int = 0
+    """Where the record's own text begins."""
 
 
 def record_of(entry: AnyEntry) -> Record | None:
@@ -64,6 +77,25 @@ def record_of(entry: AnyEntry) -> Record | None:
     return None
 
 
+def step_records(entry: AnyEntry) -> list[Record]:
+    """Return what an answer says and calls, apart from its thinking; of other entries the record."""
+    if not isinstance(entry, Replied):
+        return [record for record in [record_of(entry)] if record]
+    thought = tuple(filter(is_thought, entry.content))
+    said = tuple(block for block in entry.content if not is_thought(block))
+    kinds: tuple[tuple[RecordKind, tuple[Block, ...]], ...] = (
+        ("answer", said),
+        ("thinking", thought),
+    )
+    return [_record(entry.n, kind, content) for kind, content in kinds if content]
+
+
+def answer_text(entry: Replied, leave_out: Callable[[ToolUse], bool]) -> str:
+    """Return an answer's text without some of its calls."""
+    kept = (b for b in entry.content if not (isinstance(b, ToolUse) and leave_out(b)))
+    return "\n".join(map(_written, kept))
+
+
 def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
     blocks = tuple(content)
     return Record(
@@ -82,18 +114,14 @@ def _written(block: Block) -> str:
             return f"[thinking]\n{text}"
         case RedactedThinking():
             return "[thinking that the provider keeps to itself]"
-        case ToolUse(id=id, name=name):
-            return f"[calls {name}, id {id}]\n{_json(block.input)}"
+        case ToolUse():
+            return call_text(block)
         case Image(source=source):
             return f"[an image stood here: {source.get('media_type', 'of unknown type')}]"
         case Document():
             return "[a document stood here]"
         case ToolResult() | Opaque():
-            return _json(block_to_wire(block))
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+            return json_text(block_to_wire(block))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +139,18 @@ class RecordHit:
     chars: int = 0
     lines: int = 0
     line: int = 0
-    """Where the words stand; none where no words were asked for."""
+    """Where the words stand in it; none where no words were asked for, or in an answer's step."""
     snippet: str = ""
+    passage: str = ""
+    """The lines around it, for a result also of its call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRecords:
     hits: tuple[RecordHit, ...]
     total: int
+    reached: int = 0
+    """How many of them were looked at, for the next page to skip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,39 @@
+"""The words of a question or a text, as searches see them."""
+
+import re
+from collections.abc import Iterator
+
+_STOP = (
+    "a an and are as at be but by can could did do does for from had has have he her his how i if"
+    " in into is it its me my not of on or our she so that the their them then there they this to"
+    " us was we were what when where which who whom why will with would you your please let about"
+    " just some any all get got make made also been than too very am say said tell told know go went"
+    " going kind kinds sort many much often ever likely during after before while until since one"
+    " other such both each only own same no nor these those him himself herself themselves being"
+)
+STOP_WORDS = frozenset(_STOP.split())
+"""Words too common in questions to search for."""
+
+_WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"[^\W_]*[a-z][A-Z][^\W_]*|[^\W_]*[A-Z]{2}[a-z][^\W_]*")
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+"""The parts of a name written in camel case."""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the searchable words of a text, each once, and the parts of names among them."""
+    words = dict.fromkeys(
+        part.lower() for word in _WORD.findall(text) for part in (word, *_parts(word))
+    )
+    return [word for word in words if word not in STOP_WORDS and len(word) > 1]
+
+
+def name_parts(text: str) -> Iterator[str]:
+    """Yield the parts of the names in a text that are written in camel case, each name once."""
+    for name in dict.fromkeys(_NAME.findall(text)):
+        yield from _parts(name)
+
+
+def _parts(word: str) -> list[str]:
+    parts = _HUMP.findall(word)
+    return parts if len(parts) > 1 and not word.islower() else []

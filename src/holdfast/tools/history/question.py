@@ -1,0 +1,116 @@
+"""A question to the history: words, "phrases", `file:PATH` and `kind:KIND`, in one line.
+
+Words rank what is found; phrases, files and kinds say what may be found at all.
+"""
+
+import re
+from dataclasses import dataclass
+
+from holdfast.errors import NotInHistory
+from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
+from holdfast.messages import is_thought
+from holdfast.messages.words import words_of
+from holdfast.tools.describe import description_of
+from holdfast.tools.protocol import ToolKind
+
+QUERY_WORDS = 64
+"""Of a pasted page, so many words are looked at."""
+
+_PARTS = re.compile(r'(?:(?<!\S)(file|kind):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
+_TOOLS: dict[ToolKind, str] = {"write": "edit", "shell": "command"}
+"""What people call the results of these kinds of tools; the others as they are."""
+_SAME = {"edits": "edit", "write": "edit", "errors": "error", "shell": "command", "bash": "command"}
+KINDS = (
+    *("user", "aside", "answer", "thinking", "summary", "result", "error"),
+    *("edit", "command", "read", "search", "fetch", "ask"),
+)
+
+
+_HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
+"""Words of a question that say what kind of record would answer it."""
+HINTED = 1.5
+"""Such a record counts for more."""
+LESS = {"summary": 0.7, "read": 0.8}
+"""A summary retells what stands elsewhere, and files that were read hold many words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    text: str = ""
+    """Its words and phrases as they were written."""
+    words: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    """Each must stand in a record, as it is but for case and word forms."""
+    files: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    """Any of them will do."""
+
+    def weight_of(self, kinds: frozenset[str]) -> float:
+        """Return how much a record of these kinds counts."""
+        hinted = {_HINTS[word] for word in self.text.lower().split() if word in _HINTS}
+        less = min((LESS[kind] for kind in kinds & LESS.keys()), default=1.0)
+        return less * (HINTED if kinds & hinted else 1.0)
+
+    @property
+    def has_words(self) -> bool:
+        return bool(self.words or self.phrases)
+
+
+def parse_question(query: str, file: str = "") -> Question:
+    """Read a query; an unknown kind is an error that lists the known ones."""
+    words: list[str] = []
+    phrases: list[str] = []
+    files = [file.strip()] if file.strip() else []
+    kinds: set[str] = set()
+    for field, phrase, word in _PARTS.findall(query):
+        text = phrase or word.strip('"')
+        match field.lower():
+            case "file":
+                files.append(text)
+            case "kind":
+                kinds.update(map(_kind, text.split(",")))
+            case _:
+                if re.search(r"\w", text):
+                    (phrases if phrase else words).append(text)
+    return Question(
+        text=" ".join([*words, *(f'"{phrase}"' for phrase in phrases)]),
+        words=_searched([word for word in words[:QUERY_WORDS] if word != "user"] or words),
+        phrases=tuple(phrases[:QUERY_WORDS]),
+        files=tuple(files),
+        kinds=frozenset(kinds),
+    )
+
+
+def _searched(written: list[str]) -> tuple[str, ...]:
+    """Return the words worth searching for; a name of several is one and each of its parts."""
+    found = words_of(" ".join(written))
+    whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]
+    return tuple(dict.fromkeys([*found, *whole])) or tuple(dict.fromkeys(written))
+
+
+def _kind(name: str) -> str:
+    kind = name.strip().lower()
+    kind = _SAME.get(kind, kind)
+    if kind not in KINDS:
+        raise NotInHistory(
+            f"there is no kind:{name[:40]}; ask for {', '.join(KINDS)}, or quote it to find the text"
+        )
+    return kind
+
+
+def kinds_of(entry: AnyEntry, tool: str) -> frozenset[str]:
+    """Return the kinds of a record; `tool` is the one that was called for a result."""
+    match entry:
+        case Said():
+            return frozenset({"aside" if entry.hidden or entry.role == "system" else "user"})
+        case Replied(content=content):
+            return frozenset(
+                {"answer", "thinking"} if any(map(is_thought, content)) else {"answer"}
+            )
+        case Ran():
+            kind = description_of(tool).kind
+            failed = {"error"} if entry.is_error or entry.exit_status else set()
+            return frozenset({"result", _TOOLS.get(kind, kind), *failed})
+        case Compacted() | Collapsed() | Restored():
+            return frozenset({"summary"})
+    return frozenset()
