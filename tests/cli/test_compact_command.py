@@ -142,6 +142,38 @@ def test_pinned_messages_stay_word_for_word(session):
     assert isinstance(run("pin", "s1", "999").exception, NotInHistory)
 
 
+def test_a_number_may_have_its_mark(session):
+    """As output shows it; anything else is an error of use."""
+    assert told("pin", "s1", "#1") == [{"id": 1, "text": "Fix the login bug"}]
+    assert run("pin", "s1", "one").exit_code == 2
+
+
+def test_what_was_compacted_away_can_be_pinned(session):
+    """It comes back at the end of the view, stays through the next compaction, and can go again."""
+    told("compact", "s1")
+    before = fold(history()).messages()
+    [kept] = told("pin", "s1", "1")
+    assert (kept["id"], kept["text"].endswith("\nFix the login bug")) == (1, True)
+    after = fold(history()).messages()
+    assert after[: len(before) - 1] == before[:-1]
+    assert told("pin", "s1", "1") == [kept]
+    assert (
+        len([entry for entry in history() if isinstance(entry, Restored) and entry.rests_on]) == 1
+    )
+    assert told("pin", "s1", "1", "--off") == []
+
+
+def test_a_pinned_step_brings_its_result_and_undo_puts_the_original_back(session):
+    """The copy is gone with the compaction; the original is pinned in its place."""
+    told("compact", "s1")
+    [kept] = told("pin", "s1", "2")
+    assert f"0\n{BODY}" in kept["text"]
+    told("undo", "s1")
+    view = fold(history())
+    assert [item.id for item in view.items if view.is_pinned(item)] == [2]
+    assert not violations(view.messages())
+
+
 def test_a_part_can_be_compacted_by_itself(session):
     """What comes after is kept as it is."""
     done = told("compact", "s1", "--up-to", "4")

@@ -109,8 +109,12 @@ class CompactArguments:
     help="Only show what would be done. With --model this makes a call, which costs.",
 )
 @click.option("--focus", default="", help="What a model's summary should focus on.")
-@click.option("--from", "start", type=int, metavar="ID", help="Only from this message on.")
-@click.option("--up-to", "end", type=int, metavar="ID", help="Only up to this message.")
+@click.option(
+    "--from", "start", type=options.message_number, metavar="ID", help="Only from this message on."
+)
+@click.option(
+    "--up-to", "end", type=options.message_number, metavar="ID", help="Only up to this message."
+)
 @click.option("--model", default="", help="Let this model write the summary; costs a call.")
 @click.option("--digest", "by_digest", is_flag=True, help="Use no model: the default.")
 @options.base_url

@@ -2,6 +2,17 @@
 
 import click
 
+from holdfast.tools.history.catalogue import number_in
+
+
+def message_number(value: object) -> int:
+    """Read the number of a message, with or without the # that output puts before it."""
+    n = number_in(str(value))
+    if n is None:
+        raise click.BadParameter(f"{value!r} is not the number of a message; give one such as 12")
+    return n
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 target = click.argument("target")
 session = click.argument("session")

@@ -9,7 +9,7 @@ from holdfast.turn.undo import redo
 
 @click.command(epilog="Example: holdfast redo newest")
 @options.session
-@click.argument("entry", type=int, required=False, default=0)
+@click.argument("entry", type=options.message_number, required=False, default=0)
 @options.as_json
 def command(session: str, entry: int, as_json: bool) -> None:
     """Re-apply an undone change.

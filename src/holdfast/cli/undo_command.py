@@ -20,7 +20,7 @@ from holdfast.view import fold
 
 @click.command(epilog="Example: holdfast undo newest")
 @options.session
-@click.argument("entry", type=int, required=False, default=0)
+@click.argument("entry", type=options.message_number, required=False, default=0)
 @click.option("--list", "is_list", is_flag=True, help="Only list the changes.")
 @options.as_json
 def command(session: str, entry: int, is_list: bool, as_json: bool) -> None:

@@ -1,7 +1,6 @@
 """The words of a question or a text, as searches see them."""
 
 import re
-from collections.abc import Iterator
 
 _STOP = (
     "a an and are as at be but by can could did do does for from had has have he her his how i if"
@@ -15,7 +14,7 @@ STOP_WORDS = frozenset(_STOP.split())
 """Words too common in questions to search for."""
 
 _WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"[^\W_]*[a-z][A-Z][^\W_]*|[^\W_]*[A-Z]{2}[a-z][^\W_]*")
+_NAME = re.compile(r"\b[A-Za-z][a-z0-9]+[A-Z][A-Za-z0-9]*|\b[A-Z]{2,}[a-z][A-Za-z0-9]*")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The parts of a name written in camel case."""
 
@@ -28,10 +27,9 @@ def words_of(text: str) -> list[str]:
     return [word for word in words if word not in STOP_WORDS and len(word) > 1]
 
 
-def name_parts(text: str) -> Iterator[str]:
-    """Yield the parts of the names in a text that are written in camel case, each name once."""
-    for name in dict.fromkeys(_NAME.findall(text)):
-        yield from _parts(name)
+def name_parts(text: str) -> str:
+    """Return the parts of the names in a text that are written in camel case, each name once."""
+    return " ".join(part for name in set(_NAME.findall(text)) for part in _parts(name))
 
 
 def _parts(word: str) -> list[str]:

@@ -191,6 +191,93 @@ def test_everything_in_an_answer_is_told(engine, history):
     assert history.open("a", chars="3-").media == ()
 
 
+def test_a_number_of_an_answer_leads_to_its_results(engine, history):
+    """Whichever piece is named: what was said and called, the result, and the thinking last."""
+    pieces = [
+        Thinking(thinking="let me see", signature="x"),
+        Text(text="I run it."),
+        ToolUse(id="a", name="Bash", input={"command": "make"}),
+    ]
+    numbers = [engine.record(Replied(response_id="r", content=(each,))).n for each in pieces]
+    result = engine.take_result("a", "all green").n
+    opened = {history.open(f"#{n}").page.text for n in numbers}
+    assert opened == {
+        f"[#{numbers[1]} answer]\nI run it.\n"
+        f"[#{numbers[2]} answer]\n[calls Bash, id a]\n$ make\n"
+        f"[#{result} result]\nall green\n"
+        f"[#{numbers[0]} thinking]\n[thinking]\nlet me see\n"
+    }
+    assert history.open(f"#{result}").page.text == "all green"
+    assert history.open(f"#{numbers[1]}-#{numbers[1]}").page.text == "I run it."
+
+
+def test_a_call_is_found_with_its_result(engine, history):
+    """By the words of either; an edit's lines read as a diff."""
+    n = ran(
+        *(engine, "a", "The file was updated."),
+        name="Edit",
+        file_path="/src/limits.py",
+        old_string="RETRIES = 3",
+        new_string="RETRIES = 5",
+    )
+    [hit] = history.search("how many retries").hits
+    assert (hit.n, hit.kind) == (n, "result")
+    assert "-RETRIES = 3\n+RETRIES = 5\nThe file was updated." in hit.passage
+
+
+def test_a_question_in_plain_words_finds_the_place(engine, history):
+    """By word forms, parts of names and words nearby, among much that has the common ones."""
+    for i in range(30):
+        ran(engine, f"x{i}", f"a log of the user's files, branch {i}: nothing of note")
+    asked = engine.say("Which of the branches counts as the trunk?").n
+    answer = engine.record(
+        Replied(response_id="r", content=(Text(text="getDefaultBranch() asks origin/HEAD."),))
+    ).n
+    for question in ("how is the default branch determined", "what tells the trunk"):
+        first = history.search(question).hits[0]
+        assert first.n in (asked, answer) and "origin/HEAD" in first.passage
+    assert history.search("colour").total == 0
+    shade = engine.say("Use another color here").n
+    assert numbers(history.search("colour")) == [shade]
+
+
+def test_phrases_files_and_kinds_narrow_a_search(engine, history):
+    """Each alone and all together."""
+    said = engine.say("mend the parser, the build fails").n
+    failed = engine.take_result(*_called(engine, "a", "Bash", command="make"), is_error=True).n
+    edited = ran(engine, "b", "updated", name="Edit", file_path="/src/parser.py")
+    read = ran(engine, "c", "the parser, the build", name="Read", file_path="/src/parser.py")
+    assert numbers(history.search("kind:user")) == [said]
+    assert numbers(history.search("kind:error")) == [failed]
+    assert numbers(history.search("file:parser.py")) == [read, edited]
+    assert numbers(history.search("kind:edit file:parser.py")) == [edited]
+    assert history.search('"the parser, the build"').total == 2
+    assert numbers(history.search('"the parser, the build" kind:read')) == [read]
+
+
+def _called(engine, id, name, **given):
+    engine.record(Replied(response_id=id, content=(ToolUse(id=id, name=name, input=given),)))
+    return id, "the parser fails"
+
+
+def test_a_short_record_is_shown_with_what_follows(engine, history):
+    """And what was shown that way is not listed once more."""
+    asked = engine.say("does the old zebra have it?").n
+    engine.record(Replied(response_id="r", content=(Text(text="Yes, the zebra has stripes."),)))
+    found = history.search("old zebra")
+    assert numbers(found) == [asked] and (found.total, found.reached) == (2, 2)
+    assert found.hits[0].passage.endswith("[#3 answer] Yes, the zebra has stripes.")
+
+
+def test_the_same_lines_read_again_are_listed_once(engine, history):
+    """Those of the newest."""
+    body = "".join(f"{i}\n" for i in range(500)) + "the zebra\n"
+    ran(engine, "a", body, name="Read", file_path="/z")
+    again = ran(engine, "b", body, name="Read", file_path="/z")
+    found = history.search("zebra")
+    assert (numbers(found), found.total) == ([again], 2)
+
+
 @pytest.mark.parametrize("id", ["nobody", "#999", "../../etc/passwd", "", "#3-#1"])
 def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
     """Nothing is guessed."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 
@@ -116,21 +116,24 @@ class History:
         """Find records; by words the best first, otherwise the newest."""
         with self._lock:
             entries = self._caught_up()
-            if question.has_words:
-                found: Iterable[Match] = self._words.find(entries, question)
-            else:
-                found = (Match(n=entry.n) for entry in reversed(entries))
             touching = [set(self._catalogue.touching(file)) for file in question.files]
-            weighed = [
-                (match.score * question.weight_of(kinds), match)
-                for match in found
-                if all(match.n in numbers for numbers in touching)
-                and (entry := _entry(entries, match.n)) is not None
-                and (kinds := self._kinds(entry))
-                and (not question.kinds or kinds & question.kinds)
-            ]
-        weighed.sort(key=itemgetter(0), reverse=True)
-        return [match for _, match in weighed]
+
+            def is_asked_for(n: int) -> bool:
+                entry = _entry(entries, n)
+                kinds = self._kinds(entry) if entry else frozenset()
+                is_kind = bool(kinds & question.kinds if question.kinds else kinds)
+                return is_kind and all(n in touched for touched in touching)
+
+            if not question.has_words:
+                numbers = touching[0] if touching else (entry.n for entry in entries)
+                return [Match(n=n) for n in sorted(numbers, reverse=True) if is_asked_for(n)]
+            found = self._words.find(entries, question, is_asked_for)
+            weights = {match.n: self._weight(entries, match, question) for match in found}
+        return sorted(found, key=lambda match: weights[match.n], reverse=True)
+
+    def _weight(self, entries: Entries, match: Match, question: Question) -> float:
+        entry = _entry(entries, match.n)
+        return match.score * question.weight_of(self._kinds(entry)) if entry else 0.0
 
     def _kinds(self, entry: AnyEntry) -> frozenset[str]:
         """Return an entry's kinds; an answer to an earlier question has none."""

@@ -16,6 +16,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from math import log
 from operator import attrgetter
 from pathlib import Path
@@ -73,55 +74,49 @@ class Index:
         """Add (number, text, names), all or none; what another process has added is left alone."""
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            known, count = self.upto, 0
-            for n, text, names in texts:
-                if n <= known:
-                    continue
-                for i, (start, stop) in enumerate(passages(text)):
-                    part = text[start:stop]
-                    connection.execute(
-                        "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
-                        (n << PASSAGE_BITS | i, part, " ".join([names, *name_parts(part)])),
-                    )
-                    count += 1
+            known = self.upto
+            added = connection.executemany(
+                "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
+                (
+                    (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)}")
+                    for n, text, names in texts
+                    if n > known
+                    for i, (start, stop) in enumerate(passages(text))
+                    for part in [text[start:stop]]
+                ),
+            )
             connection.execute(
-                "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?", (upto, count)
+                "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?",
+                (upto, max(0, added.rowcount)),
             )
 
     def search(self, question: Question) -> tuple[list[TermRows], set[int] | None]:
         """Return where the words of a question stand, and the records that have all its phrases."""
         phrases = [_quoted(phrase) for phrase in question.phrases]
         total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
-        found = [
+        found = self._rarest(question.words)
+        required = [self._rows(phrase) for phrase in phrases]
+        having = [{row >> PASSAGE_BITS for row in rows} for rows in required]
+        terms = [
             TermRows(weight=_weight(len(rows), total), rows=rows)
-            for term in [*self._terms(question.words), *phrases]
-            if (rows := self._rows(term))
+            for rows in (*found, *required)
+            if rows
         ]
-        having = [{row >> PASSAGE_BITS for row in self._rows(phrase)} for phrase in phrases]
-        return found, set.intersection(*having) if having else None
+        return terms, set.intersection(*having) if having else None
 
-    def _terms(self, words: Iterable[str]) -> list[str]:
-        """Choose the rarest words; one that is not there may be in another form."""
-        counted = []
-        for word in words:
-            for term in _forms(word):
-                if count := self._count(term):
-                    counted.append((count, term))
-                    break
-        counted.sort()
-        chosen: list[str] = []
-        read = 0
-        for count, term in counted:
-            read += count
-            if chosen and read > READ_PASSAGES:
-                break
-            chosen.append(term)
-        return chosen
-
-    def _count(self, term: str) -> int:
-        counted = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
-        found: int = self._connection.execute(counted, (term, READ_PASSAGES)).fetchone()[0]
-        return found
+    def _rarest(self, words: Iterable[str]) -> list[list[int]]:
+        """Return the rows of the rarest words; one that is not there may be in another form."""
+        found = [
+            next((rows for term in _forms(word) if (rows := self._rows(term))), [])
+            for word in words
+        ]
+        found.sort(key=len)
+        sums = accumulate(map(len, found))
+        return [
+            rows
+            for i, (rows, read) in enumerate(zip(found, sums, strict=True))
+            if not i or read <= READ_PASSAGES
+        ]
 
     def _rows(self, term: str) -> list[int]:
         """Return the newest passages with a word or a phrase."""
@@ -245,27 +240,40 @@ class WordSearch:
         self._limit_chars = limit_chars
         self._index: Index | None = None
 
-    def find(self, entries: Sequence[AnyEntry], question: Question) -> list[Match]:
+    def find(
+        self, entries: Sequence[AnyEntry], question: Question, is_allowed: Callable[[int], bool]
+    ) -> list[Match]:
         """Find entries by words, the best first; else by the text as it stands, newest first."""
-        return self._indexed(entries, question) or self._scanned(entries, question)
+        return self._indexed(entries, question, is_allowed) or [
+            match for match in self._scanned(entries, question) if is_allowed(match.n)
+        ]
 
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
         self._index = None
 
-    def _indexed(self, entries: Sequence[AnyEntry], question: Question) -> list[Match]:
+    def _indexed(
+        self, entries: Sequence[AnyEntry], question: Question, is_allowed: Callable[[int], bool]
+    ) -> list[Match]:
+        terms, having = self._searched(entries, question)
+        return rank(
+            terms,
+            self._catalogue.place,
+            lambda n: (having is None or n in having) and is_allowed(n),
+        )
+
+    def _searched(
+        self, entries: Sequence[AnyEntry], question: Question
+    ) -> tuple[list[TermRows], set[int] | None]:
         index = self._index = self._index or Index(self._directory, self._session)
         for _ in range(INDEX_TRIES):
             try:
                 self._extend(index, entries)
-                terms, having = index.search(question)
+                return index.search(question)
             except sqlite3.Error as error:
                 index.mend(error)
-                continue
-            found = rank(terms, self._catalogue.place)
-            return [match for match in found if having is None or match.n in having]
-        return []
+        return [], None
 
     def _extend(self, index: Index, entries: Sequence[AnyEntry]) -> None:
         upto = index.upto

@@ -7,12 +7,17 @@ of the model, and a little in the steps beside it.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 
-SAME_STEP = 0.3
-"""Of a word's weight, if it stands elsewhere in the step. This and the next were measured."""
-BESIDE = {1: 0.4, -1: 0.4, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
-"""And if it stands in a step so many further on, or before."""
+NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
+"""Of a word's weight: where it stands in the step so many further on, and else in none of these.
+
+What is beside a step counts for more than what else is in it: a long result has many words.
+"""
+RANKED = 600
+"""Passages whose surroundings are looked at: those with the most of the question in them."""
 PASSAGE_BITS = 16
 """Of a passage's number; the rest is the entry's. The longest body that is indexed has fewer."""
 
@@ -35,36 +40,35 @@ class TermRows:
     rows: Sequence[int]
 
 
-def rank(terms: Sequence[TermRows], step_of: Callable[[int], int]) -> list[Match]:
+def rank(
+    terms: Sequence[TermRows], step_of: Callable[[int], int], is_allowed: Callable[[int], bool]
+) -> list[Match]:
     """Return the records, the best first, each with its best passage; of equals, the newest."""
-    around = _around(terms, step_of)
     inside: defaultdict[int, float] = defaultdict(float)
-    for i, term in enumerate(terms):
+    for term in terms:
         for row in term.rows:
-            near = around[step_of(row >> PASSAGE_BITS)][i]
-            inside[row] += term.weight * (1 - near)
-    scores = {
-        row: score
-        + sum(
-            term.weight * near
-            for term, near in zip(terms, around[step_of(row >> PASSAGE_BITS)], strict=True)
+            inside[row] += term.weight
+    ordered = sorted(inside, key=lambda row: (inside[row], row), reverse=True)
+    rows = islice((row for row in ordered if is_allowed(row >> PASSAGE_BITS)), RANKED)
+    steps = [{step_of(row >> PASSAGE_BITS) for row in term.rows} for term in terms]
+    having = [set(term.rows) for term in terms]
+    scored = []
+    for row in rows:
+        step = step_of(row >> PASSAGE_BITS)
+        around = sum(
+            term.weight * _nearness(step, steps[i])
+            for i, term in enumerate(terms)
+            if row not in having[i]
         )
-        for row, score in inside.items()
-    }
+        scored.append((inside[row] + around, row))
+    scored.sort(reverse=True)
     best: dict[int, Match] = {}
-    for row in sorted(scores, key=lambda row: (scores[row], row), reverse=True):
+    for score, row in scored:
         n = row >> PASSAGE_BITS
-        best.setdefault(n, Match(n=n, passage=row & ((1 << PASSAGE_BITS) - 1), score=scores[row]))
+        best.setdefault(n, Match(n=n, passage=row & ((1 << PASSAGE_BITS) - 1), score=score))
     return list(best.values())
 
 
-def _around(terms: Sequence[TermRows], step_of: Callable[[int], int]) -> dict[int, list[float]]:
-    """Return for each step how near each word is: in it, beside it, or not at all."""
-    near: defaultdict[int, list[float]] = defaultdict(lambda: [0.0] * len(terms))
-    for i, term in enumerate(terms):
-        for step in {step_of(row >> PASSAGE_BITS) for row in term.rows}:
-            near[step][i] = max(near[step][i], SAME_STEP)
-            for distance, share in BESIDE.items():
-                beside = near[step + distance]
-                beside[i] = max(beside[i], share)
-    return near
+def _nearness(step: int, steps: AbstractSet[int]) -> float:
+    """Return the share of a word's weight that counts in a step beside which it stands."""
+    return next((share for distance, share in NEAR.items() if step + distance in steps), 0.0)
