@@ -7,7 +7,7 @@ from holdfast.memory.memory import Memory
 from holdfast.memory.search import MemorySearch
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.vectors import installed
-from holdfast.memory.words import words_of
+from holdfast.messages.words import words_of
 
 needs_meaning = pytest.mark.skipif(installed() is None, reason="needs the extra `recall`")
 

@@ -159,3 +159,14 @@ async def test_a_declared_budget_holds_for_each_result(tmp_path):
     with Session.resume(session.id) as again:
         await looked_up(again, 2, "z y " * 900)
         assert len(of(again, Spilled)) == 2
+
+
+async def test_a_cleared_result_is_not_listed_as_in_view(tmp_path):
+    """Only what the model sees whole is marked, and comes last."""
+    with Session.open(model=MODEL, tools=[LOOKUP], history=True, directory=tmp_path) as session:
+        for n, text in enumerate(("the needle", "one more needle")):
+            await looked_up(session, n, text)
+        session.engine.record(Cleared(ids=("t0",), texts=("gone",)))
+        found = await session.run_tool(use("h", "History", query="needle"))
+    lines = [line for line in found.split("\n") if line.startswith("#")]
+    assert ["in view" in line for line in lines] == [False, True]

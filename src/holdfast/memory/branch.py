@@ -16,7 +16,7 @@ from holdfast.memory.index import IndexLine, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX
 from holdfast.memory.store import MemoryStore
-from holdfast.memory.words import words_of
+from holdfast.messages.words import words_of
 
 
 class Pages(Protocol):

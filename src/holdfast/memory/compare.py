@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from holdfast.memory.memory import Memory
-from holdfast.memory.words import STOP_WORDS
+from holdfast.messages.words import STOP_WORDS
 
 SHINGLE_WORDS = 3
 """Word order matters within three words: "a depends on b" differs from "b depends on a"."""

@@ -24,8 +24,8 @@ from holdfast.memory.memory_calls import Shown
 from holdfast.memory.provenance import changed_sources
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
-from holdfast.memory.words import words_of
 from holdfast.messages import text_of
+from holdfast.messages.words import words_of
 from holdfast.settings import MemorySettings
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkRequest, Prefix

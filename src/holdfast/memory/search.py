@@ -12,7 +12,7 @@ from functools import cached_property
 from holdfast.memory.adjacency import Adjacency
 from holdfast.memory.commits import Database
 from holdfast.memory.vectors import Embedding, Vectors, installed
-from holdfast.memory.words import words_of
+from holdfast.messages.words import words_of
 
 QUERY_WORDS = 16
 """The rarest words of a question decide; a pasted page would match everything."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.memory.commits import Database
-from holdfast.memory.words import STOP_WORDS
+from holdfast.messages.words import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy

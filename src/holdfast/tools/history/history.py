@@ -35,8 +35,8 @@ from holdfast.tools.history.pages import (
     passages,
     snippet,
 )
-from holdfast.tools.history.question import Question, kinds_of, parse_question
-from holdfast.tools.history.ranking import Match
+from holdfast.tools.history.question import HistoryQuestion, kinds_of, parse_question
+from holdfast.tools.history.ranking import PassageMatch
 from holdfast.tools.history.records import (
     FoundRecords,
     Media,
@@ -112,7 +112,7 @@ class History:
         shown = self.shown(match.n for match in found)
         return self.listing(found, question, shown=shown, skip=skip, limit=limit)
 
-    def find(self, question: Question) -> list[Match]:
+    def find(self, question: HistoryQuestion) -> list[PassageMatch]:
         """Find records; by words the best first, otherwise the newest."""
         with self._lock:
             entries = self._caught_up()
@@ -126,12 +126,12 @@ class History:
 
             if not question.has_words:
                 numbers = touching[0] if touching else (entry.n for entry in entries)
-                return [Match(n=n) for n in sorted(numbers, reverse=True) if is_asked_for(n)]
+                return [PassageMatch(n=n) for n in sorted(numbers, reverse=True) if is_asked_for(n)]
             found = self._words.find(entries, question, is_asked_for)
             weights = {match.n: self._weight(entries, match, question) for match in found}
         return sorted(found, key=lambda match: weights[match.n], reverse=True)
 
-    def _weight(self, entries: Entries, match: Match, question: Question) -> float:
+    def _weight(self, entries: Entries, match: PassageMatch, question: HistoryQuestion) -> float:
         entry = _entry(entries, match.n)
         return match.score * question.weight_of(self._kinds(entry)) if entry else 0.0
 
@@ -147,8 +147,8 @@ class History:
 
     def listing(
         self,
-        found: Sequence[Match],
-        question: Question,
+        found: Sequence[PassageMatch],
+        question: HistoryQuestion,
         *,
         shown: AbstractSet[int] = frozenset(),
         skip: int = 0,
@@ -209,7 +209,7 @@ class History:
         return entries
 
     def _hit(
-        self, entries: Entries, match: Match, question: Question, *, is_shown: bool
+        self, entries: Entries, match: PassageMatch, question: HistoryQuestion, *, is_shown: bool
     ) -> RecordHit:
         entry = _entry(entries, match.n)
         assert entry is not None, "only entries are found"

@@ -27,8 +27,8 @@ from holdfast.settings.files import private_directory
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.history.catalogue import Catalogue
 from holdfast.tools.history.pages import passage_at, passages
-from holdfast.tools.history.question import Question
-from holdfast.tools.history.ranking import PASSAGE_BITS, Match, TermRows, rank
+from holdfast.tools.history.question import HistoryQuestion
+from holdfast.tools.history.ranking import PASSAGE_BITS, PassageMatch, TermRows, rank
 from holdfast.tools.history.records import Searchable
 
 VERSION = 2
@@ -90,7 +90,7 @@ class Index:
                 (upto, max(0, added.rowcount)),
             )
 
-    def search(self, question: Question) -> tuple[list[TermRows], set[int] | None]:
+    def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
         """Return where the words of a question stand, and the records that have all its phrases."""
         phrases = [_quoted(phrase) for phrase in question.phrases]
         total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
@@ -241,8 +241,11 @@ class WordSearch:
         self._index: Index | None = None
 
     def find(
-        self, entries: Sequence[AnyEntry], question: Question, is_allowed: Callable[[int], bool]
-    ) -> list[Match]:
+        self,
+        entries: Sequence[AnyEntry],
+        question: HistoryQuestion,
+        is_allowed: Callable[[int], bool],
+    ) -> list[PassageMatch]:
         """Find entries by words, the best first; else by the text as it stands, newest first."""
         return self._indexed(entries, question, is_allowed) or [
             match for match in self._scanned(entries, question) if is_allowed(match.n)
@@ -254,8 +257,11 @@ class WordSearch:
         self._index = None
 
     def _indexed(
-        self, entries: Sequence[AnyEntry], question: Question, is_allowed: Callable[[int], bool]
-    ) -> list[Match]:
+        self,
+        entries: Sequence[AnyEntry],
+        question: HistoryQuestion,
+        is_allowed: Callable[[int], bool],
+    ) -> list[PassageMatch]:
         terms, having = self._searched(entries, question)
         return rank(
             terms,
@@ -264,7 +270,7 @@ class WordSearch:
         )
 
     def _searched(
-        self, entries: Sequence[AnyEntry], question: Question
+        self, entries: Sequence[AnyEntry], question: HistoryQuestion
     ) -> tuple[list[TermRows], set[int] | None]:
         index = self._index = self._index or Index(self._directory, self._session)
         for _ in range(INDEX_TRIES):
@@ -293,12 +299,14 @@ class WordSearch:
             if found is not None and found.text:
                 yield entry.n, found.text[: self._limit_chars], call.target if call else ""
 
-    def _scanned(self, entries: Iterable[AnyEntry], question: Question) -> list[Match]:
+    def _scanned(
+        self, entries: Iterable[AnyEntry], question: HistoryQuestion
+    ) -> list[PassageMatch]:
         """Search for the text as it stands: for scripts without spaces, and for parts of words."""
         wanted = question.text.strip('"').casefold()
         found = []
         for n, text, _ in self._texts(entries):
             place = text.casefold().find(wanted)
             if place >= 0:
-                found.append(Match(n=n, passage=passage_at(text, place)))
+                found.append(PassageMatch(n=n, passage=passage_at(text, place)))
         return found[::-1]

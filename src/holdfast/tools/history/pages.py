@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from holdfast.log.secrets import find_secrets
 from holdfast.messages.cut import printable_line
-from holdfast.tools.history.question import Question
+from holdfast.tools.history.question import HistoryQuestion
 
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
 
@@ -143,7 +143,7 @@ AROUND_CHARS = 400
 
 
 def find_words(
-    text: str, question: Question, start: int = 0, stop: int | None = None
+    text: str, question: HistoryQuestion, start: int = 0, stop: int | None = None
 ) -> int | None:
     """Return the line of a text on which most words of a question stand, by where it begins."""
     forms = [_begins(word) for word in (*question.words, *question.phrases)]

@@ -28,14 +28,14 @@ KINDS = (
 
 _HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
 """Words of a question that say what kind of record would answer it."""
-HINTED = 1.5
+HINTED = 2.0
 """Such a record counts for more."""
 LESS = {"summary": 0.7, "read": 0.8}
 """A summary retells what stands elsewhere, and files that were read hold many words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class HistoryQuestion:
     text: str = ""
     """Its words and phrases as they were written."""
     words: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Question:
         return bool(self.words or self.phrases)
 
 
-def parse_question(query: str, file: str = "") -> Question:
+def parse_question(query: str, file: str = "") -> HistoryQuestion:
     """Read a query; an unknown kind is an error that lists the known ones."""
     words: list[str] = []
     phrases: list[str] = []
@@ -72,7 +72,7 @@ def parse_question(query: str, file: str = "") -> Question:
             case _:
                 if re.search(r"\w", text):
                     (phrases if phrase else words).append(text)
-    return Question(
+    return HistoryQuestion(
         text=" ".join([*words, *(f'"{phrase}"' for phrase in phrases)]),
         words=_searched([word for word in words[:QUERY_WORDS] if word != "user"] or words),
         phrases=tuple(phrases[:QUERY_WORDS]),

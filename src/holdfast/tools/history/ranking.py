@@ -23,7 +23,7 @@ PASSAGE_BITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class PassageMatch:
     """A record with the words that were asked for."""
 
     n: int
@@ -42,7 +42,7 @@ class TermRows:
 
 def rank(
     terms: Sequence[TermRows], step_of: Callable[[int], int], is_allowed: Callable[[int], bool]
-) -> list[Match]:
+) -> list[PassageMatch]:
     """Return the records, the best first, each with its best passage; of equals, the newest."""
     inside: defaultdict[int, float] = defaultdict(float)
     for term in terms:
@@ -62,10 +62,10 @@ def rank(
         )
         scored.append((inside[row] + around, row))
     scored.sort(reverse=True)
-    best: dict[int, Match] = {}
+    best: dict[int, PassageMatch] = {}
     for score, row in scored:
         n = row >> PASSAGE_BITS
-        best.setdefault(n, Match(n=n, passage=row & ((1 << PASSAGE_BITS) - 1), score=score))
+        best.setdefault(n, PassageMatch(n=n, passage=row & ((1 << PASSAGE_BITS) - 1), score=score))
     return list(best.values())
 
 
