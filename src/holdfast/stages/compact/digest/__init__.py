@@ -10,7 +10,7 @@ from itertools import accumulate
 from holdfast.stages.compact.digest import files, state, timeline
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_finished
 from holdfast.stages.compact.digest.headings import carried
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Worth, fit, line_piece
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
 
@@ -129,7 +129,7 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield line_piece(1, (2, i), line, Rank.PRIOR)
+        yield line_piece(1, (2, i), line, Worth.PRIOR)
 
 
 def _framed(opening: str, written: Mapping[int, str]) -> str:

@@ -19,7 +19,7 @@ ROOT_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
-    tokens_ratio: float = 0.11
+    tokens_ratio: float = 0.095
     """Of the segment's tokens; with the index of names beside it that stays under 12 %."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""

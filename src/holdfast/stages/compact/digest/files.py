@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite, times
 from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
 
@@ -68,7 +68,11 @@ def _changed(context: DigestContext) -> Iterator[DigestPiece]:
             section=3,
             place=(0, i),
             forms=(_headline(context, edits), names, more),
-            ranks=(Rank.CHANGED_FILES + age, Rank.TOUCHED + age, Rank.PUT_IN + age),
+            gains=(
+                aged(Worth.CHANGED_FILES, age),
+                aged(Worth.TOUCHED, age),
+                aged(Worth.PUT_IN, age),
+            ),
         )
 
 
@@ -106,7 +110,7 @@ def _read(context: DigestContext) -> Iterator[DigestPiece]:
         listed = ", ".join(name + times(n) for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
-        yield line_piece(3, (1, i), line, Rank.READ_FILES)
+        yield line_piece(3, (1, i), line, Worth.READ_FILES)
 
 
 def _searched(context: DigestContext) -> Iterator[DigestPiece]:
@@ -117,4 +121,4 @@ def _searched(context: DigestContext) -> Iterator[DigestPiece]:
     )
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield line_piece(3, (2, 0), line, Rank.SEARCHES)
+        yield line_piece(3, (2, 0), line, Worth.SEARCHES)

@@ -19,7 +19,7 @@ from holdfast.messages.cut import (
     tight,
 )
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -79,7 +79,7 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield line_piece(1, (place,), line, Rank.REQUEST)
+            yield line_piece(1, (place,), line, Worth.REQUEST)
     for turn, step in context.facts.steps():
         if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
@@ -123,8 +123,8 @@ def _outlined(
 ) -> DigestPiece:
     chars, age = context.limits.plan_chars, context.age(turn)
     forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
-    ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
-    return DigestPiece(section=section, place=place, forms=forms, ranks=ranks)
+    gains = (aged(Worth.DEMANDS, age), aged(Worth.OUTLINES, age))
+    return DigestPiece(section=section, place=place, forms=forms, gains=gains)
 
 
 def _without_numbers(text: str) -> str:
@@ -153,7 +153,7 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
             "commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS))
         )
     if means:
-        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Rank.REQUEST)
+        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Worth.REQUEST)
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _findings(context: DigestContext) -> Iterator[DigestPiece]:
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield line_piece(5, (1, step.id, i), line, Rank.COMMITS)
+                yield line_piece(5, (1, step.id, i), line, Worth.COMMITS)
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -185,9 +185,9 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     ]
     strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
     for i, (id, text) in enumerate(thought):
-        rank = Rank.CONCLUSIONS if (id, text) in strong else Rank.REASONS
+        worth = Worth.CONCLUSIONS if (id, text) in strong else Worth.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {text}"
-        yield line_piece(5, (0, id, i), line, rank + context.staleness(id))
+        yield line_piece(5, (0, id, i), line, aged(worth, context.staleness(id)))
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -195,7 +195,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     order = {"in_progress": 0, "pending": 1, "completed": 2}
     for i, todo in enumerate(context.facts.todos):
         state = order.get(todo.state, 1)
-        rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
+        rank = Worth.OPEN_TODOS if state < order["completed"] else Worth.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
         yield line_piece(7, (state, i), line, rank)
     for i, task in enumerate(context.facts.tasks):
@@ -204,7 +204,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             line = (
                 f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
             )
-            yield line_piece(7, (3, i), line, Rank.RUNNING)
+            yield line_piece(7, (3, i), line, Worth.RUNNING)
 
 
 def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -216,15 +216,15 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             case ChangeFact(id=id, path=path, action=action, error=""):
                 lead = f"- {action} {context.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
-                ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
-                yield DigestPiece(section=8, place=(i,), forms=forms, ranks=ranks)
+                gains = (aged(Worth.CURRENT_WORK, age), aged(Worth.CURRENT_CODE, age))
+                yield DigestPiece(section=8, place=(i,), forms=forms, gains=gains)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
                 line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
                     "  ", " "
                 )
-                yield line_piece(8, (i,), line, Rank.CURRENT_CODE + age)
+                yield line_piece(8, (i,), line, aged(Worth.REMARKS, age))
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
@@ -245,17 +245,17 @@ def _next(context: DigestContext) -> Iterator[DigestPiece]:
             section=9,
             place=(0,),
             forms=(f'{line}"{short}"', f'{line}"{quote}"'),
-            ranks=(Rank.NEXT_STEP, Rank.REQUEST),
+            gains=(Worth.NEXT_STEP, Worth.REQUEST),
         )
     answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
-        yield line_piece(9, (1,), line, Rank.NEXT_STEP)
+        yield line_piece(9, (1,), line, Worth.NEXT_STEP)
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
-        yield line_piece(9, (2,), f"In progress: {doing[0]}", Rank.NEXT_STEP)
+        yield line_piece(9, (2,), f"In progress: {doing[0]}", Worth.NEXT_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,22 +306,22 @@ def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 4: repeated errors once, each with the message that shows it works now."""
     for failure in failures(context.facts):
         lengths = (SHORT_ERROR_CHARS, context.limits.error_chars)
-        first, then = _ranks(context, failure)
+        first, then = _worths(context, failure)
         age = context.staleness(failure.id)
         yield DigestPiece(
             section=4,
             place=(failure.id,),
             forms=tuple(_told(context, failure, chars) for chars in lengths),
-            ranks=(first + age, then + age),
+            gains=(aged(first, age), aged(then, age)),
         )
 
 
-def _ranks(context: DigestContext, failure: Failure) -> tuple[Rank, Rank]:
+def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, Worth]:
     if not context.is_recent(failure.id):
-        return Rank.OLD_ERRORS, Rank.OLD_ERRORS
+        return Worth.OLD_ERRORS, Worth.OLD_ERRORS
     if failure.is_refusal:
-        return Rank.RECENT_COMMANDS, Rank.LONG_ERRORS
-    return Rank.RECENT_ERRORS if failure.mended else Rank.OPEN_ERRORS, Rank.LONG_ERRORS
+        return Worth.RECENT_COMMANDS, Worth.LONG_ERRORS
+    return Worth.RECENT_ERRORS if failure.mended else Worth.OPEN_ERRORS, Worth.LONG_ERRORS
 
 
 def _told(context: DigestContext, failure: Failure, chars: int) -> str:
