@@ -71,13 +71,13 @@ def question(text: str) -> str:
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 
 
-def gist(text: str, chars: int) -> str:
+def gist(text: str, chars: int, *, with_question: bool = True) -> str:
     """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)
     said = [one_line(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
         return one_line(body)
-    asked = question(text)
+    asked = question(text) if with_question else ""
     room = chars - len(asked)
     chosen: set[int] = set()
     for weight, i in sorted((_weight(said, i), i) for i in range(len(said))):

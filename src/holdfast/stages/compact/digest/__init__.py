@@ -9,7 +9,9 @@ from itertools import accumulate
 
 from holdfast.stages.compact.digest import files, state, timeline
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_finished
+from holdfast.stages.compact.digest.documents import document_pieces
 from holdfast.stages.compact.digest.headings import carried
+from holdfast.stages.compact.digest.last_state import explanation_pieces, last_state_pieces
 from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Worth, fit, line_piece
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.view.tokens import estimated_tokens
@@ -91,7 +93,10 @@ def digest(
     context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight, whole=whole)
     pieces = (
         *_prior(context, budget_tokens),
+        *document_pieces(context),
         *state.pieces(context),
+        *explanation_pieces(context),
+        *last_state_pieces(context),
         *files.pieces(context),
         *timeline.pieces(context),
     )

@@ -55,8 +55,8 @@ class DigestLimits:
     error_chars: int = 320
     snippet_chars: int = 700
     """Of what one recent edit put in."""
-    plan_chars: int = 2_000
-    """An approved plan or a specification in outline: headings, list items, first sentences."""
+    demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
+    """What a plan or a document demands: the most binding lines, more of them, nearly all."""
     old_snippet_chars: int = 400
     report_chars: int = 700
     """What a sub-agent, a page or a tool server reported."""
@@ -121,6 +121,15 @@ class DigestContext:
             if turn.words is not None and said:
                 found[turn.words.id] = question(said)
             said = next((s.text for s in reversed(turn.steps) if isinstance(s, AnswerFact)), "")
+        return found
+
+    @cached_property
+    def read_texts(self) -> dict[str, list[str]]:
+        """What was read of each file, the newest first."""
+        found: dict[str, list[str]] = {}
+        for _, step in self.facts.steps():
+            if isinstance(step, Look) and step.kind == "read" and step.text:
+                found.setdefault(step.path, []).insert(0, step.text)
         return found
 
     @cached_property

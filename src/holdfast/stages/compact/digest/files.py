@@ -12,9 +12,11 @@ from pathlib import PurePosixPath
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite, times
-from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
+from holdfast.stages.facts.names import beside, put_in, set_to, taken_out, touched
 
 PUT_IN = 12
+BESIDE = 6
+"""Neighbours of what was changed: they are what it is compared with next."""
 SETTINGS = 6
 """Constants with their values: the ones set last."""
 TAKEN_OUT = 5
@@ -89,7 +91,9 @@ def _told(context: DigestContext, edits: Edits) -> tuple[str, str]:
     head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
     newest_first = changes[::-1]
     definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
+    near = beside(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
+    names += f"; beside {', '.join(near)}" if near else ""
     names += f"; set {', '.join(constants)}" if constants else ""
     brought = put_in(newest_first, definitions)[:PUT_IN]
     gone = taken_out(changes)[:TAKEN_OUT]

@@ -38,6 +38,8 @@ class Worth(IntEnum):
     LAST_ANSWER = 30_000
     LAST_OUTCOME = 20_000
     """The last command, what it printed, and what waits for an answer."""
+    EXPLANATIONS = 2_500
+    EARLIER_EXPLANATIONS = 1_000
     PRIOR = 3_000
     OLD_WORDS = 2_000
     PASTES = 2_001

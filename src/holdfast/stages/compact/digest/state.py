@@ -1,7 +1,6 @@
 """Sections 1, 2, 4, 5, 7, 8 and 9: request, means, errors, findings, pending, current work, next step.
 
-Nothing here judges. The request is quoted, approved plans and specifications are outlined,
-conclusions are the model's own sentences, and the next step is what either side said last.
+Nothing here judges. The request is quoted, conclusions are the model's own sentences, and the next step is what either side said last.
 """
 
 import re
@@ -14,7 +13,6 @@ from holdfast.messages.cut import (
     cut,
     head_and_tail,
     one_line,
-    outline,
     sentences,
     tight,
 )
@@ -26,9 +24,6 @@ from holdfast.stages.facts.facts import (
     CommandFact,
     Facts,
     Look,
-    PlanFact,
-    Report,
-    StepFact,
     Thought,
     TurnFacts,
     WordsFact,
@@ -37,29 +32,23 @@ from holdfast.stages.facts.facts import (
     subject_of,
 )
 from holdfast.stages.facts.gist import conclusions, is_strong, question
-from holdfast.stages.facts.names import PROSE, taken_out
-from holdfast.stages.facts.outcome import commits_in, error_head
+from holdfast.stages.facts.names import taken_out
+from holdfast.stages.facts.outcome import commits_in, commits_shown, error_head
 
 COMMAND_CHARS = 100
 SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """The message is given in full in section 6."""
-SPEC_CHARS = 400
-"""A file shorter than this is no specification."""
-POINTED_CHARS = 6
-"""Anything shorter may appear in a message by chance."""
-SHORT_OUTLINE = 4
-"""The short form is this fraction: title and first headings."""
 PARTS = 3
 """Programs named per command line; filters follow."""
 FINAL_CONCLUSIONS = 2
 """Per turn; earlier ones were often given up."""
 GONE = 8
+HASH_CHARS = 7
+"""How version control shortens a hash."""
 PROGRAMS = 8
 
-_INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
-"""Read by every session; they need no outline."""
-
+_HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -80,57 +69,6 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
             yield line_piece(1, (place,), line, Worth.REQUEST)
-    for turn, step in context.facts.steps():
-        if isinstance(step, PlanFact) and step.is_approved:
-            lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _outlined(context, 1, (3, step.id), lead, step.text, turn)
-    yield from _specifications(context)
-
-
-def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
-    """Outline documents, pages and tickets that the user named and the agent read."""
-    said = list(context.facts.words())
-    outlined: set[str] = set()
-    for turn, step in context.facts.steps():
-        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
-            outlined.add(PurePosixPath(step.path).name)
-        name, text = _source(step)
-        if not name or name in outlined or len(text) < SPEC_CHARS:
-            continue
-        if any(name in words.text for when, words in said if when <= turn):
-            outlined.add(name)
-            what = context.short(step.path) if isinstance(step, Look) else name
-            lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
-            yield _outlined(context, 1, (4, step.id), lead, _without_numbers(text), turn)
-
-
-def _source(step: StepFact) -> tuple[str, str]:
-    """Return the name by which a user would refer to what a step read, and its text."""
-    match step:
-        case Look(kind="read", path=path, text=text):
-            file = PurePosixPath(path)
-            is_prose = file.suffix.lower() in PROSE and file.name not in _INSTRUCTIONS
-            return (file.name, text) if is_prose else ("", "")
-        case CommandFact(is_error=False, text=text, output=output) if len(text) >= POINTED_CHARS:
-            return text.removesuffix("2>&1").strip(), output
-        case Report(is_error=False, about=about, text=text) if len(about) >= POINTED_CHARS:
-            return about, text
-    return "", ""
-
-
-def _outlined(
-    context: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
-) -> DigestPiece:
-    chars, age = context.limits.plan_chars, context.age(turn)
-    forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
-    gains = (aged(Worth.DEMANDS, age), aged(Worth.OUTLINES, age))
-    return DigestPiece(section=section, place=place, forms=forms, gains=gains)
-
-
-def _without_numbers(text: str) -> str:
-    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
-    text = text.partition("<system-reminder>")[0]
-    return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
 
 
 def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
@@ -172,6 +110,37 @@ def _findings(context: DigestContext) -> Iterator[DigestPiece]:
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
                 yield line_piece(5, (1, step.id, i), line, Worth.COMMITS)
+    yield from _commits_looked_at(context)
+
+
+def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
+    """Name the commits that were listed or compared, if somebody spoke of them."""
+    spoken = _spoken_of(context)
+    known: dict[str, DigestPiece] = {}
+    for number, step in context.facts.steps():
+        if not isinstance(step, CommandFact) or "git " not in step.text:
+            continue
+        for commit in commits_shown(step.output):
+            short = commit.hash[:HASH_CHARS]
+            is_better = short not in known or bool(commit.author)
+            if short in spoken and is_better:
+                by = f" by {commit.author}" if commit.author else ""
+                subject = cut(commit.subject, COMMAND_CHARS)
+                line = f"- T{number} {cite(step.id)} looked at {short}{by}: {subject}"
+                gain = aged(Worth.SEEN, context.staleness(step.id))
+                known[short] = line_piece(5, (2, step.id, len(known)), line, gain)
+    yield from known.values()
+
+
+def _spoken_of(context: DigestContext) -> set[str]:
+    """Return the beginnings of the hashes in messages, answers, thoughts and commands."""
+    texts = [words.text for _, words in context.facts.words()]
+    texts += [
+        step.text
+        for _, step in context.facts.steps()
+        if isinstance(step, AnswerFact | Thought | CommandFact)
+    ]
+    return {hash[:HASH_CHARS] for text in texts for hash in _HASH.findall(text)}
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:

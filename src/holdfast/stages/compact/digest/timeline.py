@@ -164,13 +164,14 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
 
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, tight(step.text), f"- said {cite(step.id)}: "
+    is_last = turn == context.last_turn  # a question is shown with the reply to it
     texts = (
-        lead + gist(body, limits.brief_answer_chars),
-        lead + gist(body, limits.short_answer_chars),
+        lead + gist(body, limits.brief_answer_chars, with_question=is_last),
+        lead + gist(body, limits.short_answer_chars, with_question=is_last),
         lead + cut(body, limits.answer_chars),
         lead + cut(body, limits.long_answer_chars),
     )
-    if turn == context.last_turn:
+    if is_last:
         worths = (Worth.LAST_ANSWER, Worth.LAST_ANSWER, Worth.LONG_LAST_ANSWER, Worth.LONG_ANSWERS)
         return _Form(texts, worths)
     worths = (Worth.BRIEF_ANSWERS, Worth.ANSWERS, Worth.LONG_ANSWERS, Worth.WHOLE_ANSWERS)
