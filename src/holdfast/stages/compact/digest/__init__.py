@@ -49,7 +49,7 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
 
     Ordinary messages are part of the share; what long ones have beyond that comes on top.
     """
-    share = min(int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
+    share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, estimated_tokens)
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
     long = sum(estimated_tokens(text) for text in beyond if text)

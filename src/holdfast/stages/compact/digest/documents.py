@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth
 from holdfast.stages.facts.demands import demands, is_document
 from holdfast.stages.facts.facts import (
     ChangeFact,
@@ -98,10 +98,9 @@ def _demanded(
     text: str = "",
 ) -> DigestPiece:
     text = text or (step.text if isinstance(step, PlanFact) else "")
-    age = context.staleness(step.id)
     forms = tuple(lead + demands(text, chars) for chars in context.limits.demand_chars)
     worths = (Worth.DEMANDS, Worth.MORE_DEMANDS, Worth.OUTLINES)
-    gains = tuple(aged(worth, age) for worth in worths)
+    gains = tuple(context.worth(worth, step.id) for worth in worths)
     return DigestPiece(section=1, place=place, forms=forms, gains=gains)
 
 

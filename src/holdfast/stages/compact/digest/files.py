@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite, times
 from holdfast.stages.facts.names import beside, put_in, set_to, taken_out, touched
 
+CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
 PUT_IN = 12
 BESIDE = 6
 """Neighbours of what was changed: they are what it is compared with next."""
@@ -64,17 +65,12 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _changed(context: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(edited(context.facts)):
-        age = context.staleness(edits.last.id)
         names, more = _told(context, edits)
         yield DigestPiece(
             section=3,
             place=(0, i),
             forms=(_headline(context, edits), names, more),
-            gains=(
-                aged(Worth.CHANGED_FILES, age),
-                aged(Worth.TOUCHED, age),
-                aged(Worth.PUT_IN, age),
-            ),
+            gains=tuple(context.worth(worth, edits.last.id) for worth in CHANGED),
         )
 
 

@@ -70,7 +70,7 @@ def _ended(context: DigestContext, command: CommandFact) -> str:
     if command.task:
         return f"`{line}` runs in the background as {command.task}"
     if command.has_failed:
-        return f"`{line}` failed: {error_head(command.output, limits.error_chars)}"
+        return f"`{line}` failed: {error_head(command.output, limits.error_chars[-1])}"
     return f"`{line}` → {telling_lines(command.output, limits.outcome_chars) or 'ok'}"
 
 

@@ -53,17 +53,20 @@ class Worth(IntEnum):
     BRIEF_ANSWERS = 800
     OPEN_ERRORS = 801
     """Recent errors that were not seen to work since."""
-    LONG_ANSWERS = 802
+    LONG_ANSWERS = 500
     OLD_FIRST_WORDS = 600
     """The same for messages that were compacted before."""
     COMMITS = 500
     ANSWERS = 501
-    CURRENT_CODE = 400
+    CURRENT_CODE = 300
     VERDICTS = 401
-    RECENT_ERRORS = 402
+    RECENT_ERRORS = 450
     TOUCHED = 403
+    CLEAR_ERRORS = 404
+    """The line that names the problem."""
     CONCLUSIONS = 350
     """Causes and choices."""
+    BRIEF_REPORTS = 351
     TOLD_REPORTS = 300
     WHOLE_ANSWERS = 301
     CURRENT_WORK = 250
@@ -71,10 +74,11 @@ class Worth(IntEnum):
     """The neighbours of what was changed."""
     SEEN = 252
     """Commits that were looked at, with their authors."""
-    WHOLE_REPORTS = 200
-    RECENT_COMMANDS = 150
+    WHOLE_REPORTS = 150
+    RECENT_COMMANDS = 230
     RECENT_OUTCOMES = 151
-    PUT_IN = 152
+    PUT_IN = 120
+    WHOLE_COMMANDS = 80
     REMARKS = 120
     WORK = 100
     REPORTS = 101

@@ -109,7 +109,7 @@ def _findings(context: DigestContext) -> Iterator[DigestPiece]:
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield line_piece(5, (1, step.id, i), line, Worth.COMMITS)
+                yield line_piece(5, (1, step.id, i), line, context.worth(Worth.COMMITS, step.id))
     yield from _commits_looked_at(context)
 
 
@@ -127,7 +127,7 @@ def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
                 by = f" by {commit.author}" if commit.author else ""
                 subject = cut(commit.subject, COMMAND_CHARS)
                 line = f"- T{number} {cite(step.id)} looked at {short}{by}: {subject}"
-                gain = aged(Worth.SEEN, context.staleness(step.id))
+                gain = context.worth(Worth.SEEN, step.id)
                 known[short] = line_piece(5, (2, step.id, len(known)), line, gain)
     yield from known.values()
 
@@ -156,7 +156,7 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     for i, (id, text) in enumerate(thought):
         worth = Worth.CONCLUSIONS if (id, text) in strong else Worth.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {text}"
-        yield line_piece(5, (0, id, i), line, aged(worth, context.staleness(id)))
+        yield line_piece(5, (0, id, i), line, context.worth(worth, id))
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -274,23 +274,21 @@ def failures(facts: Facts) -> list[Failure]:
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 4: repeated errors once, each with the message that shows it works now."""
     for failure in failures(context.facts):
-        lengths = (SHORT_ERROR_CHARS, context.limits.error_chars)
-        first, then = _worths(context, failure)
-        age = context.staleness(failure.id)
         yield DigestPiece(
             section=4,
             place=(failure.id,),
-            forms=tuple(_told(context, failure, chars) for chars in lengths),
-            gains=(aged(first, age), aged(then, age)),
+            forms=tuple(_told(context, failure, chars) for chars in context.limits.error_chars),
+            gains=tuple(context.worth(w, failure.id) for w in _worths(context, failure)),
         )
 
 
-def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, Worth]:
+def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
     if not context.is_recent(failure.id):
-        return Worth.OLD_ERRORS, Worth.OLD_ERRORS
+        return Worth.OLD_ERRORS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
     if failure.is_refusal:
-        return Worth.RECENT_COMMANDS, Worth.LONG_ERRORS
-    return Worth.RECENT_ERRORS if failure.mended else Worth.OPEN_ERRORS, Worth.LONG_ERRORS
+        return Worth.RECENT_COMMANDS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
+    first = Worth.RECENT_ERRORS if failure.mended else Worth.OPEN_ERRORS
+    return first, Worth.LONG_ERRORS if failure.mended else Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
 
 
 def _told(context: DigestContext, failure: Failure, chars: int) -> str:

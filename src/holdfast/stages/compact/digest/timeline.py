@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.messages.cut import cut, head_and_tail, one_line, tight
+from holdfast.messages.cut import CUT, cut, head_and_tail, one_line, tight
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import (
@@ -192,11 +192,17 @@ def _about(context: DigestContext, about: str) -> str:
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
-    body = tight(step.text)
-    short = f"{lead} → {cut(body, context.limits.report_chars)}"
-    whole = f"{lead} → {cut(body, context.limits.long_report_chars)}"
-    worths = (Worth.REPORTS, Worth.TOLD_REPORTS, Worth.WHOLE_REPORTS)
-    return _Form((lead, short, whole), worths, context.age(turn))
+    if step.task:  # it goes on elsewhere, and reports again
+        return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
+    limits, body = context.limits, tight(step.text)
+    texts = (
+        lead,
+        f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}",
+        f"{lead} → {cut(body, limits.report_chars)}",
+        f"{lead} → {cut(body, limits.long_report_chars)}",
+    )
+    worths = (Worth.REPORTS, Worth.BRIEF_REPORTS, Worth.TOLD_REPORTS, Worth.WHOLE_REPORTS)
+    return _Form(texts, worths, context.age(turn))
 
 
 def _command(context: DigestContext, step: CommandFact) -> _Form:
@@ -204,13 +210,21 @@ def _command(context: DigestContext, step: CommandFact) -> _Form:
     line = cut(step.text, limits.command_chars)
     ended = f"runs in the background as {step.task}" if step.task else ""
     ended = ended or ("failed, see 4" if step.has_failed else "ok")
+    brief = f"- `{_head(step.text, limits.brief_command_chars)}` {ended} {cite(step.id)}"
     short = f"- `{line}` {ended} {cite(step.id)}"
     is_recent = context.is_recent(step.id)
-    first = Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS
+    worths = (
+        Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS,
+        Worth.WHOLE_COMMANDS,
+        Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES,
+    )
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
     if step.has_failed or step.task or shows_much:
-        return _Form((short,), (first,), age)
+        return _Form((brief, short), worths[:2], age)
     outcome = telling_lines(step.output, limits.outcome_chars) or "ok"
-    full = f"- `{line}` → {outcome} {cite(step.id)}"
-    then = Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES
-    return _Form((short, full), (first, then), age)
+    return _Form((brief, short, f"- `{line}` → {outcome} {cite(step.id)}"), worths, age)
+
+
+def _head(text: str, chars: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= chars else f"{line[:chars]} {CUT}"
