@@ -9,8 +9,9 @@ there, nobody can answer. With `--reader NAME` that model answers each question 
 and the patterns, or with `--judge NAME` that model, decide whether the answer is right.
 
 For each compactor (`digest`; `digest_at_recorded_size`, cut to the size of the recorded summary or
-to 3 %; `recorded`; with `--model NAME` that model's summary as in a session; with `--compactor
-FILE.py:FUNCTION` any other): the `score`, `by_kind`, `aside` (every third question, kept aside
+to 3 %; `recorded`; `recorded_with_engine`, the recorded summary with what the engine adds to a
+model's; with `--model NAME` that model's summary as in a session; with `--compactor FILE.py:FUNCTION`
+any other): the `score`, `by_kind`, `aside` (every third question, kept aside
 while the digest is worked on), and `tokens_share` as median and most.
 
     python benchmarks/exam.py [FOLDER] [--json] [--missing] [--made-up N] [--compactor FILE:FUNCTION]
@@ -35,6 +36,9 @@ from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, 
 from holdfast.messages import JsonObject, Text, message_to_wire
 from holdfast.models import Model, open_model
 from holdfast.models.protocol import Request, collect
+from holdfast.stages.compact.compose import Manner, compose, gathered
+from holdfast.stages.compact.digest.headings import judgement
+from holdfast.stages.compact.segment import Segment as Covered
 from holdfast.view import fold
 from holdfast.view.items import render
 from holdfast.view.tokens import estimated_tokens
@@ -130,7 +134,30 @@ def without_model(count: Count) -> dict[str, Compactor]:
     async def recorded(segment: Segment) -> str:
         return segment.summary
 
-    return {"digest": digest, "digest_at_recorded_size": small, "recorded": recorded}
+    async def joined(segment: Segment) -> str:
+        if not segment.summary:
+            return ""
+        covered = Covered(items=tuple(segment.items))
+        material = gathered(segment.history, covered, segment.tokens)
+        return compose(material, Recorded(segment.summary), Manner(is_auto=False)).text
+
+    return {
+        "digest": digest,
+        "digest_at_recorded_size": small,
+        "recorded": recorded,
+        "recorded_with_engine": joined,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Another agent's summary, in the place of one that was asked for."""
+
+    summary: str
+    states: str = ""
+
+    def text(self) -> str:
+        return judgement(self.summary)
 
 
 def written_by(model: str, client: Model) -> Compactor:

@@ -79,7 +79,8 @@ def _weighed(text: str) -> Iterator[_Line]:
         if _HEADING.match(line):
             heading, leads = number, []
             binding = int(bool(_BINDING_HEADING.search(line)))
-            yield _Line(number, cut(one_line(line), LINE_CHARS), 0, number)
+            title = cut(one_line(line).strip("#* :"), LINE_CHARS)
+            yield _Line(number, f"{title}:", 0, number)
             number += 1
             continue
         depth = len(raw) - len(raw.lstrip())

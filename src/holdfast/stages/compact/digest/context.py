@@ -24,9 +24,11 @@ ROOT_SHARE = 0.6
 class DigestLimits:
     base_tokens: int = 600
     """What the headings and the state take, however short the segment."""
-    tokens_ratio: float = 0.09
-    """Of the segment's tokens, beyond that; with the index of names beside it a segment of 60,000
-    tokens or more stays under a tenth."""
+    tokens_ratio: float = 0.098
+    """Of the segment's tokens, beyond that: by most tokenizers the whole is a tenth."""
+    written_ratio: float = 0.08
+    """The same for a model's summary with all that is added to it: the model has judged what
+    matters, and what it did not cover is added."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
     most_tokens: int = 16_000

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 Count: TypeAlias = Callable[[str], int]
 """Counts tokens with the tokenizer the budget is in."""
 
-AGEING = 0.5
+AGEING = 0.4
 """Of its worth: what the oldest of a kind loses against the newest."""
 
 
@@ -64,7 +64,7 @@ class Worth(IntEnum):
     TOUCHED = 403
     CLEAR_ERRORS = 404
     """The line that names the problem."""
-    CONCLUSIONS = 350
+    CONCLUSIONS = 440
     """Causes and choices."""
     BRIEF_REPORTS = 351
     TOLD_REPORTS = 300
@@ -72,7 +72,7 @@ class Worth(IntEnum):
     CURRENT_WORK = 250
     BESIDE = 251
     """The neighbours of what was changed."""
-    SEEN = 252
+    SEEN = 400
     """Commits that were looked at, with their authors."""
     WHOLE_REPORTS = 150
     RECENT_COMMANDS = 270

@@ -56,7 +56,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     yield from _request(context)
     yield from _concepts(context)
     yield from error_pieces(context)
-    yield from _findings(context)
+    yield from finding_pieces(context)
     yield from pending_pieces(context)
     yield from current_pieces(context)
     yield from _next(context)
@@ -102,7 +102,8 @@ def _programs(command: CommandFact) -> Iterator[str]:
             yield f"{PurePosixPath(words[0]).name} {verb}".strip()
 
 
-def _findings(context: DigestContext) -> Iterator[DigestPiece]:
+def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 5: conclusions, commits made and commits looked at."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.steps():

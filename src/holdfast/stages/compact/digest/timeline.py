@@ -7,6 +7,7 @@ other steps, in order.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -50,6 +51,13 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
                 yield _words(context, turn.number, step, (turn.number, 1, i))
         yield from _work(context, turn)
         yield from _steps(context, turn)
+
+
+def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """What was done in each turn, for when the user's words stand elsewhere."""
+    for turn in context.facts.turns:
+        for piece in _steps(context, turn):
+            yield replace(piece, forms=tuple(f"T{turn.number} {form}" for form in piece.forms))
 
 
 def _words(
