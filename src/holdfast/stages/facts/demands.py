@@ -53,7 +53,9 @@ def is_document(text: str) -> bool:
 
 def demands(text: str, chars: int) -> str:
     """Keep the lines that bind most, within a length, in their order."""
-    lines = list(_weighed(text))
+    lines = list({line.text: line for line in reversed(list(_weighed(text)))}.values())[::-1]
+    if any(line.weight for line in lines):
+        lines = [line for line in lines if line.weight or line.number == line.heading]
     headings = {line.number: line.text for line in lines if line.number == line.heading}
     left, chosen = chars, set[int]()
     for line in sorted(lines, key=lambda line: (-line.weight, line.number)):
@@ -64,7 +66,7 @@ def demands(text: str, chars: int) -> str:
             chosen |= {line.number, line.heading}
             left -= price
     shown = [line for line in lines if line.number in chosen]
-    missing = len(lines) > len(shown) and any(line.weight for line in lines if line not in shown)
+    missing = any(line.number not in chosen for line in lines if line.number != line.heading)
     return "\n".join([*(line.text for line in shown), *((CUT,) if missing else ())])
 
 

@@ -105,14 +105,15 @@ def _bare(sentence: str) -> str:
 def _weight(said: list[str], place: int) -> float:
     """Weigh a sentence: causes and choices, what limits something, names and numbers."""
     sentence, before = said[place], said[place - 1] if place else ""
-    if len(sentence) < FRAGMENT_CHARS or _HEADING.match(sentence) or announces(sentence):
+    names_cause = is_strong(sentence)
+    follows = before.endswith(":") and is_strong(before)
+    is_fragment = len(sentence) < FRAGMENT_CHARS or sentence.endswith(":")
+    if _HEADING.match(sentence) or announces(sentence):
         return 0.0
-    is_strong_here = is_strong(sentence)
-    if sentence.endswith(":") and not is_strong_here:
+    if is_fragment and not (names_cause or follows):
         return 0.0
     names = min(len(named_in(sentence)), MOST_NAMES)
-    follows = before.endswith(":") and is_strong(before)
-    return 1.0 + 3.0 * is_strong_here + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
+    return 1.0 + 3.0 * names_cause + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
 
 
 def _joined(said: list[str], chosen: set[int], asked: str) -> str:

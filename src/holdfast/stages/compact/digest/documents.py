@@ -77,16 +77,15 @@ def _document(context: DigestContext, step: StepFact) -> _Document | None:
                 return _Document(context.short(path), (file.name,), _without_numbers(text))
         case CommandFact(is_error=False, text=text, output=output) if len(output) >= SPEC_CHARS:
             line = text.removesuffix("2>&1").strip()
-            if is_document(output):
-                return _Document(f"`{line}`", _names(line), output)
-        case Report(is_error=False, about=about, text=text) if len(text) >= SPEC_CHARS:
-            if not step.task and is_document(text):
-                return _Document(about, _names(about), text)
+            return _Document(f"`{line}`", _names(line, output), output)
+        case Report(is_error=False, about=about, text=text, task="") if len(text) >= SPEC_CHARS:
+            return _Document(about, _names(about, text), text)
     return None
 
 
-def _names(line: str) -> tuple[str, ...]:
-    named = (name.rstrip(".:/") for name in _NAME.findall(line))
+def _names(line: str, text: str) -> tuple[str, ...]:
+    """Return the whole line, and if what it showed is a document, the names in it."""
+    named = (name.rstrip(".:/") for name in _NAME.findall(line)) if is_document(text) else ()
     return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
 
 

@@ -75,7 +75,7 @@ class Worth(IntEnum):
     SEEN = 400
     """Commits that were looked at, with their authors."""
     WHOLE_REPORTS = 150
-    RECENT_COMMANDS = 270
+    RECENT_COMMANDS = 310
     RECENT_OUTCOMES = 151
     PUT_IN = 120
     WHOLE_COMMANDS = 80
