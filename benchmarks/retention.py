@@ -150,9 +150,8 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
     ledger = keep_ledger(facts.words(), directed)
     budget = size_tokens or budget_for(segment.tokens, facts)
     reserve = int(budget * LIMITS.index_ratio)
-    room = budget - reserve if size_tokens else budget
     words = 0 if size_tokens else words_tokens(ledger)
-    made = digest(facts, room, marks=ledger.marks(), count=count, words_tokens=words)
+    made = digest(facts, budget - reserve, marks=ledger.marks(), count=count, words_tokens=words)
     names = recent_names(segment.items, ledger.open_texts())
     index = check_survival(made, names, reserve, count).index
     return f"{made}\n\n{index}" if index else made

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from holdfast.log.entries import AnyEntry, Directed
 from holdfast.log.secrets import masked
+from holdfast.stages.compact.contradictions import marked
 from holdfast.stages.compact.digest import budget_for, digest, engine_part
 from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger
@@ -23,8 +24,11 @@ from holdfast.stages.facts.facts import Facts
 from holdfast.view.tokens import estimated_tokens
 
 HEADINGS = {
+    1: "Plans and documents, from the log",
     3: "Files and code",
     4: "Errors, from the log",
+    5: "Findings, from the log",
+    6: "What was done, from the log",
     7: "Pending, from the log",
     8: "Latest work, from the log",
 }
@@ -42,24 +46,32 @@ class Material:
     """With secrets masked, and so is the ledger."""
     ledger: DirectiveLedger
     budget_tokens: int
-    """For all of it."""
+    """For all of a digest."""
+    written_tokens: int
+    """For all of a model's summary and what is added to it."""
     words_tokens: int
-    """Of that, for the user's messages, which nothing else can recover."""
+    """Of either, for the user's messages, which nothing else can recover."""
 
     def words(self) -> ShownWords:
         return show_words(self.ledger, self.words_tokens)
 
     def smaller(self, share: float, words_share: float = 1.0) -> "Material":
         """Leave less room: for the user's messages, and for all that stands beside them."""
-        words = int(self.words_tokens * words_share)
-        beside = max(0, self.budget_tokens - self.words_tokens)
-        return replace(self, budget_tokens=words + int(beside * share), words_tokens=words)
+        return self._resized(int(self.words_tokens * words_share), share)
 
     def trimmed(self) -> "Material":
         """Leave no room for what the user pasted, and for what is finished."""
-        words = min(self.words_tokens, trimmed_tokens(self.ledger))
-        beside = self.budget_tokens - self.words_tokens
-        return replace(self, budget_tokens=words + beside, words_tokens=words)
+        return self._resized(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
+
+    def _resized(self, words: int, share: float) -> "Material":
+        beside = max(0, self.budget_tokens - self.words_tokens)
+        beside_written = max(0, self.written_tokens - self.words_tokens)
+        return replace(
+            self,
+            budget_tokens=words + int(beside * share),
+            written_tokens=words + int(beside_written * share),
+            words_tokens=words,
+        )
 
 
 class Judged(Protocol):
@@ -105,43 +117,48 @@ def gathered(
     ledger = keep_ledger(facts.words(), directed)
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
+    beside = min(beside, most_tokens) if most_tokens else beside
+    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_tokens)
     return Material(
         segment=segment,
         facts=facts,
         ledger=ledger,
-        budget_tokens=words + (min(beside, most_tokens) if most_tokens else beside),
+        budget_tokens=words + beside,
+        written_tokens=min(words + beside, written),
         words_tokens=words,
     )
 
 
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
     """Assemble the parts; without a model's summary the digest is the body."""
+    tokens = material.budget_tokens if written is None else material.written_tokens
+    index_tokens = int(tokens * LIMITS.index_ratio)
     if written is None:
-        body = _digested(material, has_log=bool(manner.log))
+        body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
     else:
-        body = _written(material, written)
+        body = _written(material, tokens - index_tokens, written)
     wanted = recent_names(material.segment.items, material.ledger.open_texts())
-    survival = check_survival(body, wanted, int(material.budget_tokens * LIMITS.index_ratio))
+    survival = check_survival(body, wanted, index_tokens)
     parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
-def _digested(material: Material, *, has_log: bool) -> str:
+def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
     return digest(
         material.facts,
-        material.budget_tokens,
+        budget_tokens,
         marks=material.ledger.marks(),
         has_log=has_log,
         words_tokens=material.words_tokens,
     )
 
 
-def _written(material: Material, written: Judged) -> str:
+def _written(material: Material, budget_tokens: int, written: Judged) -> str:
     """The user's messages, then the summary, then log facts within the remaining budget."""
     words = material.words().text
-    judged = masked(written.text())
-    left = max(material.budget_tokens - estimated_tokens(words) - estimated_tokens(judged), 0)
-    added = engine_part(material.facts, max(left, LIMITS.least_tokens))
+    judged = marked(masked(written.text()), material.facts, material.segment.items)
+    left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
+    added = engine_part(material.facts, max(left, LIMITS.least_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

@@ -7,7 +7,7 @@ headings come last. A question at the end is always kept, since the user's next 
 import re
 
 from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
-from holdfast.stages.facts.names import has_name
+from holdfast.stages.facts.names import has_name, named_in
 
 CONCLUSIONS = 2
 """Per thought."""
@@ -36,8 +36,16 @@ _ANNOUNCES = re.compile(
     r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
 )
 """Beginnings of sentences that announce a step, which is listed anyway."""
-_EMPTY = 4
-"""The rank of a sentence that carries nothing."""
+_LIMITS = re.compile(
+    r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that says what holds and what does not."""
+_MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
+FRAGMENT_CHARS = 20
+"""A shorter sentence carries nothing by itself."""
+MOST_NAMES = 3
+"""More names than this are a list."""
 _HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
 
 
@@ -71,35 +79,41 @@ def question(text: str) -> str:
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 
 
-def gist(text: str, chars: int) -> str:
+def gist(text: str, chars: int, *, with_question: bool = True) -> str:
     """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)
-    said = [one_line(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
+    said = [_bare(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
         return one_line(body)
-    asked = question(text)
+    asked = question(text) if with_question else ""
     room = chars - len(asked)
     chosen: set[int] = set()
-    for weight, i in sorted((_weight(said, i), i) for i in range(len(said))):
+    weights = [_weight(said, i) for i in range(len(said))]
+    for i in sorted(range(len(said)), key=lambda i: (-weights[i] / len(said[i]) ** 0.5, i)):
         price = len(said[i]) + 1
-        if weight < _EMPTY and price <= room:
+        if weights[i] > 0 and price <= room:
             chosen.add(i)
             room -= price
     return _joined(said, chosen, asked) if chosen else cut(one_line(body), chars)
 
 
-def _weight(said: list[str], place: int) -> int:
-    """Rank a sentence: causes first, then what follows a cause, the first one, names."""
+def _bare(sentence: str) -> str:
+    """Drop the marks of lists and of emphasis, which cost room and say nothing."""
+    return one_line(_MARKS.sub("", sentence)).replace("**", "")
+
+
+def _weight(said: list[str], place: int) -> float:
+    """Weigh a sentence: causes and choices, what limits something, names and numbers."""
     sentence, before = said[place], said[place - 1] if place else ""
+    names_cause = is_strong(sentence)
+    follows = before.endswith(":") and is_strong(before)
+    is_fragment = len(sentence) < FRAGMENT_CHARS or sentence.endswith(":")
     if _HEADING.match(sentence) or announces(sentence):
-        return _EMPTY
-    if is_strong(sentence):
-        return 0
-    if sentence.endswith(":"):
-        return _EMPTY
-    if not place or (before.endswith(":") and is_strong(before)):
-        return 1
-    return 2 if has_name(sentence) else 3
+        return 0.0
+    if is_fragment and not (names_cause or follows):
+        return 0.0
+    names = min(len(named_in(sentence)), MOST_NAMES)
+    return 1.0 + 3.0 * names_cause + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
 
 
 def _joined(said: list[str], chosen: set[int], asked: str) -> str:

@@ -38,6 +38,8 @@ _SHAPES: dict[NameKind, str] = {
 _NAME = re.compile("|".join(f"(?P<{kind}>{shape})" for kind, shape in _SHAPES.items()))
 
 TOUCHED = 10
+NEIGHBOURS = 2
+"""On either side of a definition."""
 PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc", ".org"})
 """Files structured by headings, not definitions."""
 
@@ -105,6 +107,20 @@ def touched(changes: Iterable[ChangeFact]) -> list[str]:
         is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
         found.update(_PROSE_HEADING.findall(text) if is_prose else list(defined_in(text)))
     return [name for name, _ in found.most_common(TOUCHED)]
+
+
+def beside(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
+    """Name the neighbours of the definitions that edits touched, in the code that was read."""
+    names = touched(changes)
+    found: dict[str, None] = {}
+    for text in shown:
+        defined = list(defined_in(text))
+        for name in names:
+            if name in defined:
+                place = defined.index(name)
+                near = defined[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
+                found.update(dict.fromkeys(each for each in near if each not in names))
+    return list(found)
 
 
 def set_to(changes: Iterable[ChangeFact]) -> list[str]:

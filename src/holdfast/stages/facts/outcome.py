@@ -38,14 +38,22 @@ _LOOKING = re.compile(
     r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
     r"|git (?:status|log|diff|show|branch))\b"
 )
+_SHOWN_COMMIT = re.compile(
+    r"^commit (?P<hash>[0-9a-f]{7,40})\b.*\n(?:Merge:.*\n)?Author: +(?P<author>[^<\n]+?) *<.*\n"
+    r"(?:\w+: .*\n)*\s*\n? *(?P<subject>.*)$",
+    re.MULTILINE,
+)
+_LISTED_COMMIT = re.compile(r"^\W{0,4}(?P<hash>[0-9a-f]{7,12}) (?P<subject>\S.*)$", re.MULTILINE)
+_BRANCH = re.compile(r"^(?:On branch|HEAD is now at|Switched to (?:a new )?branch) '?([\w./-]+)", re.M)
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLine:
     hash: str
-    branch: str
+    branch: str = ""
     subject: str
+    author: str = ""
 
 
 def unwrapped(text: str) -> str:
@@ -58,6 +66,25 @@ def commits_in(output: str) -> list[CommitLine]:
         CommitLine(hash=hash, branch=branch, subject=subject.strip())
         for branch, hash, subject in _COMMIT.findall(output)
     ]
+
+
+def commits_shown(output: str) -> list[CommitLine]:
+    """Return the commits that a log or a comparison lists, with their authors where it says so."""
+    shown = [
+        CommitLine(hash=each["hash"], subject=each["subject"].strip(), author=each["author"])
+        for each in _SHOWN_COMMIT.finditer(output)
+    ]
+    listed = (
+        CommitLine(hash=each["hash"], subject=each["subject"].strip())
+        for each in _LISTED_COMMIT.finditer(output)
+    )
+    return [*shown, *listed]
+
+
+def branch_in(output: str) -> str:
+    """Return the branch that version control says it is on, or ""."""
+    found = _BRANCH.findall(output)
+    return found[-1] if found else next((c.branch for c in commits_in(output)), "")
 
 
 def has_failed(output: str) -> bool:

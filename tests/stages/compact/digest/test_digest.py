@@ -59,8 +59,8 @@ def test_a_short_session_reads_well(talk):
         ## 1. Request and intent
         Began with T1 [#1]: Add a --dry-run flag to the importer. Follow docs/spec.md, and do not touch db.py.
         Latest with T2 [#12]: not to origin, to the fork
-        The user pointed at /home/ann/shop/docs/spec.md, read in T1 [#2]; in outline:
-        # Importer
+        The user pointed at /home/ann/shop/docs/spec.md, read in T1 [#2]; it says:
+        Importer:
         - never write twice
 
         ## 2. Technical concepts
@@ -103,6 +103,9 @@ def test_a_short_session_reads_well(talk):
         ```
         import log
         ```
+        - on branch main
+        - last command [#9]: `git commit -am x` → [main 3f9c2ab] Add a dry run 1 file changed
+        - last thought [#4]: I look around. The root cause is that run() commits before the rows are checked.
 
         ## 9. Next step
         The user last said [#11]: "yes, but only to my fork"
@@ -113,8 +116,19 @@ def test_a_short_session_reads_well(talk):
 
 
 def test_beside_a_models_summary_only_facts_are_told(talk):
-    """Section 3 is whole, 4, 7 and 8 are facts to be appended; the rest is the model's."""
-    assert sorted(engine_part(extract(session(talk)), PLENTY)) == [3, 4, 7, 8]
+    """The request, the means and the next step are the model's, and the words stand elsewhere."""
+    told = engine_part(extract(session(talk)), PLENTY)
+    assert sorted(told) == [1, 3, 4, 5, 6, 7, 8]
+    assert "User:" not in told[6]
+
+
+def test_what_a_model_covered_is_told_after_what_it_did_not(talk):
+    """The room beside a summary goes to what the summary lacks."""
+    for name in ("covered", "missing"):
+        talk.call("Edit", "ok", file_path=f"/p/{name}.py", new_string=f"def {name}_{'x' * 90}(): 1")
+    told = engine_part(extract(talk.items), 90, "It is in covered.py, see covered_" + "x" * 90)
+    assert "touched missing_x" in told[3]
+    assert "touched covered_x" not in told[3]
 
 
 def test_with_little_room_the_users_words_stay_longest(talk):
@@ -187,11 +201,11 @@ def test_there_is_always_something_to_read(items):
 
 def test_a_budget_leaves_room_for_the_users_words(talk):
     """A short segment with many words gets more than its share."""
-    few = budget_for(10_000, extract(talk.items))
+    few = budget_for(5_000, extract(talk.items))
     for _ in range(40):
         talk.user("Please see to it that every last one of these is kept as it stands here.")
     assert few == LIMITS.least_tokens
-    assert budget_for(10_000, extract(talk.items)) > few + 40 * 15
+    assert budget_for(5_000, extract(talk.items)) > few + 40 * 15
     assert budget_for(10_000_000, extract(talk.items)) == LIMITS.most_tokens
 
 

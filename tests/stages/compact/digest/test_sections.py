@@ -93,11 +93,11 @@ def test_the_last_answer_of_a_turn_is_told_at_length(talk):
     assert last == f"- said [#3]: {long}"
 
 
-def test_what_an_approved_plan_says_is_told_in_outline(talk):
+def test_what_an_approved_plan_demands_is_told(talk):
     """A plan the user approved is as good as a request."""
     talk.user("plan it")
     talk.call("ExitPlanMode", "User has approved your plan.", plan="# Move\n\n- first the table\n")
-    assert "Plan approved by the user in T1 [#2]:\n# Move\n- first the table" in told(talk)
+    assert "Plan approved by the user in T1 [#2]:\nMove:\n- first the table" in told(talk)
 
 
 def test_a_document_nobody_pointed_at_is_only_a_file(talk):
@@ -107,13 +107,26 @@ def test_a_document_nobody_pointed_at_is_only_a_file(talk):
     assert "pointed at" not in told(talk)
 
 
-def test_a_ticket_the_user_named_a_command_for_is_told_in_outline(talk):
+def test_a_ticket_the_user_named_a_command_for_is_told_by_what_it_demands(talk):
     """What the user said to look up is as good as said."""
     talk.user("Run tracker show 12 and do what it says.")
     talk.call("Bash", "# Ticket 12\n\n- rename it\n" + "more " * 100, command="tracker show 12")
-    assert "The user pointed at tracker show 12, read in T1 [#2]; in outline:\n# Ticket 12" in told(
-        talk
-    )
+    lead = "The user pointed at `tracker show 12`, read in T1 [#2]; it says:\nTicket 12:\n- rename it"
+    assert lead in told(talk)
+
+
+def test_a_ticket_that_a_ticket_points_at_binds_as_well(talk):
+    """The user named the epic; its task was looked up under a name that stands in it."""
+    talk.user("Work on shop-7.")
+    epic = "# Epic shop-7\n\nThe export.\n\n## Tasks\n\n- shop-7.1: write it\n" + "about it " * 30
+    task = "# Task\n\nWhy.\n\n## No-gos\n\n- never write `db.py`\n" + "about it " * 30
+    talk.call("Bash", epic, command="tracker show shop-7")
+    talk.call("Bash", task, command="tracker show shop-7.1")
+    talk.call("Bash", task, command="tracker show other-9")
+    said = told(talk)
+    assert "pointed at `tracker show shop-7.1`" in said
+    assert "No-gos:\n- never write `db.py`" in said
+    assert "other-9`, read in" not in said
 
 
 def test_conclusions_are_sentences_that_say_so():
@@ -218,3 +231,46 @@ def test_of_many_conclusions_in_a_turn_the_last_count(talk):
     text = told(talk, 260)
     assert "part 5" in text
     assert "part 0" not in text
+
+
+def test_a_commit_that_was_looked_at_is_told_with_its_author(talk):
+    """Hashes and names of people cannot be guessed; those nobody spoke of are left out."""
+    log = "commit 3f9c2ab1\nAuthor: Ines Ruiz <i@x.org>\nDate:   now\n\n    Round sums\n"
+    other = "commit 77aa11bb\nAuthor: Bo Li <b@x.org>\n\n    Other\n"
+    talk.call("Bash", f"{log}\n{other}", command="git log -S round")
+    talk.answer("It was 3f9c2ab.")
+    assert "- T0 [#1] looked at 3f9c2ab by Ines Ruiz: Round sums" in section(talk, 5)
+    assert "77aa11b" not in "".join(section(talk, 5))
+
+
+def test_the_neighbours_of_a_changed_function_are_named(talk):
+    """They are what it is compared with next."""
+    code = "def before(): pass\n\ndef changed(): pass\n\ndef after(): pass\n"
+    talk.call("Read", code, file_path="/p/a.py")
+    talk.call("Edit", "ok", file_path="/p/a.py", old_string="def changed(): pass", new_string="x")
+    assert "touched changed; beside before, after" in section(talk, 3)[0]
+
+
+def test_the_last_command_is_told_with_its_result_and_the_branch(talk):
+    """Where the work stood when it was interrupted."""
+    talk.call("Bash", "On branch ann/export\nnothing to commit", command="git status")
+    talk.call("Bash", "FAILED test_a - assert 1 == 2", is_error=True, command="make check")
+    talk.think("Only test_a is left: the fixture counts from one.")
+    state = section(talk, 8)
+    assert "- on branch ann/export" in state
+    assert "- last command [#2]: `make check` failed: FAILED test_a - assert 1 == 2" in state
+    assert any("last thought [#3]: Only test_a is left" in line for line in state)
+
+
+def test_explanations_stand_in_order_and_the_last_one_holds(talk):
+    """Which of two causes was finally given is not for the reader to guess."""
+    talk.user("why?")
+    talk.answer("The problem is the index.")
+    talk.user("there is one")
+    talk.answer("Right. The actual cause is the lock in sync.")
+    lines = section(talk, 5)
+    assert lines[0] == "Explanations in the order they were given; the last one stands:"
+    assert lines[1:3] == [
+        "- T1 [#2] The problem is the index.",
+        "- T2 [#4] The actual cause is the lock in sync.",
+    ]

@@ -5,13 +5,17 @@ Pure: the same facts give the same text.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import accumulate
 
 from holdfast.stages.compact.digest import files, state, timeline
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_finished
+from holdfast.stages.compact.digest.documents import document_pieces
 from holdfast.stages.compact.digest.headings import carried
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Rank, fit, line_piece
+from holdfast.stages.compact.digest.last_state import explanation_pieces, last_state_pieces
+from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Worth, fit, line_piece
 from holdfast.stages.facts.facts import Facts, cite
+from holdfast.stages.facts.names import named_in
 from holdfast.view.tokens import estimated_tokens
 
 SECTIONS = {
@@ -38,6 +42,8 @@ OPENING_ALONE = (
 NOTHING = "Nothing to tell."
 TOKEN_CHARS = 4
 """Average for prose; only used to size carried summaries."""
+COVERED_SHARE = 0.8
+"""Of its worth: what a piece loses if the summary beside it has all of its names."""
 LEAD_TOKENS = 12
 """The turn, number and state before each message."""
 
@@ -47,7 +53,7 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
 
     Ordinary messages are part of the share; what long ones have beyond that comes on top.
     """
-    share = min(int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
+    share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
     spoken = _spoken_tokens(facts, estimated_tokens)
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
     long = sum(estimated_tokens(text) for text in beyond if text)
@@ -91,7 +97,10 @@ def digest(
     context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight, whole=whole)
     pieces = (
         *_prior(context, budget_tokens),
+        *document_pieces(context),
         *state.pieces(context),
+        *explanation_pieces(context),
+        *last_state_pieces(context),
         *files.pieces(context),
         *timeline.pieces(context),
     )
@@ -106,16 +115,34 @@ def digest(
         room -= excess
 
 
-def engine_part(facts: Facts, budget_tokens: int) -> dict[int, str]:
-    """Write what goes beside a model's summary: section 3, and facts for 4, 7 and 8."""
+def engine_part(facts: Facts, budget_tokens: int, written: str = "") -> dict[int, str]:
+    """Write what goes beside a model's summary: what the log knows and `written` does not cover."""
     context = DigestContext(facts=facts)
-    pieces = (
+    told = (
+        *document_pieces(context),
         *files.pieces(context),
         *state.error_pieces(context),
+        *state.finding_pieces(context),
+        *explanation_pieces(context),
+        *timeline.work_pieces(context),
+    )
+    now = (
         *state.pending_pieces(context),
         *state.current_pieces(context),
+        *last_state_pieces(context),
     )
+    pieces = (*now, *(_uncovered(piece, written) for piece in told))
     return fit(pieces, budget_tokens, estimated_tokens)
+
+
+def _uncovered(piece: DigestPiece, written: str) -> DigestPiece:
+    """Lower what a piece is worth by the share of its names that stand in a summary already."""
+    names = named_in(piece.forms[0])
+    if not names or not written:
+        return piece
+    covered = sum(name in written for name in names) / len(names)
+    gains = tuple(gain * (1 - COVERED_SHARE * covered) for gain in piece.gains)
+    return replace(piece, gains=gains)
 
 
 def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
@@ -129,7 +156,7 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
-        yield line_piece(1, (2, i), line, Rank.PRIOR)
+        yield line_piece(1, (2, i), line, Worth.PRIOR)
 
 
 def _framed(opening: str, written: Mapping[int, str]) -> str:

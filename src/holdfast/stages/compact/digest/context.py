@@ -10,17 +10,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from holdfast.stages.compact.digest.pieces import aged
 from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look
 from holdfast.stages.facts.gist import question
 
+OLD_SHARE = 0.4
+"""Of its worth: what is left to a message that was compacted before."""
 ROOT_SHARE = 0.6
 """A directory that contains this share of all paths is left out of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestLimits:
-    tokens_ratio: float = 0.11
-    """Of the segment's tokens; with the index of names beside it that stays under 12 %."""
+    base_tokens: int = 600
+    """What the headings and the state take, however short the segment."""
+    tokens_ratio: float = 0.098
+    """Of the segment's tokens, beyond that: by most tokenizers the whole is a tenth."""
+    written_ratio: float = 0.08
+    """The same for a model's summary with all that is added to it: the model has judged what
+    matters, and what it did not cover is added."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
     most_tokens: int = 16_000
@@ -28,7 +36,7 @@ class DigestLimits:
     words_tokens: int = 60_000
     """The user's own words get as much as they need, up to this: nothing later can recover them.
     The most in any recorded session is 6,900; a specification may be several times that."""
-    index_ratio: float = 0.06
+    index_ratio: float = 0.075
     """Of the digest, for the index of names."""
     usual_message_chars: int = 1_000
     """A longer message comes on top of the budget, or after the short form of everything else."""
@@ -49,15 +57,20 @@ class DigestLimits:
     """Any other answer: what it found, in a sentence or two."""
     thought_chars: int = 320
     """A conclusion drawn in thinking: the sentence and the one it rests on."""
+    brief_command_chars: int = 90
+    """Enough to recognise a command by."""
     command_chars: int = 260
     """Nine in ten recorded commands are shorter; the rest are scripts and commit messages."""
     outcome_chars: int = 220
-    error_chars: int = 320
+    error_chars: tuple[int, ...] = (100, 220, 320)
+    """Its beginning; with the line that names the problem; with the place."""
     snippet_chars: int = 700
     """Of what one recent edit put in."""
-    plan_chars: int = 2_000
-    """An approved plan or a specification in outline: headings, list items, first sentences."""
+    demand_chars: tuple[int, ...] = (500, 1_500, 4_000)
+    """What a plan or a document demands: the most binding lines, more of them, nearly all."""
     old_snippet_chars: int = 400
+    brief_report_chars: int = 240
+    """The sentences that carry it, or its verdict."""
     report_chars: int = 700
     """What a sub-agent, a page or a tool server reported."""
     long_report_chars: int = 2_400
@@ -124,6 +137,15 @@ class DigestContext:
         return found
 
     @cached_property
+    def read_texts(self) -> dict[str, list[str]]:
+        """What was read of each file, the newest first."""
+        found: dict[str, list[str]] = {}
+        for _, step in self.facts.steps():
+            if isinstance(step, Look) and step.kind == "read" and step.text:
+                found.setdefault(step.path, []).insert(0, step.text)
+        return found
+
+    @cached_property
     def last_turn(self) -> int:
         return self.facts.turns[-1].number if self.facts.turns else 0
 
@@ -146,6 +168,10 @@ class DigestContext:
 
     def is_current(self, id: int) -> bool:
         return self._places.get(id, 0) <= self.limits.current_rounds
+
+    def worth(self, worth: float, id: int) -> float:
+        """Lower a worth by how old a message is, further if it was compacted before."""
+        return aged(worth, self.staleness(id)) * (OLD_SHARE if self.is_old(id) else 1.0)
 
     def staleness(self, id: int) -> float:
         """Return how old a round is: 0 for the last one, approaching 1."""

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
 from holdfast.stages.facts.facts import ChangeFact, Facts, Look, cite, times
-from holdfast.stages.facts.names import put_in, set_to, taken_out, touched
+from holdfast.stages.facts.names import beside, put_in, set_to, taken_out, touched
 
+CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
 PUT_IN = 12
+BESIDE = 6
+"""Neighbours of what was changed: they are what it is compared with next."""
 SETTINGS = 6
 """Constants with their values: the ones set last."""
 TAKEN_OUT = 5
@@ -62,13 +65,12 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _changed(context: DigestContext) -> Iterator[DigestPiece]:
     for i, edits in enumerate(edited(context.facts)):
-        age = context.staleness(edits.last.id)
         names, more = _told(context, edits)
         yield DigestPiece(
             section=3,
             place=(0, i),
             forms=(_headline(context, edits), names, more),
-            ranks=(Rank.CHANGED_FILES + age, Rank.TOUCHED + age, Rank.PUT_IN + age),
+            gains=tuple(context.worth(worth, edits.last.id) for worth in CHANGED),
         )
 
 
@@ -85,7 +87,9 @@ def _told(context: DigestContext, edits: Edits) -> tuple[str, str]:
     head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
     newest_first = changes[::-1]
     definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
+    near = beside(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
+    names += f"; beside {', '.join(near)}" if near else ""
     names += f"; set {', '.join(constants)}" if constants else ""
     brought = put_in(newest_first, definitions)[:PUT_IN]
     gone = taken_out(changes)[:TAKEN_OUT]
@@ -106,7 +110,7 @@ def _read(context: DigestContext) -> Iterator[DigestPiece]:
         listed = ", ".join(name + times(n) for name, n in names)
         place = "" if directory == "." else f"{directory}/: "
         line = f"- read: {place}{listed}"
-        yield line_piece(3, (1, i), line, Rank.READ_FILES)
+        yield line_piece(3, (1, i), line, Worth.READ_FILES)
 
 
 def _searched(context: DigestContext) -> Iterator[DigestPiece]:
@@ -117,4 +121,4 @@ def _searched(context: DigestContext) -> Iterator[DigestPiece]:
     )
     if patterns:
         line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
-        yield line_piece(3, (2, 0), line, Rank.SEARCHES)
+        yield line_piece(3, (2, 0), line, Worth.SEARCHES)

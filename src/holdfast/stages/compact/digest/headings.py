@@ -20,12 +20,12 @@ _NUMBERED = re.compile(
 )
 
 _NAMES = {
-    1: re.compile(r"(?:primary )?request", re.IGNORECASE),
+    1: re.compile(r"(?:primary )?request|plans and documents, from the log", re.IGNORECASE),
     2: re.compile(r"(?:key )?technical concepts", re.IGNORECASE),
     3: re.compile(r"files and code", re.IGNORECASE),
     4: re.compile(r"errors and fixes|errors, from the log", re.IGNORECASE),
-    5: re.compile(r"problem[ -]solving", re.IGNORECASE),
-    6: re.compile(r"all user messages", re.IGNORECASE),
+    5: re.compile(r"problem[ -]solving|findings, from the log", re.IGNORECASE),
+    6: re.compile(r"all user messages|what was done, from the log", re.IGNORECASE),
     7: re.compile(r"pending tasks|pending, from the log", re.IGNORECASE),
     8: re.compile(r"current work|latest work, from the log", re.IGNORECASE),
     9: re.compile(r"(?:optional )?next step", re.IGNORECASE),

@@ -1,7 +1,6 @@
 """Sections 1, 2, 4, 5, 7, 8 and 9: request, means, errors, findings, pending, current work, next step.
 
-Nothing here judges. The request is quoted, approved plans and specifications are outlined,
-conclusions are the model's own sentences, and the next step is what either side said last.
+Nothing here judges. The request is quoted, conclusions are the model's own sentences, and the next step is what either side said last.
 """
 
 import re
@@ -14,21 +13,17 @@ from holdfast.messages.cut import (
     cut,
     head_and_tail,
     one_line,
-    outline,
     sentences,
     tight,
 )
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
     CommandFact,
     Facts,
     Look,
-    PlanFact,
-    Report,
-    StepFact,
     Thought,
     TurnFacts,
     WordsFact,
@@ -37,29 +32,23 @@ from holdfast.stages.facts.facts import (
     subject_of,
 )
 from holdfast.stages.facts.gist import conclusions, is_strong, question
-from holdfast.stages.facts.names import PROSE, taken_out
-from holdfast.stages.facts.outcome import commits_in, error_head
+from holdfast.stages.facts.names import taken_out
+from holdfast.stages.facts.outcome import commits_in, commits_shown, error_head
 
 COMMAND_CHARS = 100
 SHORT_ERROR_CHARS = 220
 QUOTE_CHARS = 300
 """The message is given in full in section 6."""
-SPEC_CHARS = 400
-"""A file shorter than this is no specification."""
-POINTED_CHARS = 6
-"""Anything shorter may appear in a message by chance."""
-SHORT_OUTLINE = 4
-"""The short form is this fraction: title and first headings."""
 PARTS = 3
 """Programs named per command line; filters follow."""
 FINAL_CONCLUSIONS = 2
 """Per turn; earlier ones were often given up."""
 GONE = 8
+HASH_CHARS = 7
+"""How version control shortens a hash."""
 PROGRAMS = 8
 
-_INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
-"""Read by every session; they need no outline."""
-
+_HASH = re.compile(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -67,7 +56,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     yield from _request(context)
     yield from _concepts(context)
     yield from error_pieces(context)
-    yield from _findings(context)
+    yield from finding_pieces(context)
     yield from pending_pieces(context)
     yield from current_pieces(context)
     yield from _next(context)
@@ -79,58 +68,7 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
         for turn, words in chosen:
             quote = cut(one_line(words.text), QUOTE_CHARS)
             line = f"{name} with T{turn} {cite(words.id)}: {quote}"
-            yield line_piece(1, (place,), line, Rank.REQUEST)
-    for turn, step in context.facts.steps():
-        if isinstance(step, PlanFact) and step.is_approved:
-            lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _outlined(context, 1, (3, step.id), lead, step.text, turn)
-    yield from _specifications(context)
-
-
-def _specifications(context: DigestContext) -> Iterator[DigestPiece]:
-    """Outline documents, pages and tickets that the user named and the agent read."""
-    said = list(context.facts.words())
-    outlined: set[str] = set()
-    for turn, step in context.facts.steps():
-        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
-            outlined.add(PurePosixPath(step.path).name)
-        name, text = _source(step)
-        if not name or name in outlined or len(text) < SPEC_CHARS:
-            continue
-        if any(name in words.text for when, words in said if when <= turn):
-            outlined.add(name)
-            what = context.short(step.path) if isinstance(step, Look) else name
-            lead = f"The user pointed at {what}, read in T{turn} {cite(step.id)}; in outline:\n"
-            yield _outlined(context, 1, (4, step.id), lead, _without_numbers(text), turn)
-
-
-def _source(step: StepFact) -> tuple[str, str]:
-    """Return the name by which a user would refer to what a step read, and its text."""
-    match step:
-        case Look(kind="read", path=path, text=text):
-            file = PurePosixPath(path)
-            is_prose = file.suffix.lower() in PROSE and file.name not in _INSTRUCTIONS
-            return (file.name, text) if is_prose else ("", "")
-        case CommandFact(is_error=False, text=text, output=output) if len(text) >= POINTED_CHARS:
-            return text.removesuffix("2>&1").strip(), output
-        case Report(is_error=False, about=about, text=text) if len(about) >= POINTED_CHARS:
-            return about, text
-    return "", ""
-
-
-def _outlined(
-    context: DigestContext, section: int, place: tuple[float, ...], lead: str, text: str, turn: int
-) -> DigestPiece:
-    chars, age = context.limits.plan_chars, context.age(turn)
-    forms = (lead + outline(text, chars // SHORT_OUTLINE), lead + outline(text, chars))
-    ranks = (Rank.OUTLINES + age, Rank.LONG_OUTLINES + age)
-    return DigestPiece(section=section, place=place, forms=forms, ranks=ranks)
-
-
-def _without_numbers(text: str) -> str:
-    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
-    text = text.partition("<system-reminder>")[0]
-    return re.sub(r"^\s*\d+[→\t:|] ?", "", text, flags=re.MULTILINE)
+            yield line_piece(1, (place,), line, Worth.REQUEST)
 
 
 def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
@@ -153,7 +91,7 @@ def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
             "commands " + ", ".join(f"{p} ×{n}" for p, n in programs.most_common(PROGRAMS))
         )
     if means:
-        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Rank.REQUEST)
+        yield line_piece(2, (0,), f"Worked with {'; '.join(means)}.", Worth.REQUEST)
 
 
 def _programs(command: CommandFact) -> Iterator[str]:
@@ -164,14 +102,46 @@ def _programs(command: CommandFact) -> Iterator[str]:
             yield f"{PurePosixPath(words[0]).name} {verb}".strip()
 
 
-def _findings(context: DigestContext) -> Iterator[DigestPiece]:
+def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 5: conclusions, commits made and commits looked at."""
     for turn in context.facts.turns:
         yield from _thoughts(context, turn)
     for number, step in context.facts.steps():
         if isinstance(step, CommandFact):
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
-                yield line_piece(5, (1, step.id, i), line, Rank.COMMITS)
+                yield line_piece(5, (1, step.id, i), line, context.worth(Worth.COMMITS, step.id))
+    yield from _commits_looked_at(context)
+
+
+def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
+    """Name the commits that were listed or compared, if somebody spoke of them."""
+    spoken = _spoken_of(context)
+    known: dict[str, DigestPiece] = {}
+    for number, step in context.facts.steps():
+        if not isinstance(step, CommandFact) or "git " not in step.text:
+            continue
+        for commit in commits_shown(step.output):
+            short = commit.hash[:HASH_CHARS]
+            is_better = short not in known or bool(commit.author)
+            if short in spoken and is_better:
+                by = f" by {commit.author}" if commit.author else ""
+                subject = cut(commit.subject, COMMAND_CHARS)
+                line = f"- T{number} {cite(step.id)} looked at {short}{by}: {subject}"
+                gain = context.worth(Worth.SEEN, step.id)
+                known[short] = line_piece(5, (2, step.id, len(known)), line, gain)
+    yield from known.values()
+
+
+def _spoken_of(context: DigestContext) -> set[str]:
+    """Return the beginnings of the hashes in messages, answers, thoughts and commands."""
+    texts = [words.text for _, words in context.facts.words()]
+    texts += [
+        step.text
+        for _, step in context.facts.steps()
+        if isinstance(step, AnswerFact | Thought | CommandFact)
+    ]
+    return {hash[:HASH_CHARS] for text in texts for hash in _HASH.findall(text)}
 
 
 def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -185,9 +155,9 @@ def _thoughts(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     ]
     strong = [each for each in thought if is_strong(each[1])][-FINAL_CONCLUSIONS:]
     for i, (id, text) in enumerate(thought):
-        rank = Rank.CONCLUSIONS if (id, text) in strong else Rank.REASONS
+        worth = Worth.CONCLUSIONS if (id, text) in strong else Worth.REASONS
         line = f"- T{turn.number} {cite(id)} thought: {text}"
-        yield line_piece(5, (0, id, i), line, rank + context.staleness(id))
+        yield line_piece(5, (0, id, i), line, context.worth(worth, id))
 
 
 def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -195,7 +165,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     order = {"in_progress": 0, "pending": 1, "completed": 2}
     for i, todo in enumerate(context.facts.todos):
         state = order.get(todo.state, 1)
-        rank = Rank.OPEN_TODOS if state < order["completed"] else Rank.DONE_TODOS
+        rank = Worth.OPEN_TODOS if state < order["completed"] else Worth.DONE_TODOS
         line = f"- [{todo.state.replace('_', ' ')}] {one_line(todo.text)}"
         yield line_piece(7, (state, i), line, rank)
     for i, task in enumerate(context.facts.tasks):
@@ -204,7 +174,7 @@ def pending_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             line = (
                 f"- in the background, not heard to have ended: {task.name} {cite(task.id)} {about}"
             )
-            yield line_piece(7, (3, i), line, Rank.RUNNING)
+            yield line_piece(7, (3, i), line, Worth.RUNNING)
 
 
 def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
@@ -216,15 +186,15 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             case ChangeFact(id=id, path=path, action=action, error=""):
                 lead = f"- {action} {context.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
-                ranks = (Rank.CURRENT_WORK + age, Rank.CURRENT_CODE + age)
-                yield DigestPiece(section=8, place=(i,), forms=forms, ranks=ranks)
+                gains = (aged(Worth.CURRENT_WORK, age), aged(Worth.CURRENT_CODE, age))
+                yield DigestPiece(section=8, place=(i,), forms=forms, gains=gains)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
                 verb = "read" if kind == "read" else "searched"
                 line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
                     "  ", " "
                 )
-                yield line_piece(8, (i,), line, Rank.CURRENT_CODE + age)
+                yield line_piece(8, (i,), line, aged(Worth.REMARKS, age))
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
@@ -245,17 +215,17 @@ def _next(context: DigestContext) -> Iterator[DigestPiece]:
             section=9,
             place=(0,),
             forms=(f'{line}"{short}"', f'{line}"{quote}"'),
-            ranks=(Rank.NEXT_STEP, Rank.REQUEST),
+            gains=(Worth.NEXT_STEP, Worth.REQUEST),
         )
     answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
         body = tight(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
-        yield line_piece(9, (1,), line, Rank.NEXT_STEP)
+        yield line_piece(9, (1,), line, Worth.NEXT_STEP)
     doing = [todo.text for todo in context.facts.todos if todo.state == "in_progress"]
     if doing:
-        yield line_piece(9, (2,), f"In progress: {doing[0]}", Rank.NEXT_STEP)
+        yield line_piece(9, (2,), f"In progress: {doing[0]}", Worth.NEXT_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,23 +275,21 @@ def failures(facts: Facts) -> list[Failure]:
 def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 4: repeated errors once, each with the message that shows it works now."""
     for failure in failures(context.facts):
-        lengths = (SHORT_ERROR_CHARS, context.limits.error_chars)
-        first, then = _ranks(context, failure)
-        age = context.staleness(failure.id)
         yield DigestPiece(
             section=4,
             place=(failure.id,),
-            forms=tuple(_told(context, failure, chars) for chars in lengths),
-            ranks=(first + age, then + age),
+            forms=tuple(_told(context, failure, chars) for chars in context.limits.error_chars),
+            gains=tuple(context.worth(w, failure.id) for w in _worths(context, failure)),
         )
 
 
-def _ranks(context: DigestContext, failure: Failure) -> tuple[Rank, Rank]:
+def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
     if not context.is_recent(failure.id):
-        return Rank.OLD_ERRORS, Rank.OLD_ERRORS
+        return Worth.OLD_ERRORS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
     if failure.is_refusal:
-        return Rank.RECENT_COMMANDS, Rank.LONG_ERRORS
-    return Rank.RECENT_ERRORS if failure.mended else Rank.OPEN_ERRORS, Rank.LONG_ERRORS
+        return Worth.RECENT_COMMANDS, Worth.LONG_ERRORS, Worth.LONG_ERRORS
+    first = Worth.RECENT_ERRORS if failure.mended else Worth.OPEN_ERRORS
+    return first, Worth.LONG_ERRORS if failure.mended else Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
 
 
 def _told(context: DigestContext, failure: Failure, chars: int) -> str:

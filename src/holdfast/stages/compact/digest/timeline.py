@@ -7,12 +7,13 @@ other steps, in order.
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.messages.cut import cut, head_and_tail, one_line, tight
+from holdfast.messages.cut import CUT, cut, head_and_tail, one_line, tight
 from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.pieces import DigestPiece, Rank, line_piece
+from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -42,7 +43,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn in context.facts.turns:
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
-            yield line_piece(6, (turn.number, -1), line, Rank.WORK)
+            yield line_piece(6, (turn.number, -1), line, Worth.WORK)
         else:
             yield _words(context, turn.number, turn.words, (turn.number, -1))
         for i, step in enumerate(turn.steps):
@@ -50,6 +51,13 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
                 yield _words(context, turn.number, step, (turn.number, 1, i))
         yield from _work(context, turn)
         yield from _steps(context, turn)
+
+
+def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """What was done in each turn, for when the user's words stand elsewhere."""
+    for turn in context.facts.turns:
+        for piece in _steps(context, turn):
+            yield replace(piece, forms=tuple(f"T{turn.number} {form}" for form in piece.forms))
 
 
 def _words(
@@ -65,21 +73,22 @@ def _words(
     is_long = len(words.text) > limits.usual_message_chars and not is_last
     is_kept = words.id in context.whole
     is_old = context.is_tight and context.is_old(words.id) and not is_kept
-    first = Rank.OLD_WORDS if is_old else Rank.WORDS
-    then = Rank.WORDS if is_kept else Rank.PASTES if is_long else Rank.WHOLE_WORDS
-    once = max(first, then) + context.age(turn)
+    first = Worth.OLD_WORDS if is_old else Worth.WORDS
+    then = Worth.WORDS if is_kept else Worth.PASTES if is_long else Worth.WHOLE_WORDS
+    age = context.age(turn)
+    once = aged(min(first, then), age)
     forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
-    ranks = [
-        (Rank.OLD_FIRST_WORDS if is_old else Rank.FIRST_WORDS) + context.age(turn),
-        Rank.LAST_WORDS if is_last else first + context.age(turn),
+    gains = [
+        aged(Worth.OLD_FIRST_WORDS if is_old else Worth.FIRST_WORDS, age),
+        Worth.LAST_WORDS if is_last else aged(first, age),
         *(once for _ in longer),
         once,
     ]
     forms.append(lead + prose)
     if prose != whole:
         forms.append(lead + whole)
-        ranks.append(once)
-    return DigestPiece(section=6, place=place, forms=tuple(forms), ranks=tuple(ranks))
+        gains.append(once)
+    return DigestPiece(section=6, place=place, forms=tuple(forms), gains=tuple(gains))
 
 
 def _asked(context: DigestContext, words: WordsFact) -> str:
@@ -114,9 +123,9 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         done.append(f"read {', '.join(names)}")
     if done:
         is_old = all(context.is_old(step.id) for step in turn.steps)
-        rank = (Rank.OLD_TURNS if is_old else Rank.WORK) + context.age(turn.number)
+        gain = aged(Worth.OLD_TURNS if is_old else Worth.WORK, context.age(turn.number))
         place = (turn.number, 0.5)
-        yield line_piece(6, place, f"- {'; '.join(done)}", rank)
+        yield line_piece(6, place, f"- {'; '.join(done)}", gain)
 
 
 def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
@@ -124,14 +133,14 @@ def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     for i, step in enumerate(turn.steps):
         is_final = bool(answers) and i == answers[-1]
         for form in _forms(context, turn.number, step, is_final):
-            first = Rank.OLD_TURNS if context.is_old(step.id) else Rank.LAST_WORDS
-            ranks = tuple(max(rank, first) + form.age for rank in form.ranks)
-            yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, ranks=ranks)
+            most = Worth.OLD_TURNS if context.is_old(step.id) else Worth.LAST_WORDS
+            gains = tuple(aged(min(worth, most), form.age) for worth in form.worths)
+            yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, gains=gains)
 
 
 class _Form(NamedTuple):
     texts: tuple[str, ...]
-    ranks: tuple[Rank, ...]
+    worths: tuple[Worth, ...]
     age: float = 0.0
 
 
@@ -142,7 +151,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
         case AnswerFact(id=id, text=text):
             if found := remark(text, context.limits.remark_chars):
                 line = f"- said {cite(id)}: {found}"
-                yield _Form((line,), (_remark_rank(context, turn, found),), context.staleness(id))
+                yield _Form((line,), (_remark_worth(context, turn, found),), context.staleness(id))
         case CommandFact():
             yield _command(context, step)
         case Report(is_error=False) if step.text.strip():
@@ -150,38 +159,39 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
         case ChangeFact(id=id, error="") if step.added.strip() and not context.is_current(id):
             shown = cut(step.added.strip("\n"), context.limits.old_snippet_chars)
             line = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
-            yield _Form((line,), (Rank.OLD_CODE,), context.staleness(id))
+            yield _Form((line,), (Worth.OLD_CODE,), context.staleness(id))
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
-            yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Rank.VERDICTS,))
+            yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Worth.VERDICTS,))
         case WordsFact(id=id, text="", via="refusal", about=about):
             line = f"- the user refused `{_about(context, about)}` {cite(id)}"
-            yield _Form((line,), (Rank.VERDICTS,))
+            yield _Form((line,), (Worth.VERDICTS,))
         case Interruption(id=id):
-            yield _Form((f"- the user interrupted {cite(id)}",), (Rank.WORK,))
+            yield _Form((f"- the user interrupted {cite(id)}",), (Worth.WORK,))
 
 
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
     limits, body, lead = context.limits, tight(step.text), f"- said {cite(step.id)}: "
+    is_last = turn == context.last_turn  # a question is shown with the reply to it
     texts = (
-        lead + gist(body, limits.brief_answer_chars),
-        lead + gist(body, limits.short_answer_chars),
+        lead + gist(body, limits.brief_answer_chars, with_question=is_last),
+        lead + gist(body, limits.short_answer_chars, with_question=is_last),
         lead + cut(body, limits.answer_chars),
         lead + cut(body, limits.long_answer_chars),
     )
-    if turn == context.last_turn:
-        ranks = (Rank.LAST_ANSWER, Rank.LAST_ANSWER, Rank.LONG_LAST_ANSWER, Rank.LONG_ANSWERS)
-        return _Form(texts, ranks)
-    ranks = (Rank.BRIEF_ANSWERS, Rank.ANSWERS, Rank.LONG_ANSWERS, Rank.WHOLE_ANSWERS)
-    return _Form(texts, ranks, context.age(turn))
+    if is_last:
+        worths = (Worth.LAST_ANSWER, Worth.LAST_ANSWER, Worth.LONG_LAST_ANSWER, Worth.LONG_ANSWERS)
+        return _Form(texts, worths)
+    worths = (Worth.BRIEF_ANSWERS, Worth.ANSWERS, Worth.LONG_ANSWERS, Worth.WHOLE_ANSWERS)
+    return _Form(texts, worths, context.age(turn))
 
 
-def _remark_rank(context: DigestContext, turn: int, found: str) -> Rank:
-    """Rank a cause or a choice as a conclusion; an unfinished turn has only remarks."""
+def _remark_worth(context: DigestContext, turn: int, found: str) -> Worth:
+    """Worth a cause or a choice as a conclusion; an unfinished turn has only remarks."""
     if is_strong(found):
-        return Rank.CONCLUSIONS
+        return Worth.CONCLUSIONS
     is_unfinished = turn == context.last_turn and not announces(found)
-    return Rank.ANSWERS if is_unfinished else Rank.REMARKS
+    return Worth.ANSWERS if is_unfinished else Worth.REMARKS
 
 
 def _about(context: DigestContext, about: str) -> str:
@@ -190,11 +200,17 @@ def _about(context: DigestContext, about: str) -> str:
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
-    body = tight(step.text)
-    short = f"{lead} → {cut(body, context.limits.report_chars)}"
-    whole = f"{lead} → {cut(body, context.limits.long_report_chars)}"
-    ranks = (Rank.REPORTS, Rank.TOLD_REPORTS, Rank.WHOLE_REPORTS)
-    return _Form((lead, short, whole), ranks, context.age(turn))
+    if step.task:  # it goes on elsewhere, and reports again
+        return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
+    limits, body = context.limits, tight(step.text)
+    texts = (
+        lead,
+        f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}",
+        f"{lead} → {cut(body, limits.report_chars)}",
+        f"{lead} → {cut(body, limits.long_report_chars)}",
+    )
+    worths = (Worth.REPORTS, Worth.BRIEF_REPORTS, Worth.TOLD_REPORTS, Worth.WHOLE_REPORTS)
+    return _Form(texts, worths, context.age(turn))
 
 
 def _command(context: DigestContext, step: CommandFact) -> _Form:
@@ -202,13 +218,21 @@ def _command(context: DigestContext, step: CommandFact) -> _Form:
     line = cut(step.text, limits.command_chars)
     ended = f"runs in the background as {step.task}" if step.task else ""
     ended = ended or ("failed, see 4" if step.has_failed else "ok")
+    brief = f"- `{_head(step.text, limits.brief_command_chars)}` {ended} {cite(step.id)}"
     short = f"- `{line}` {ended} {cite(step.id)}"
     is_recent = context.is_recent(step.id)
-    first = Rank.RECENT_COMMANDS if is_recent else Rank.OLD_COMMANDS
+    worths = (
+        Worth.RECENT_COMMANDS if is_recent else Worth.OLD_COMMANDS,
+        Worth.WHOLE_COMMANDS,
+        Worth.RECENT_OUTCOMES if is_recent else Worth.OLD_OUTCOMES,
+    )
     shows_much = only_looks(step.text) and len(step.output) > limits.outcome_chars
     if step.has_failed or step.task or shows_much:
-        return _Form((short,), (first,), age)
+        return _Form((brief, short), worths[:2], age)
     outcome = telling_lines(step.output, limits.outcome_chars) or "ok"
-    full = f"- `{line}` → {outcome} {cite(step.id)}"
-    then = Rank.RECENT_OUTCOMES if is_recent else Rank.OLD_OUTCOMES
-    return _Form((short, full), (first, then), age)
+    return _Form((brief, short, f"- `{line}` → {outcome} {cite(step.id)}"), worths, age)
+
+
+def _head(text: str, chars: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= chars else f"{line[:chars]} {CUT}"

@@ -1,0 +1,100 @@
+"""What a plan, a document or a ticket demands: the lines that bind, in their exact terms.
+
+A line counts by how it is worded, by the heading it stands under, and by the exact terms in it. The
+best are kept within a length, in the order of the document, under their headings.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.messages.cut import CUT, cut, one_line, sentences
+
+LINE_CHARS = 240
+"""A longer line is cut where a sentence ends."""
+SCANNED_LINES = 600
+"""A longer document is a book, represented by its beginning."""
+
+_BINDS = re.compile(
+    r"\b(?:must|never|do not|don'?t|shall|only|exactly|at most|at least|always|no|cannot|may not"
+    r"|required?|forbidden|mandatory|remains?)\b",
+    re.IGNORECASE,
+)
+_ADVISES = re.compile(
+    r"\b(?:should|keep|ensure|preserve|without|default|fallback|instead|unless|when|if|not|until"
+    r"|avoid|use|support|same)\b",
+    re.IGNORECASE,
+)
+_BINDING_HEADING = re.compile(
+    r"constraint|no-?gos?\b|not wanted|edge case|limit|rule|require|accept|done|scope|must|spec"
+    r"|non-?goal|out of|criteri|caveat",
+    re.IGNORECASE,
+)
+_TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|\b\d+\b")
+_HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
+_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_FENCE = "```"
+_RULE = set("-=*_|: ")
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    weight: int
+    heading: int
+    """The number of the line that is its heading, or -1."""
+
+
+def is_document(text: str) -> bool:
+    """True if a text is structured by headings, as documents and tickets are."""
+    lines = (line.strip() for line in text.splitlines()[:SCANNED_LINES])
+    return sum(bool(_HEADING.match(line)) for line in lines) > 1
+
+
+def demands(text: str, chars: int) -> str:
+    """Keep the lines that bind most, within a length, in their order."""
+    lines = list({line.text: line for line in reversed(list(_weighed(text)))}.values())[::-1]
+    if any(line.weight for line in lines):
+        lines = [line for line in lines if line.weight or line.number == line.heading]
+    headings = {line.number: line.text for line in lines if line.number == line.heading}
+    left, chosen = chars, set[int]()
+    for line in sorted(lines, key=lambda line: (-line.weight, line.number)):
+        price = len(line.text) + 1
+        if line.heading >= 0 and line.heading not in chosen:
+            price += len(headings[line.heading]) + 1
+        if price <= left and line.number != line.heading:
+            chosen |= {line.number, line.heading}
+            left -= price
+    shown = [line for line in lines if line.number in chosen]
+    missing = any(line.number not in chosen for line in lines if line.number != line.heading)
+    return "\n".join([*(line.text for line in shown), *((CUT,) if missing else ())])
+
+
+def _weighed(text: str) -> Iterator[_Line]:
+    heading, binding, leads, in_code, number = -1, 0, list[tuple[int, int]](), False, 0
+    for raw in text.splitlines()[:SCANNED_LINES]:
+        line = raw.strip()
+        if line.startswith(_FENCE):
+            in_code = not in_code
+        if in_code or line.startswith(_FENCE) or set(line) <= _RULE:
+            continue
+        if _HEADING.match(line):
+            heading, leads = number, []
+            binding = int(bool(_BINDING_HEADING.search(line)))
+            title = cut(one_line(line).strip("#* :"), LINE_CHARS)
+            yield _Line(number, f"{title}:", 0, number)
+            number += 1
+            continue
+        depth = len(raw) - len(raw.lstrip())
+        leads = [lead for lead in leads if lead[0] < depth]
+        for part in (line,) if _ITEM.match(line) else sentences(line):
+            weight = max(_weight(part) + binding, *(lead[1] for lead in leads), 0)
+            yield _Line(number, cut(one_line(part), LINE_CHARS), weight, heading)
+            number += 1
+            if part.endswith(":"):
+                leads.append((depth, weight))
+
+
+def _weight(line: str) -> int:
+    worded = 2 if _BINDS.search(line) else int(bool(_ADVISES.search(line)))
+    return worded + int(bool(_TERM.search(line))) + int(bool(_ITEM.match(line)))
