@@ -116,10 +116,15 @@ def _thread() -> str | None:
 def _followed(request: ModelRequest[Any]) -> dict[str, Any]:
     system = request.system_message
     return {
-        "messages": [_block_message(message) for message in request.messages],
+        "messages": [_block_message(one) for one in request.messages if not _is_empty(one)],
         "system": (system.content if system is not None else ""),
         "tools": [convert_to_openai_tool(tool) for tool in request.tools],
     }
+
+
+def _is_empty(message: BaseMessage) -> bool:
+    """Return whether no provider would take a message: an answer without words and calls."""
+    return isinstance(message, AIMessage) and not message.content and not message.tool_calls
 
 
 def _block_message(message: BaseMessage) -> JsonObject:
@@ -130,7 +135,34 @@ def _block_message(message: BaseMessage) -> JsonObject:
     if isinstance(message, AIMessage):
         return {"role": "assistant", "content": list(_answer_blocks(message))}
     role = "system" if isinstance(message, SystemMessage) else "user"
-    return {"role": role, "content": message.content}
+    content = message.content
+    blocks = [content] if isinstance(content, str) else map(_said_block, content)
+    return {"role": role, "content": list(blocks)}
+
+
+def _said_block(block: Any) -> Any:
+    """Return a picture or a file as a block of the Messages API; the rest is one, or passes."""
+    if isinstance(block, str) or block.get("type") not in ("image", "image_url", "file"):
+        return block
+    match HumanMessage([block]).content_blocks[0]:
+        case {"type": "image" | "file" as kind, "base64": data, "mime_type": media}:
+            source = {"type": "base64", "media_type": media, "data": data}
+        case {"type": "image" | "file" as kind, "url": url}:
+            source = {"type": "url", "url": url}
+        case _:
+            return block
+    return {"type": "document" if kind == "file" else kind, "source": source}
+
+
+def _own_block(block: JsonObject) -> JsonObject:
+    """Return a picture or a file in LangChain's form."""
+    kind = "file" if block["type"] == "document" else block["type"]
+    match block.get("source"):
+        case {"type": "base64", "media_type": media, "data": data}:
+            return {"type": kind, "base64": data, "mime_type": media}
+        case {"type": "url", "url": url}:
+            return {"type": kind, "url": url}
+    return {key: value for key, value in block.items() if key != "cache_control"}
 
 
 def _answer_blocks(message: AIMessage) -> Iterator[JsonObject]:
@@ -167,7 +199,7 @@ def _without_blocks(message: JsonObject) -> Iterator[AnyMessage]:
     """Yield LangChain's own messages: results first, and no cache markers."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    bare = [{k: v for k, v in block.items() if k != "cache_control"} for block in blocks]
+    bare = list(map(_own_block, blocks))
     for block in bare:
         if block["type"] == "tool_result":
             yield ToolMessage(
