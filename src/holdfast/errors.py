@@ -7,7 +7,8 @@
     ├─ TranscriptError              a log or a foreign transcript that cannot be read
     │   └─ NewerFormat              written by a newer version than this one
     ├─ StoreError (OSError)         a file could not be read, written or locked
-    │   └─ LogLocked                another process is writing this log
+    │   ├─ LogLocked                another process is writing this log
+    │   └─ SessionExists            the id is taken
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
     ├─ ContextOverflow              needed, allowed, what was tried
@@ -88,6 +89,10 @@ class LogLocked(StoreError):
         super().__init__(
             f"{path.name} is being written by {holder}; close that session or branch this one"
         )
+
+
+class SessionExists(StoreError):
+    """A session has that id already; none is ever overwritten."""
 
 
 class SessionNotFound(HoldfastError, LookupError):

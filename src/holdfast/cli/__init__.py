@@ -30,6 +30,7 @@ COMMANDS = {
     "export": "Write a session in another format.",
     "history": "Search a session's whole history, or open a part of it.",
     "import": "Import another agent's transcript as a session.",
+    "mcp": "Offer a session's history, notes and memories to an MCP client.",
     "memory": "Show, search, edit, undo and export memories.",
     "model": "List models, install local ones, test one.",
     "notes": "Show, edit or rebuild a session's notes.",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from holdfast.errors import LogLocked, StoreError
+from holdfast.errors import LogLocked, SessionExists, StoreError
 from holdfast.settings.files import PRIVATE_FILE
 
 
@@ -60,4 +60,5 @@ def store_error(path: Path, error: OSError) -> StoreError:
         errno.ENFILE: "the system has too many files open; close some and try again",
         errno.EEXIST: "it exists already and is never overwritten; choose another id",
     }.get(error.errno or 0, "see the system's message")
-    return StoreError(f"{path}: {error.strerror or error}; {advice}")
+    kind = SessionExists if error.errno == errno.EEXIST else StoreError
+    return kind(f"{path}: {error.strerror or error}; {advice}")

@@ -25,6 +25,8 @@ from holdfast.settings.project import project_root, slug
 
 PARTIAL_SECONDS = 86_400
 """An unfinished import that was not touched for a day belongs to a dead process."""
+_ID = re.compile(r"\w[\w.-]*")
+"""A plain name that leads nowhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,8 @@ class FileStore:
 
     def find(self, session: str) -> FoundSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        if (named := self._named(session)) is not None:
+            return named
         known = self.sessions()
         if session == "newest":
             here = self.sessions(Path.cwd())
@@ -120,6 +124,14 @@ class FileStore:
         raise SessionNotFound(
             f"there is no session {session!r}; `holdfast sessions` lists them{skipped}"
         )
+
+    def _named(self, session: str) -> FoundSession | None:
+        """Look a whole id up, which takes no look at other sessions; None if it is not one's own."""
+        if not _ID.fullmatch(session):
+            return None
+        paths = [project / f"{session}.jsonl" for project in self._projects()]
+        found = [one for path in paths if os.path.exists(path) for one in _found(path)]
+        return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
         """Describe the directories that cannot be read, whose sessions are not listed."""
@@ -157,8 +169,8 @@ class FileStore:
         return [found for found in self.sessions() if found.modified < oldest]
 
     def _path(self, directory: Path, id: str) -> Path:
-        """Return where a session lies; an id is a plain name that leads nowhere else."""
-        if not re.fullmatch(r"\w[\w.-]*", id):
+        """Return where a session lies."""
+        if not _ID.fullmatch(id):
             raise StoreError(
                 f"{id!r} is no name for a session; use letters, digits, dots and dashes"
             )
@@ -182,14 +194,17 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
     except OSError:
         return  # `unreadable` says which
     for name in logs:
-        path = Path(name)
-        try:
-            header, stat = load_header(path), path.stat()
-        except (TranscriptError, OSError):
-            continue  # not a log of ours; `find` says why
-        yield FoundSession(
-            id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
-        )
+        yield from _found(Path(name))
+
+
+def _found(path: Path) -> Iterator[FoundSession]:
+    try:
+        header, stat = load_header(path), path.stat()
+    except (TranscriptError, OSError):
+        return  # not a log of ours; `find` says why
+    yield FoundSession(
+        id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
+    )
 
 
 def _modified(path: Path) -> float:

@@ -1,0 +1,195 @@
+"""LangChain's agents with Holdfast as a middleware, over HTTP against the simulator."""
+
+import pytest
+
+from bookkeeping import (
+    MODEL,
+    SYSTEM,
+    TOO_LONG,
+    TURNS,
+    WINDOW,
+    Clerk,
+    assert_managed,
+    break_next,
+    entries,
+    lookup,
+    question,
+)
+from holdfast.errors import LogLocked
+from holdfast.log.entries import Compacted, Said
+from holdfast.messages import text_of
+from holdfast.session import Session
+from holdfast.simulator import running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+
+pytest.importorskip("langchain", reason="LangChain is not installed: make adapters")
+anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is missing")
+from langchain.agents import create_agent  # noqa: E402
+from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402
+from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
+
+from holdfast.adapters.langchain import Holdfast  # noqa: E402
+
+
+def in_thread(name):
+    return {"configurable": {"thread_id": name}}
+
+
+def asks(words):
+    return {"messages": [{"role": "user", "content": words}]}
+
+
+@pytest.fixture
+async def made():
+    """Make agents over a simulator, and close what they hold."""
+    middlewares, models = [], []
+
+    def make(simulator, *, saver=None, tools=(lookup,), model=None, **options):
+        middlewares.append(Holdfast(**{"window": WINDOW} | options))
+        models.append(model or claude(simulator))
+        return create_agent(
+            models[-1],
+            list(tools),
+            system_prompt=SYSTEM,
+            middleware=[middlewares[-1]],
+            checkpointer=saver or InMemorySaver(),
+        )
+
+    def leave():
+        for one in middlewares:
+            one.close()
+
+    make.leave = leave
+    yield make
+    leave()
+    for one in models:  # LangChain keeps the connections of a model open for good
+        is_claude = isinstance(one, anthropic.ChatAnthropic)
+        await (one._async_client if is_claude else one.root_async_client).close()
+
+
+def claude(simulator, **options):
+    return anthropic.ChatAnthropic(
+        **{"model": MODEL, "base_url": simulator.url, "api_key": "any", "max_retries": 0}
+        | {"max_tokens": 4_000} | options
+    )  # fmt: skip
+
+
+async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
+    """The agent's state has every message; the provider never sees more than the window holds."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator)
+        for turn in range(TURNS):
+            state = await agent.ainvoke(asks(question(turn)), in_thread("books"))
+        assert len(state["messages"]) == TURNS * 4
+        assert state["messages"][-1].text == f"Turn {TURNS - 1} is in the books."
+        assert_managed(simulator, "books")
+
+
+def test_an_agent_without_an_event_loop_is_managed_too(made):
+    """`invoke` goes the same way."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator)
+        for turn in range(TURNS):
+            agent.invoke(asks(question(turn)), in_thread("books"))
+        assert_managed(simulator, "books")
+
+
+async def test_a_new_process_goes_on_where_the_thread_stands(made):
+    """The saved thread and the session's log fit together again; nothing is doubled."""
+    saver = InMemorySaver()
+    with running(Clerk()) as simulator:
+        for turn in range(TURNS):
+            agent = made(simulator, saver=saver)
+            await agent.ainvoke(asks(question(turn)), in_thread("books"))
+            made.leave()
+        assert_managed(simulator, "books")
+
+
+async def test_each_thread_is_a_session_of_exactly_its_name(made):
+    """A name that another one begins with is another conversation; nothing is shared."""
+    with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
+        agent = made(simulator)
+        await agent.ainvoke(asks("I am the twelfth."), in_thread("user-12"))
+        await agent.ainvoke(asks("I am the first."), in_thread("user-1"))
+    assert [text_of(e.content) for e in entries("user-1", Said)] == ["I am the first."]
+    assert [text_of(e.content) for e in entries("user-12", Said)] == ["I am the twelfth."]
+
+
+async def test_only_so_many_sessions_stay_open(made):
+    """What was used longest ago is closed, so that another process may have it; it is resumed."""
+    with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
+        agent = made(simulator, open_sessions=1)
+        await agent.ainvoke(asks("One."), in_thread("a"))
+        with pytest.raises(LogLocked):
+            Session.resume("a")
+        await agent.ainvoke(asks("Two."), in_thread("b"))
+        Session.resume("a").close()
+        await agent.ainvoke(asks("Three."), in_thread("a"))
+    assert [text_of(e.content) for e in entries("a", Said)] == ["One.", "Three."]
+
+
+async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
+    """The program sees no exception."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator, window=0)
+        for turn in range(4):
+            await agent.ainvoke(asks(question(turn)), in_thread("books"))
+        break_next(simulator, TOO_LONG)
+        await agent.ainvoke(asks(question(4)), in_thread("books"))
+    assert len(entries("books", Compacted)) == 1
+
+
+async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
+    """Handlers of the SDK's exceptions keep working."""
+    from anthropic import AuthenticationError
+
+    with running(Clerk()) as simulator:
+        agent = made(simulator)
+        break_next(simulator, "401")
+        with pytest.raises(AuthenticationError):
+            await agent.ainvoke(asks("Hello."), in_thread("books"))
+
+
+async def test_the_model_opens_what_left_its_view(made):
+    """With history=True it has a tool for it, answered by the thread's own session."""
+    brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
+    with running(brain) as simulator:
+        agent = made(simulator, tools=(), history=True)
+        await agent.ainvoke(asks("The number is 4711. What was it?"), in_thread("books"))
+    result = brain.requests[-1].messages[-1]["content"][-1]
+    assert "1 records match '4711'" in result["content"]
+
+
+async def test_thinking_goes_back_as_it_came(made):
+    """The signature that the provider checks survives the way through LangChain."""
+    brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
+    with running(brain) as simulator:
+        model = claude(simulator, thinking={"type": "enabled", "budget_tokens": 2_000})
+        await made(simulator, model=model).ainvoke(asks(question(1)), in_thread("books"))
+    thought, *_ = brain.requests[-1].messages[1]["content"]
+    assert thought["type"] == "thinking"
+    assert thought["signature"]
+
+
+async def test_messages_that_langchain_alone_knows_survive(made):
+    """An empty answer in the thread is left out; a picture in LangChain's own form is sent."""
+    picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+    words = {"type": "text", "text": "What is this?"}
+    thread = [HumanMessage("Hello."), AIMessage(""), HumanMessage([words, picture])]
+    brain = ScriptedBrain("text: A picture.")
+    with running(brain) as simulator:
+        await made(simulator).ainvoke({"messages": thread}, in_thread("books"))
+    assert brain.requests[-1].messages[-1]["content"][-1]["type"] == "image"
+
+
+async def test_other_providers_get_langchains_own_messages(made):
+    """A chat endpoint's model takes the managed view as well, without cache markers."""
+    openai = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
+    with running(Clerk()) as simulator:
+        model = openai.ChatOpenAI(
+            model=MODEL, base_url=f"{simulator.url}/v1", api_key="any", max_retries=0
+        )
+        agent = made(simulator, model=model)
+        for turn in range(TURNS):
+            await agent.ainvoke(asks(question(turn)), in_thread("books"))
+        assert_managed(simulator, "books")

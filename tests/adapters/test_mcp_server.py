@@ -1,0 +1,119 @@
+"""`holdfast mcp`, a real process, asked by the protocol's official client."""
+
+import os
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast import Session
+from holdfast.memory.commits import MemoryChange
+from holdfast.memory.paths import memory_directory
+from holdfast.memory.store import MemoryStore
+from holdfast.settings import home
+
+mcp = pytest.importorskip("mcp")
+from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+
+MEMORY = "---\nname: deploys\ndescription: How we deploy\ntype: project\n---\nOn Fridays never.\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Stand in a project of its own."""
+    directory = tmp_path / "project"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+@pytest.fixture
+def session(project):
+    with Session.open(id="books", model="claude-sonnet-4-6", directory=project) as session:
+        session.user("The invoice of the bakery is number 4711.")
+        yield session
+
+
+@asynccontextmanager
+async def asked(*words):
+    """Start the server as a client does, and return how to call its tools."""
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "holdfast", "mcp", *words], env=dict(os.environ)
+    )
+    async with mcp.Client(stdio_client(command)) as client:
+
+        async def call(name, **given):
+            found = await client.call_tool(name, given)
+            return "".join(block.text for block in found.content), found.is_error
+
+        call.tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        yield call
+
+
+async def test_a_client_searches_and_opens_a_session_that_is_running(session):
+    """What is appended while the client is connected is found, too."""
+    async with asked() as call:
+        found, failed = await call("search_history", query="bakery")
+        assert not failed
+        assert "1 records match" in found
+        session.user("The bakery paid in cash.")
+        found, _ = await call("search_history", query="bakery")
+        assert "2 records match" in found
+        text, failed = await call("expand", id=f"#{session.view.history[-1].n}")
+        assert "The bakery paid in cash." in text
+        assert not failed
+        notes, failed = await call("notes")
+        assert "The invoice of the bakery" in notes
+        assert not failed
+
+
+async def test_by_default_nothing_can_be_changed(session, project):
+    """Every tool is marked as reading only, and the memory tool takes no other command."""
+    place = memory_directory(home(), project)
+    with MemoryStore(place) as store:
+        store.commit([MemoryChange(file="deploys.md", text=MEMORY, expected="")], by="person", why="")
+    async with asked("--session", "books") as call:
+        assert set(call.tools) == {"search_history", "expand", "notes", "memory"}
+        assert all(tool.annotations.read_only_hint for tool in call.tools.values())
+        found, failed = await call("memory", command="search", query="deploy")
+        assert "/memories/deploys.md: How we deploy" in found
+        assert not failed
+        text, _ = await call("memory", command="view", path="/memories/deploys.md")
+        assert "On Fridays never." in text
+        _, failed = await call("memory", command="delete", path="/memories/deploys.md")
+        assert failed
+    with MemoryStore(place) as store:
+        assert "deploys.md" in store.versions()
+
+
+async def test_memories_can_be_changed_where_that_was_allowed(session, project):
+    """With --write a change is a commit of the project's store."""
+    async with asked("--write") as call:
+        assert not call.tools["memory"].annotations.read_only_hint
+        _, failed = await call(
+            "memory", command="create", path="/memories/deploys.md", file_text=MEMORY
+        )
+        assert not failed
+    with MemoryStore(memory_directory(home(), project)) as store:
+        assert "On Fridays never." in store.read("deploys.md")
+
+
+async def test_a_project_without_a_session_says_so_and_the_server_goes_on(project):
+    """The client may be there first; the newest session is looked up for each question."""
+    async with asked() as call:
+        said, failed = await call("search_history", query="bakery")
+        assert failed
+        assert "has no session" in said
+        with Session.open(model="claude-sonnet-4-6", directory=project) as session:
+            session.user("The bakery is new.")
+            found, failed = await call("search_history", query="bakery")
+        assert "1 records match" in found
+        assert not failed
+
+
+async def test_what_cannot_be_opened_is_an_answer_of_the_tool(session):
+    """A wrong id or an unknown field ends neither the call nor the server."""
+    async with asked() as call:
+        assert (await call("expand", id="#999"))[1]
+        assert (await call("expand", number=3))[1]
+        assert not (await call("notes"))[1]

@@ -1,0 +1,124 @@
+"""OpenAI's Agents with Holdfast as filter and hooks, over HTTP against the simulator."""
+
+import pytest
+
+from bookkeeping import (
+    MODEL,
+    SYSTEM,
+    TURNS,
+    WINDOW,
+    Clerk,
+    assert_managed,
+    entries,
+    lookup,
+    question,
+)
+from holdfast.log.entries import Framed, Said, Switched
+from holdfast.messages import text_of
+from holdfast.simulator import running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+
+agents = pytest.importorskip("agents", reason="openai-agents is not installed: make adapters")
+from openai import AsyncOpenAI  # noqa: E402
+
+from holdfast.adapters.openai_agents import Holdfast  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _untraced():
+    """The kit would send traces to its maker."""
+    agents.set_tracing_disabled(True)
+
+
+@pytest.fixture
+async def made():
+    """Make agents over a simulator, and close what they hold."""
+    held, clients = [], []
+
+    def make(simulator, *, tools=(lookup,), id="books", name=MODEL, **options):
+        clients.append(AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0))
+        held.append(Holdfast(id, **{"window": WINDOW} | options))
+        agent = agents.Agent(
+            name="clerk",
+            instructions=SYSTEM,
+            tools=[*map(agents.function_tool, tools)],
+            model=agents.OpenAIChatCompletionsModel(name, clients[-1]),
+        )
+        return agent, held[-1]
+
+    yield make
+    for one in held:
+        one.close()
+    for one in clients:
+        await one.close()
+
+
+async def run(agent, holdfast, items, words):
+    items = [*items, {"role": "user", "content": words}]
+    found = await agents.Runner.run(
+        agent, items, hooks=holdfast, run_config=holdfast.run_config()
+    )
+    return found.to_input_list()
+
+
+async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
+    """The program's items are all there; the provider never sees more than the window holds."""
+    with running(Clerk()) as simulator:
+        agent, holdfast = made(simulator)
+        items = []
+        for turn in range(TURNS):
+            items = await run(agent, holdfast, items, question(turn))
+        assert len(items) == TURNS * 4
+        assert_managed(simulator, "books")
+
+
+async def test_a_new_process_goes_on_where_the_items_stand(made):
+    """The saved items and the session's log fit together again; nothing is doubled."""
+    with running(Clerk()) as simulator:
+        items = []
+        for turn in range(TURNS):
+            agent, holdfast = made(simulator)
+            items = await run(agent, holdfast, items, question(turn))
+            holdfast.close()
+        assert_managed(simulator, "books")
+
+
+async def test_a_streamed_run_is_managed_too(made):
+    """The kit calls the same filter and hooks."""
+    with running(Clerk()) as simulator:
+        agent, holdfast = made(simulator)
+        items = []
+        for turn in range(TURNS):
+            items = [*items, {"role": "user", "content": question(turn)}]
+            run = agents.Runner.run_streamed(
+                agent, items, hooks=holdfast, run_config=holdfast.run_config()
+            )
+            async for _ in run.stream_events():
+                pass
+            items = run.to_input_list()
+        assert_managed(simulator, "books")
+
+
+async def test_the_model_opens_what_left_its_view(made):
+    """The tool that `tools` gives is answered by the conversation's session."""
+    brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
+    with running(brain) as simulator:
+        agent, holdfast = made(simulator, tools=(), history=True)
+        agent.tools.extend(holdfast.tools())
+        await run(agent, holdfast, [], "The number is 4711. What was it?")
+    assert "1 records match" in str(brain.requests[-1].messages[-1])
+
+
+async def test_a_handoff_is_a_declared_change(made):
+    """Another agent of the run brings its own instructions and model to the same session."""
+    brain = ScriptedBrain("tool: transfer_to_second {}\n---\ntext: I am the second.")
+    with running(brain) as simulator:
+        first, holdfast = made(simulator, tools=())
+        second, _ = made(simulator, tools=(), id="unused", name="claude-opus-4-6")
+        second.name, second.instructions = "second", "You come second."
+        first.handoffs.append(second)
+        items = await run(first, holdfast, [], "Hello.")
+    assert items[-1]["content"][0]["text"] == "I am the second."
+    assert [entry.model for entry in entries("books", Switched)] == [MODEL, "claude-opus-4-6"]
+    assert entries("books", Framed)[-1].sections[0].text == "You come second."
+    assert [text_of(e.content) for e in entries("books", Said)] == ["Hello."]

@@ -1,0 +1,170 @@
+"""Pydantic AI's agents with Holdfast as a capability, over HTTP against the simulator."""
+
+import pytest
+
+from bookkeeping import (
+    MODEL,
+    SYSTEM,
+    TOO_LONG,
+    TURNS,
+    WINDOW,
+    Clerk,
+    assert_managed,
+    break_next,
+    entries,
+    lookup,
+    question,
+)
+from holdfast.log.entries import Compacted, Said
+from holdfast.messages import text_of
+from holdfast.simulator import running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+
+pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make adapters")
+from anthropic import AsyncAnthropic  # noqa: E402
+from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry  # noqa: E402
+from pydantic_ai.exceptions import ModelHTTPError  # noqa: E402
+from pydantic_ai.messages import AudioUrl, BinaryContent  # noqa: E402
+from pydantic_ai.models.anthropic import AnthropicModel  # noqa: E402
+from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: E402
+
+from holdfast.adapters.pydantic_ai import Holdfast  # noqa: E402
+
+
+@pytest.fixture
+async def made():
+    """Make agents over a simulator, and close what they hold."""
+    held, clients = [], []
+
+    def make(simulator, *, tools=(lookup,), agent=None, **options):
+        clients.append(AsyncAnthropic(base_url=simulator.url, api_key="any", max_retries=0))
+        held.append(Holdfast(**{"window": WINDOW} | options))
+        model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=clients[-1]))
+        given = {"instructions": SYSTEM} | (agent or {})
+        return Agent(model, tools=tools, capabilities=[held[-1]], **given)
+
+    def leave():
+        for one in held:
+            one.close()
+
+    make.leave = leave
+    yield make
+    leave()
+    for one in clients:
+        await one.close()
+
+
+async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
+    """The history has every message; the provider never sees more than the window holds."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator)
+        history = []
+        for turn in range(TURNS):
+            run = await agent.run(
+                question(turn), message_history=history, conversation_id="books"
+            )
+            history = run.all_messages()
+        assert len(history) == TURNS * 4
+        assert run.output == f"Turn {TURNS - 1} is in the books."
+        assert_managed(simulator, "books")
+
+
+async def test_a_new_process_goes_on_where_the_history_stands(made):
+    """The saved history says which conversation it is; nothing is doubled."""
+    saved = b"[]"
+    with running(Clerk()) as simulator:
+        for turn in range(TURNS):
+            agent = made(simulator)
+            run = await agent.run(
+                question(turn),
+                message_history=ModelMessagesTypeAdapter.validate_json(saved),
+                conversation_id=None if turn else "books",
+            )
+            saved = run.all_messages_json()
+            made.leave()
+        assert_managed(simulator, "books")
+
+
+async def test_a_streamed_run_with_a_system_prompt_is_managed_too(made):
+    """The system prompt of the first message stays at the head, also behind a summary."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator, agent={"instructions": None, "system_prompt": SYSTEM})
+        history = []
+        for turn in range(TURNS):
+            async with agent.run_stream(
+                question(turn), message_history=history, conversation_id="books"
+            ) as run:
+                await run.get_output()
+            history = run.all_messages()
+        assert_managed(simulator, "books")
+
+
+async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
+    """The program sees no exception."""
+    with running(Clerk()) as simulator:
+        agent = made(simulator, window=0)
+        history = []
+        for turn in range(5):
+            if turn == 4:
+                break_next(simulator, TOO_LONG)
+            run = await agent.run(
+                question(turn), message_history=history, conversation_id="books"
+            )
+            history = run.all_messages()
+    assert len(entries("books", Compacted)) == 1
+
+
+async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
+    """Handlers of the framework's exceptions keep working."""
+    with running(Clerk()) as simulator:
+        break_next(simulator, "401")
+        with pytest.raises(ModelHTTPError):
+            await made(simulator).run("Hello.")
+
+
+async def test_the_model_opens_what_left_its_view(made):
+    """With history=True it has a tool for it, answered by the conversation's own session."""
+    brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
+    with running(brain) as simulator:
+        agent = made(simulator, tools=(), history=True)
+        await agent.run("The number is 4711. What was it?")
+    assert "1 records match" in str(brain.requests[-1].messages[-1])
+
+
+async def test_thinking_goes_back_as_it_came(made):
+    """The signature that the provider checks survives."""
+    brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
+    thinking = {"anthropic_thinking": {"type": "enabled", "budget_tokens": 2_000}}
+    with running(brain) as simulator:
+        await made(simulator).run(question(1), model_settings={**thinking, "max_tokens": 4_000})
+    thought, *_ = brain.requests[-1].messages[1]["content"]
+    assert thought["type"] == "thinking"
+    assert thought["signature"]
+
+
+async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
+    """Pictures are blocks; a retry that a tool asks for, and content of another kind, survive."""
+
+    def fussy(turn: int) -> str:
+        """Wants an even turn."""
+        if turn % 2:
+            raise ModelRetry("only even turns")
+        return "even"
+
+    brain = ScriptedBrain('tool: fussy {"turn": 1}\n---\ntool: fussy {"turn": 2}\n---\ntext: Done.')
+    picture = BinaryContent(data=b"hi", media_type="image/png")
+    with running(brain) as simulator:
+        agent = made(simulator, tools=(fussy,))
+        await agent.run(["Look at this.", picture], conversation_id="books")
+    first, _, retried, *_ = brain.requests[-1].messages
+    assert [block["type"] for block in first["content"]] == ["text", "image"]
+    assert retried["content"][0]["is_error"]
+    assert "only even turns" in str(retried["content"][0]["content"])
+    assert text_of(entries("books", Said)[0].content) == "Look at this."
+
+
+async def test_content_of_other_providers_reaches_the_model_class(made):
+    """What only another provider takes is refused by the framework itself, not lost on the way."""
+    with running(Clerk()) as simulator:
+        with pytest.raises(Exception, match="(?i)audio"):
+            await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])
