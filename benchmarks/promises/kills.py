@@ -101,10 +101,11 @@ def false_ones(brain: Charger, marks: Counter[int]) -> Iterator[str]:
 async def charge_all(url: str, place: Path, records_beginnings: bool) -> None:
     """Be the program of one's own that is killed and started again."""
     async with anthropic.AsyncAnthropic(base_url=url, api_key="any") as client:
+        id = f"charges-{place.name}"
         try:
-            session = Session.resume("charges", directory=place)
+            session = Session.resume(id)
         except LookupError:
-            session = Session.open(id="charges", model=MODEL, tools=[CHARGE], directory=place)
+            session = Session.open(id=id, model=MODEL, tools=[CHARGE], directory=place)
         if not session.view.items:
             session.user(TASK)
         while not session.engine.is_answered():
