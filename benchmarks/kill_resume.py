@@ -27,6 +27,7 @@ from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.turn.repair import INTERRUPTED
 from holdfast.view import fold
 
 PROMPT = "Write the steps into steps.txt, one by one."
@@ -59,23 +60,16 @@ class Stepper:
         return BrainAnswer(blocks=(text(words), step, *((look,) if done % 3 == 0 else ())))
 
 
+def command_for(url: str, *words: str) -> list[str]:
+    """Word the agent's command against the simulator."""
+    model = ["--model", "claude-sonnet-4-6", "--base-url", url, "--mode", "bypass"]
+    return [sys.executable, "-m", "holdfast", "run", *model, "--json", *words]
+
+
 def start(url: str, project: Path, home: Path, *words: str) -> subprocess.Popen:
     """Start the agent's command."""
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "holdfast",
-            "run",
-            "--model",
-            "claude-sonnet-4-6",
-            "--base-url",
-            url,
-            "--mode",
-            "bypass",
-            "--json",
-            *words,
-        ],
+        command_for(url, *words),
         cwd=project,
         env=os.environ | {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "x"},
         stdout=subprocess.PIPE,
@@ -142,7 +136,7 @@ def trial(kills: int, seed: int, brain: Stepper, url: str, directory: Path) -> d
     prompts = [text_of(e.content) for e in loaded.entries if isinstance(e, Said) and not e.hidden]
     lost += prompts.count(PROMPT) == 0
     interrupted = sum(
-        "interrupted" in text_of(e.content) for e in loaded.entries if isinstance(e, Ran)
+        text_of(e.content) == INTERRUPTED for e in loaded.entries if isinstance(e, Ran)
     )
     return {
         "kills": killed,

@@ -14,8 +14,15 @@ MAY_HAVE_RUN = (
     "No result was recorded: the session ended. The tool may have run, fully or in part; "
     "check what it did before calling it again."
 )
-INTERRUPTED = "The tool was interrupted: the session ended while it ran. It was not run again."
-REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED)
+INTERRUPTED = (
+    "No result was recorded: the session ended while the tool ran. It may have done all of its work, "
+    "or part of it; check that before calling it again."
+)
+_INTERRUPTED_BEFORE = (
+    "The tool was interrupted: the session ended while it ran. It was not run again."
+)
+"""In logs of 0.1.0."""
+REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
 
 
 def plan_repair(view: View) -> Iterator[Ran]:

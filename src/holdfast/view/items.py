@@ -32,7 +32,7 @@ from holdfast.messages.measure import NOTHING, Measure, measure_content
 
 Projection: TypeAlias = Literal["sent", "seen"]
 
-NO_RESULT = "No result was recorded: the tool was interrupted before it finished."
+NO_RESULT = "No result is recorded: the tool may still be running, or have been interrupted."
 """Stands in for a result that never came, so that every tool use is answered."""
 
 CLEARED_RESULT = "A result stood here and was taken out to make room."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Cleared, Snipped
+from holdfast.log.entries import Cleared, Ran, Snipped
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.view import fold
 
@@ -37,6 +37,15 @@ async def test_results_are_listed_once_an_answer_followed_them(one):
     stock = fresh(one.view)
     assert ids(stock.newest) == [f"t{i}" for i in range(6)] and stock.unread == 1
     assert ids(stock.batch(5).results) == ["t0", "t1"]
+
+
+async def test_a_refusal_in_the_users_words_is_none(one):
+    """What the user said is not output that can be had again."""
+    one.call(("no", "Bash", {"command": "make"}))
+    one.engine.record(Ran(tool_use_id="no", content=PAGE, is_error=True, refused=PAGE))
+    await one.read(2)
+    one.call()
+    assert ids(fresh(one.view).newest) == ["t0", "t1"]
 
 
 async def test_at_least_one_stays(one):

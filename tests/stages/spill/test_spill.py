@@ -115,6 +115,17 @@ def test_a_long_result_goes_to_disk_the_moment_it_comes(engine):
     )
 
 
+async def test_the_users_reason_for_a_refusal_is_never_shortened(engine):
+    """It is what the user said, however long: alone, and among results that are too long together."""
+    call(engine, ("a", "Bash"), ("b", "Bash"))
+    why = f"Not allowed: {LINES * 5}"
+    engine.record(Ran(tool_use_id="a", content=why, is_error=True, refused=LINES * 5))
+    engine.take_result("b", "word " * 5_000)
+    await prepare(engine)
+    assert shown(engine, "a") == why
+    assert entries(engine, Spilled) == []
+
+
 @pytest.mark.parametrize(
     ("tool", "chars", "is_spilled"),
     [

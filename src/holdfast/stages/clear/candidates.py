@@ -1,8 +1,9 @@
 """The results that may be cleared, oldest first, kept up to date as the view grows.
 
-Candidates are results of tools whose output can be had again, each with its weight. Only new
-items are read, unless an entry changed older ones. A result without a later answer is left out:
-the model has not read it. Weights only compare parts of a view; the gauge knows its size.
+Candidates are results of tools whose output can be had again, each with its weight; never a
+refusal in the user's words. Only new items are read, unless an entry changed older ones. A result
+without a later answer is left out: the model has not read it. Weights only compare parts of a view;
+the gauge knows its size.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -211,8 +212,9 @@ class Candidates:
         results = {result.tool_use_id: result for result in item.results}
         for use in map(called, item.tool_uses()):
             tool = self._describe(use.name)
-            if tool.is_clearable and use.id in results:
-                yield use, tool, results[use.id]
+            result = results.get(use.id)
+            if tool.is_clearable and result is not None and not result.refused:
+                yield use, tool, result
 
 
 def _last_round(items: Sequence[Item]) -> int:

@@ -124,7 +124,9 @@ class Budgets:
         return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
-        """Return how long this result may be: less for a failed command."""
+        """Return how long this result may be: less for a failed command, the user's words any."""
+        if arrived.ran.refused:
+            return None
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
@@ -186,7 +188,8 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     chars = {
         result.tool_use_id: len(text_of(result.block("sent").content))
         for result in owner.results
-        if budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
+        if not result.refused
+        and budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
     }
     limit = budgets.message_chars
     why = f"and one message's results came to {sum(chars.values()):,} characters, over {limit:,}"

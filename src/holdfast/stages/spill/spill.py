@@ -90,7 +90,8 @@ class Spill:
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
         """Record a result within its budget."""
         arrived = arrived_in(engine.view, ran)
-        if arrived is None or not engine.settings.spill.on or _is_known(engine, ran):
+        is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
+        if arrived is None or not is_on or _is_known(engine, ran):
             return take_bounded(engine, ran)
         if repeated := self._repeated(engine, arrived):
             return _write_with(engine, ran, repeated)

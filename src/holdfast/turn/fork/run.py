@@ -18,7 +18,7 @@ from msgspec import structs
 
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 from holdfast.log import Header, Log
-from holdfast.log.entries import AnyEntry, Forked, Ran, Said, Switched, measured
+from holdfast.log.entries import AnyEntry, Forked, Said, Switched, measured
 from holdfast.log.spending import Budget
 from holdfast.messages import JsonObject, Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
@@ -38,11 +38,11 @@ from holdfast.turn.fork.asking import (
 )
 from holdfast.turn.fork.prefix import Prefix, joined
 from holdfast.turn.fork.tools import bounded
+from holdfast.turn.repair import plan_repair
 from holdfast.turn.round import Played, RoundEvent, Toolbox, play
 from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 
-INTERRUPTED = "The tool was interrupted: the fork ended while it ran. It was not run again."
 
 
 class Parent(Protocol):
@@ -130,12 +130,11 @@ class Own:
             self._go_on(log)
 
     def _go_on(self, log: Log) -> None:
-        """Continue a log; tools that were left open count as interrupted."""
+        """Continue a log; the calls that were left open are answered, and never run again."""
         self._view = fold(log.entries)
         log.entries.clear()
-        last = self._view.open_round()
-        for use in last.missing() if last else ():
-            self.record(Ran(tool_use_id=use.id, content=INTERRUPTED, is_error=True))
+        for ran in list(plan_repair(self._view)):
+            self.record(ran)
 
     def record(self, entry: AnyEntry) -> AnyEntry:
         if self._log is None:
