@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": "Show turn by turn what changed the context and what that saved.",
     "export": "Write a session in another format.",
     "history": "Search a session's whole history, or open a part of it.",
+    "inspect": "Write a page about a session: context, cache, money, changes.",
     "import": "Import another agent's transcript as a session.",
     "memory": "Show, search, edit, undo and export memories.",
     "model": "List models, install local ones, test one.",
