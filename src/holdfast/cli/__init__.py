@@ -37,6 +37,7 @@ COMMANDS = {
     "pin": "Keep messages word for word through every compaction.",
     "redo": "Re-apply an undone change.",
     "run": "Give the agent one task and let it work.",
+    "serve": "Show sessions live in the browser, on this machine only.",
     "sessions": "List, branch, delete and prune sessions.",
     "simulator": "Serve a local API with a faithful prompt cache.",
     "trust": "Review what a project wants to run or allow, and trust it.",

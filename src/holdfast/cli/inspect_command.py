@@ -1,6 +1,7 @@
 """`holdfast inspect`: the page of a session, or of all sessions of a directory, as one HTML file."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -50,8 +51,7 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
     if not path.is_dir():
         yield page_data(open_target(target), settings)
         return
-    files = [file for file in sorted(path.rglob("*")) if file.name.endswith(SUFFIXES)]
-    files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    files = session_files(path)
     if not files:
         raise TranscriptError(path, f"holds no session; they end in {', '.join(SUFFIXES)}")
     most = settings.page.sessions
@@ -65,9 +65,16 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
             say(f"left out: {error}", err=True)
 
 
-def _shared(page: PageSettings, sessions: int) -> PageSettings:
-    from dataclasses import replace
+def session_files(place: Path) -> list[Path]:
+    """List the sessions in a directory, the newest first; a file stands for itself."""
+    if place.is_file():
+        return [place]
+    named = (file for file in place.rglob("*") if file.name.endswith(SUFFIXES))
+    dated = [(file.stat().st_mtime, file) for file in named if file.is_file()]
+    return [file for _, file in sorted(dated, reverse=True)]
 
+
+def _shared(page: PageSettings, sessions: int) -> PageSettings:
     return replace(page, text_bytes=page.text_bytes // sessions)
 
 

@@ -82,13 +82,12 @@ def render(
         "sessions": session_columns(rows),
         "pages": pages,
     }
-    script, style = _joined(SCRIPTS), _joined(STYLES)
     return fill(
-        policy=policy(script, style, is_live=mode == "live"),
+        policy=policy(is_live=mode == "live"),
         title=_escaped(title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")),
-        style=style,
+        style=_joined(STYLES),
         data=json_in_html(document),
-        script=script,
+        script=_joined(SCRIPTS),
     )
 
 
@@ -98,11 +97,11 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def policy(script: str, style: str, *, is_live: bool) -> str:
+def policy(*, is_live: bool) -> str:
     """Return the content security policy: what is in the file, and nothing else."""
     connect = "'self'" if is_live else "'none'"
     return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {_hash(SCRIPTS)}; style-src {_hash(STYLES)}; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
@@ -123,8 +122,8 @@ def _joined(names: tuple[str, ...]) -> str:
     return "\n".join(map(_static, names))
 
 
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
+def _hash(names: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(_joined(names).encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 

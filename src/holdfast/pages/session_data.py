@@ -1,19 +1,15 @@
 """A session as the tables of its page: calls, context, changes, compactions, words, agents, memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from holdfast.log.answers import MAIN
 from holdfast.log.entries import (
     AnyEntry,
     Dreamt,
     Ended,
-    Forked,
-    Imported,
     Noted,
     Ran,
     Recalled,
@@ -23,7 +19,6 @@ from holdfast.log.entries import (
     ViewChange,
 )
 from holdfast.messages import ToolUse, text_of
-from holdfast.messages.cut import counted
 from holdfast.pages.tables import (
     AgentRow,
     ChangeRow,
@@ -35,11 +30,11 @@ from holdfast.pages.tables import (
     columns,
 )
 from holdfast.pages.texts import fair_limit, shown
-from holdfast.pages.timeline import Boundary, ContextPoint, Timeline, follow_context
+from holdfast.pages.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
 from holdfast.reports.explain import ExplainedTurn, describe_entry, explain, kind_of
 from holdfast.request.cache.calls import CallReport, Totals, explain_calls, totals
 from holdfast.settings import PageSettings
-from holdfast.tools.history.catalogue import Catalogue
+from holdfast.tools.history.catalogue import Catalogue, RecordedCall
 from holdfast.tools.history.history import is_shown
 from holdfast.tools.history.records import Record, record_of
 from holdfast.view import View, fold
@@ -103,7 +98,7 @@ def session_data(
         "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
         "changes": columns(ChangeRow, list(_changes(turns, history))),
         "compactions": columns(CompactionRow, list(_compactions(timeline, view, settings))),
-        "agents": columns(AgentRow, _agents(history, calls, reader.catalogue)),
+        "agents": columns(AgentRow, _agents(history, calls)),
         "memory": columns(MemoryRow, list(_memory(history))),
         "messages": columns(MessageRow, messages),
     }
@@ -141,8 +136,9 @@ def _call_columns(calls: Sequence[CallReport]) -> Columns:
 
 
 def _categories(points: Sequence[ContextPoint]) -> tuple[str, ...]:
-    """List the categories that occur, as they came up: the frame first."""
-    return tuple(dict.fromkeys(name for point in points for name in point.parts))
+    """List the categories that occur, in the order they are stacked."""
+    there = dict.fromkeys(name for point in points for name in point.parts)
+    return tuple(sorted(there, key=lambda name: STACK.index(name) if name in STACK else len(STACK)))
 
 
 def _context_columns(points: Sequence[ContextPoint], categories: Sequence[str]) -> Columns:
@@ -181,9 +177,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
             )
 
 
-def _compactions(
-    timeline: Timeline, view: View, settings: PageSettings
-) -> Iterator[CompactionRow]:
+def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iterator[CompactionRow]:
     for one in timeline.boundaries:
         entry = one.entry
         text = text_of(entry.summary)
@@ -218,16 +212,14 @@ def _sizes(one: Boundary, points: Sequence[ContextPoint]) -> tuple[int, int]:
     )
 
 
-def _agents(
-    history: Sequence[AnyEntry], calls: Sequence[CallReport], catalogue: Catalogue
-) -> list[AgentRow]:
+def _agents(history: Sequence[AnyEntry], calls: Sequence[CallReport]) -> list[AgentRow]:
     ends = {entry.agent: entry for entry in history if isinstance(entry, Ended)}
     rows = []
     for entry in history:
         if isinstance(entry, Spawned):
             own = [call for call in calls if call.source == f"agent:{entry.agent}"]
             rows.append(_agent(entry, ends.get(entry.agent), own))
-    return rows or [*_foreign_agents(history, catalogue)]
+    return rows or [*_foreign_agents(history)]
 
 
 def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> AgentRow:
@@ -245,11 +237,11 @@ def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> 
     )
 
 
-def _foreign_agents(history: Sequence[AnyEntry], catalogue: Catalogue) -> Iterator[AgentRow]:
+def _foreign_agents(history: Sequence[AnyEntry]) -> Iterator[AgentRow]:
     """List the sub-agents of another agent's transcript by the calls that started them."""
     results = {entry.tool_use_id: entry for entry in history if isinstance(entry, Ran)}
-    for entry in history:
-        for use in entry.content if isinstance(entry, Replied) else ():
+    for entry in (entry for entry in history if isinstance(entry, Replied)):
+        for use in entry.content:
             if isinstance(use, ToolUse) and use.name in AGENT_TOOLS:
                 yield _foreign_agent(entry, use, results.get(use.id))
 
@@ -302,7 +294,7 @@ def _memory_text(entry: AnyEntry) -> str:
 class _MessageReader:
     view: View
     catalogue: Catalogue = field(default_factory=Catalogue)
-    _left: dict[int, ViewChange] = field(default_factory=dict)
+    _left: dict[int, AnyEntry] = field(default_factory=dict)
     """The last change that took each entry out of the view, where it is not shown."""
 
     def rows(self, history: Sequence[AnyEntry], settings: PageSettings) -> list[MessageRow]:
@@ -335,10 +327,11 @@ class _MessageReader:
             by=left.n if left else 0,
         )
 
-    def _first_call(self, entry: AnyEntry) -> Any:
+    def _first_call(self, entry: AnyEntry) -> RecordedCall | None:
         """Return the first tool use of an answer."""
-        uses = (b for b in entry.content if isinstance(b, ToolUse)) if isinstance(entry, Replied) else ()
-        return next((self.catalogue.calls.get(use.id) for use in uses), None)
+        blocks = entry.content if isinstance(entry, Replied) else ()
+        uses = (block.id for block in blocks if isinstance(block, ToolUse))
+        return next(map(self.catalogue.calls.get, uses), None)
 
 
 def _size(text: str) -> int:

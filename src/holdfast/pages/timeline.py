@@ -20,6 +20,18 @@ from holdfast.view.items import Item, Spoken
 from holdfast.view.tokens import Weights, default_weights, weigh
 
 FRAME = "system prompt and tools"
+STACK = (
+    FRAME,
+    "summaries",
+    "restored context",
+    "reminders",
+    "user messages",
+    "answers",
+    "thinking",
+    "tool calls",
+    "tool results",
+)
+"""Categories from below: what stays first, what comes and goes last, others on top."""
 VERBATIM_CHARS = 400
 """Of a message of the user's that is searched in a summary: longer ones are rarely quoted whole."""
 
@@ -49,7 +61,9 @@ class Boundary:
     def compare(self, text: str) -> None:
         """Look up what survived in all that the model reads afterwards."""
         line = one_line(text)
-        self.lost = tuple((name, kind) for name, kind in self.names.items() if name not in text)
+        self.lost = tuple(
+            (name, kind) for name, kind in self.names.items() if _findable(name, kind) not in text
+        )
         self.kept_words = frozenset(n for n, said in self.words.items() if said in line)
 
 
@@ -100,7 +114,7 @@ class _ContextReader:
             items = [item for item in items if not first <= item.order <= last]
         asked = [item for item in items if isinstance(item, Spoken) and item.is_asked()]
         said = {item.id: one_line(text_of(item.content))[:VERBATIM_CHARS] for item in asked}
-        names: dict[str, str] = {**recent_names(items).said}
+        names = {n: str(kind) for n, kind in recent_names(items).said.items() if kind != "number"}
         self._open.append(
             Boundary(
                 entry=entry,
@@ -128,6 +142,11 @@ class _ContextReader:
             for name, tokens in known[1].items():
                 parts[name] = parts.get(name, 0.0) + tokens
         return parts
+
+
+def _findable(name: str, kind: str) -> str:
+    """Return what must be there for a name to be found again: of a path, the file's own name."""
+    return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 
 
 def _weigh(item: Item, weights: Weights) -> dict[str, float]:

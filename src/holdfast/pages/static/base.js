@@ -27,7 +27,7 @@ function tokens(value) {
 function money(value) {
   const size = Math.abs(value);
   if (size >= 1000) return `$${count(value)}`;
-  if (size >= 0.995 || size === 0) return `$${value.toFixed(2)}`;
+  if (size >= 0.1 || size === 0) return `$${value.toFixed(2)}`;
   return `$${value.toFixed(size < 0.01 ? 4 : 3)}`;
 }
 
@@ -60,10 +60,17 @@ const oneLine = (text, chars = 240) => text.slice(0, chars * 2).replace(/\s+/g, 
 
 // The words searched for; parts of the page listen, and say how many rows they found.
 const query = {
+  text: "",
   words: [],
+  also: new Set(), // messages whose words stand beyond where their text is cut: a server knows them
   listeners: new Set(),
   set(text) {
+    this.text = text;
     this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.also = new Set();
+    this.changed();
+  },
+  changed() {
     for (const listener of this.listeners) listener();
   },
   finds(text) {

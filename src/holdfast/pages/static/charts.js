@@ -1,5 +1,6 @@
 // The three plots over the calls of a session: context, cache, money. They share their x axis and their zoom.
 const PLOT_HEIGHT = 250;
+const COLOURS = ["system prompt and tools", "user messages", "summaries", "answers", "thinking", "tool results", "tool calls", "reminders", "restored context", "cleared results", "spilled results", "images and documents"];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function charts(session, openCall) {
@@ -49,7 +50,7 @@ function charts(session, openCall) {
       cursor: { sync: { key: session.id }, drag: { x: true, y: false, dist: 6 }, points: { show: false }, y: false },
       scales: { x: { time: byTime, range: (u, min, max) => (range ? [range.min, range.max] : [all[0] - pad, all[all.length - 1] + pad]) }, y: { range: given.range || ((u, min, max) => [0, max * 1.08 || 1]) } },
       axes: [
-        { stroke: ink, grid: { show: false }, ticks: grid, font: "12px system-ui", values: byTime ? undefined : (u, at) => at.map((x) => (Number.isInteger(x) ? count(x) : "")) },
+        { stroke: ink, size: 34, grid: { show: false }, ticks: grid, font: "12px system-ui", values: byTime ? undefined : (u, at) => at.map((x) => (Number.isInteger(x) ? count(x) : "")) },
         { stroke: ink, grid, ticks: { show: false }, font: "12px system-ui", size: 56, values: (u, at) => at.map(given.value) },
       ],
       series: [{}, ...given.series],
@@ -143,7 +144,7 @@ function charts(session, openCall) {
 
   function contextPlot(width) {
     const names = session.categories.filter((name) => context.some((point) => point[name] > 0));
-    const colours = names.map((name) => css(`--c${session.categories.indexOf(name) % 12}`));
+    const colours = names.map((name) => css(`--c${COLOURS.includes(name) ? COLOURS.indexOf(name) : 11}`));
     const sums = names.map(() => []);
     context.forEach((point) => { let sum = 0; names.forEach((name, k) => { sum += point[name]; sums[k].push(sum); }); });
     const aligned = (values) => { const out = new Array(main.length).fill(null); context.forEach((point, i) => { out[places.get(point.n)] = values[i]; }); return out; };

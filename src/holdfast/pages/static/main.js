@@ -15,8 +15,15 @@ const live = {
   },
   async text(id, n) { return (await this.get(`api/text?session=${encodeURIComponent(id)}&n=${n}`)).text; },
   async session(id) { return this.get(`api/session?session=${encodeURIComponent(id)}`); },
-  follow(listener) {
+  async search(id, words) {
+    const found = await this.get(`api/search?session=${encodeURIComponent(id)}&words=${encodeURIComponent(words)}`);
+    if (query.text === words) { query.also = new Set(found.numbers); query.changed(); }
+  },
+  // A connection that was lost missed something: then everything is read anew.
+  follow(listener, lost) {
     const source = new EventSource("api/events");
+    let opened = 0;
+    source.onopen = () => { if (opened++) lost(); };
     for (const kind of ["session", "list"]) source.addEventListener(kind, (event) => listener(kind, JSON.parse(event.data)));
     return source;
   },
@@ -81,7 +88,10 @@ function merge(data, fresh) {
 
 byId("search").addEventListener("input", (() => {
   let timer = 0;
-  return (event) => { clearTimeout(timer); timer = setTimeout(() => query.set(event.target.value), 120); };
+  return (event) => { clearTimeout(timer); timer = setTimeout(() => {
+    query.set(event.target.value);
+    if (live.on && app.data && query.words.length) live.search(app.id, query.text).catch(() => {});
+  }, 120); };
 })());
 byId("theme").addEventListener("click", () => {
   const root = document.documentElement;
@@ -105,6 +115,6 @@ if (live.on) {
       app.data = merge(app.data, event);
       app.view.update(app.data);
     }
-  });
+  }, () => { app.id = null; show(); });
 }
 show().then(() => { document.documentElement.dataset.drawn = Math.round(performance.now()); });

@@ -92,7 +92,7 @@ function compactionCard(session, one) {
   const list = el("ul", { class: "replaced" });
   const fill = (limit) => {
     list.replaceChildren(...inside.slice(0, limit).map((row) => el("li", {}, el("button", { type: "button", onclick: () => openMessage(session, row, () => inside) },
-      el("span", { class: "quiet" }, `#${row.n}`), el("span", { class: "quiet" }, row.tool || KINDS[row.kind] || row.kind), el("span", { class: "text" }, oneLine(row.about && row.kind !== "answer" ? row.about : row.text, 140) || " "),
+      el("span", { class: "quiet" }, `#${row.n}`), el("span", { class: "quiet" }, row.tool || KINDS[row.kind] || row.kind), el("span", { class: "text" }, gist(row, 140) || " "),
       words.has(row.n) ? el("span", { class: `tag ${words.get(row.n) ? "good" : "bad"}` }, words.get(row.n) ? "still there" : "not verbatim") : null))),
       ...(inside.length > limit ? [el("li", {}, el("button", { type: "button", onclick: () => fill(limit + 400) }, `Show more (${count(inside.length - limit)} left)`))] : []));
   };
@@ -103,7 +103,7 @@ function compactionCard(session, one) {
   const by = { model: "by a model", notes: "from notes", digest: "by a digest, without a model", provider: "by the provider", person: "by a person", import: "by the agent it was recorded with" }[one.by] || one.by;
   return el("div", { class: "compaction" },
     el("h3", {}, `#${one.n} · ${one.trigger}, ${by}${one.is_undone ? " · undone since" : ""}`),
-    el("p", { class: "sub" }, `${when(one.at)} · ${tokens(one.before)} → ${tokens(one.after)} tokens · ${plural(one.replaced, "item")} replaced · ${one.names ? `${count(one.names - one.lost.length)} of ${count(one.names)} names in use survived` : "no names in use"}${one.words.length ? ` · ${kept} of ${plural(one.words.length, "message")} of yours ${kept === 1 ? "is" : "are"} still there word for word` : ""}`),
+    el("p", { class: "sub" }, `${when(one.at)} · ${tokens(one.before)} → ${tokens(one.after)} tokens · ${plural(one.replaced, "message")} replaced · ${one.names ? `${count(one.names - one.lost.length)} of ${count(one.names)} names in use survived` : "no names in use"}${one.words.length ? ` · ${kept} of ${plural(one.words.length, "message")} of yours ${kept === 1 ? "is" : "are"} still there word for word` : ""}`),
     el("div", { class: "pair" },
       el("div", {}, el("h3", {}, "What it replaced"), el("div", { class: "box" }, list)),
       el("div", {}, el("h3", {}, "What stands there instead"), el("div", { class: "box" }, el("pre", {}, one.summary + cut)))),
@@ -136,10 +136,17 @@ function tablesOf(session) {
     }),
     memory: table({ rows: session.memory, text: (row) => `${row.kind} ${row.text}`, columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true }, { key: "text", label: "", show: (row) => lines(row.text) }] }),
     messages: table({
-      rows: session.messages, text: (row) => `#${row.n} ${row.kind} ${row.tool} ${row.about} ${row.text}`, opens: (row, list) => openMessage(session, row, list),
-      columns: [numberColumn, { ...timeColumn, show: (row) => when(row.at, false) }, { key: "kind", label: "what", nowrap: true, show: (row) => [el("span", { class: `tag ${row.is_error ? "bad" : ""}` }, row.is_error ? "error" : KINDS[row.kind] || row.kind)] }, { key: "tool", label: "tool", wide: true }, { key: "text", label: "", show: (row) => lines(row.kind === "result" && row.about && !query.words.length ? `${row.about} — ${row.text.slice(0, 300)}` : snippet(row.text)) }, { key: "chars", label: "characters", num: true, wide: true, show: (row) => count(row.chars) }, { key: "state", label: "now", nowrap: true, show: (row) => stateTag(row.state) }],
+      rows: session.messages, finds: (row) => query.also.has(row.n), text: (row) => `#${row.n} ${row.kind} ${row.tool} ${row.about} ${row.text}`, opens: (row, list) => openMessage(session, row, list),
+      columns: [numberColumn, { ...timeColumn, show: (row) => when(row.at, false) }, { key: "kind", label: "what", nowrap: true, show: (row) => [el("span", { class: `tag ${row.is_error ? "bad" : ""}` }, row.is_error ? "error" : KINDS[row.kind] || row.kind)] }, { key: "tool", label: "tool", wide: true, nowrap: true }, { key: "text", label: "", show: (row) => lines(query.words.length ? snippet(row.text) : gist(row, 420)) }, { key: "chars", label: "characters", num: true, wide: true, show: (row) => count(row.chars) }, { key: "state", label: "now", nowrap: true, show: (row) => stateTag(row.state) }],
     }),
   };
+}
+
+// A message in one line: a call by what it is about, a result behind it.
+function gist(row, chars) {
+  const text = row.text.replace(/^\[thinking\]\n/, "").replace(/^\[calls [^\n]*\n/, "");
+  if (row.kind === "answer" && row.text.startsWith("[calls ")) return oneLine(`${row.tool}: ${row.about}`, chars);
+  return oneLine(row.kind === "result" && row.about ? `${row.about} — ${text}` : text, chars);
 }
 
 // Where the first of the searched words stands, so that a row shows why it was found.

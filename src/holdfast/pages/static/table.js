@@ -1,7 +1,7 @@
 // A table that sorts by any column, is searched with the page, and draws more rows when asked.
 const ROWS_AT_ONCE = 60;
 
-function table({ columns, rows, opens, text, sorted = null, at_once = ROWS_AT_ONCE }) {
+function table({ columns, rows, opens, text, finds = () => false, sorted = null, at_once = ROWS_AT_ONCE }) {
   let all = rows, sort = sorted, limit = at_once, keep = () => true;
   const found = new WeakMap();
   const haystack = (row) => {
@@ -25,7 +25,7 @@ function table({ columns, rows, opens, text, sorted = null, at_once = ROWS_AT_ON
 
   function chosen() {
     let picked = all.filter(keep);
-    if (query.words.length) picked = picked.filter((row) => query.finds(haystack(row)));
+    if (query.words.length) picked = picked.filter((row) => query.finds(haystack(row)) || finds(row));
     if (sort) {
       const column = columns.find((one) => one.key === sort.key);
       const value = column.value || ((row) => row[column.key]);
