@@ -40,7 +40,7 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
         raise ConfigError(f"{error}; install it with: pip install 'holdfast[serve]'") from error
     settings = load_settings()
     sessions = FollowedSessions(
-        partial(listed, paths), partial(_read, settings=settings), settings.page
+        partial(listed, paths), partial(read_session, settings=settings), settings.page
     )
 
     def started(address: str) -> None:
@@ -74,7 +74,7 @@ def _listed(path: Path, id: str, format: str, title: str, directory: str) -> Lis
     )
 
 
-def _read(one: ListedSession, settings: Settings) -> ReadSession:
+def read_session(one: ListedSession, settings: Settings) -> ReadSession:
     opened = open_target(str(one.path))
     directory = opened.directory
     return ReadSession(

@@ -108,8 +108,8 @@ def session_data(
         format=format,
         title=shown(view.title or _first_words(turns), LINE_CHARS),
         model=view.model,
-        first_at=min(times, default=0.0),
-        last_at=max(times, default=0.0),
+        first_at=round(min(times, default=0.0), TIME_DIGITS),
+        last_at=round(max(times, default=0.0), TIME_DIGITS),
         entries=len(history),
         window=window,
         totals=total,
@@ -130,7 +130,8 @@ def _call_columns(calls: Sequence[CallReport]) -> Columns:
     for name in ("usd", "ideal_usd", "bare_usd", "lost_usd"):
         table[name] = [round(value, USD_DIGITS) for value in table[name]]
     table["hit_share"] = [round(value, 4) for value in table["hit_share"]]
-    table["at"] = [round(at, TIME_DIGITS) for at in table["at"]]
+    for name in ("at", "seconds_since", "renewed"):
+        table[name] = [at if at is None else round(at, TIME_DIGITS) for at in table[name]]
     table["detail"] = [shown(text, LINE_CHARS) for text in table["detail"]]
     return table
 

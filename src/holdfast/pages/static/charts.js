@@ -20,7 +20,7 @@ function charts(session, openCall) {
   const xOf = (n) => { const all = xs(), i = Math.min(placeOf(n), main.length - 1); return byTime ? all[i] : placeOf(n) + 0.5; };
 
   const element = el("div");
-  const reset = el("button", { type: "button", onclick: () => zoom(null), hidden: true }, "Reset zoom");
+  const reset = el("button", { type: "button", class: "reset", onclick: () => zoom(null), hidden: true }, "Reset zoom");
   const closer = el("button", { type: "button", "aria-label": "Zoom in", onclick: () => scale(0.5) }, "+");
   const wider = el("button", { type: "button", "aria-label": "Zoom out", onclick: () => scale(2) }, "−");
   const axis = el("button", { type: "button", "aria-pressed": "false", onclick: () => { byTime = !byTime; axis.setAttribute("aria-pressed", byTime); range = null; draw(); } }, "By time");
@@ -48,7 +48,7 @@ function charts(session, openCall) {
     return {
       width, height: PLOT_HEIGHT, legend: { show: false }, padding: [12, 8, 0, 0],
       cursor: { sync: { key: session.id }, drag: { x: true, y: false, dist: 6 }, points: { show: false }, y: false },
-      scales: { x: { time: byTime, range: (u, min, max) => (range ? [range.min, range.max] : [all[0] - pad, all[all.length - 1] + pad]) }, y: { range: given.range || ((u, min, max) => [0, max * 1.08 || 1]) } },
+      scales: { x: { time: byTime, range: (u, min, max) => (min <= all[0] && max >= all[all.length - 1] ? [all[0] - pad, all[all.length - 1] + pad] : [min, max]) }, y: { range: given.range || ((u, min, max) => [0, max * 1.08 || 1]) } },
       axes: [
         { stroke: ink, size: 34, grid: { show: false }, ticks: grid, font: "12px system-ui", values: byTime ? undefined : (u, at) => at.map((x) => (Number.isInteger(x) ? count(x) : "")) },
         { stroke: ink, grid, ticks: { show: false }, font: "12px system-ui", size: 56, values: (u, at) => at.map(given.value) },
