@@ -108,7 +108,9 @@ def test_a_search_leaves_what_matches_and_marks_it(browser, made_up):
     """In every table at once; without words everything is back."""
     browser.open(made_up)
     every = browser.run("document.querySelector('#messages .count').innerText")
-    word = browser.run("app.data.tables.messages.text.find(t => /[a-z]{7}/.test(t)).match(/[a-z]{7,}/)[0]")
+    word = browser.run(
+        "app.data.tables.messages.text.find(t => /[a-z]{7}/.test(t)).match(/[a-z]{7,}/)[0]"
+    )
     browser.run(
         f"(s => {{ s.value = {word!r}; s.dispatchEvent(new Event('input')); }})(byId('search'))"
     )

@@ -10,7 +10,8 @@ from holdfast.cli import options
 from holdfast.cli.output import report, say, size
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import HoldfastError, TranscriptError
-from holdfast.pages.html import render, row_of
+from holdfast.log.reading import open_to_read
+from holdfast.pages.html import DOCTYPE, render, row_of
 from holdfast.pages.session_data import SessionData, session_data
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import PageSettings, Settings, load_settings
@@ -37,7 +38,7 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
     if html is not None:
         rows = [row_of(data) for data in found]
         page = render(rows, {data.id: data for data in found}).encode()
-        write_private(html, page)
+        write_page(html, page)
         if not as_json:
             calls = sum(data.totals.calls for data in found)
             sessions = "1 session" if len(found) == 1 else f"{len(found)} sessions"
@@ -63,6 +64,15 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
             yield page_data(open_target(str(file)), settings, page=shared, id=str(number))
         except HoldfastError as error:
             say(f"left out: {error}", err=True)
+
+
+def write_page(path: Path, page: bytes) -> None:
+    """Write a private file; only another page is replaced."""
+    if path.exists():
+        with open_to_read(path, "page") as file:
+            if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):
+                raise TranscriptError(path, "is there and is not a page; choose another name")
+    write_private(path, page)
 
 
 def session_files(place: Path) -> list[Path]:

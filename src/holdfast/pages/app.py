@@ -196,6 +196,7 @@ def _prepared(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
+            listener.listen()  # so that the address works from the moment it is printed
         except OSError as error:
             raise ConfigError(
                 f"port {port} cannot be used: {error.strerror}; --port 0 picks one"

@@ -21,6 +21,8 @@ from holdfast.pages.tables import Columns, columns
 
 SCRIPTS = ("uPlot.iife.min.js", "base.js", "table.js", "charts.js", "session.js", "main.js")
 STYLES = ("uPlot.min.css", "page.css")
+DOCTYPE = "<!doctype html>"
+"""What a page begins with."""
 
 _HOLE = re.compile(r"\{(policy|title|style|data|script)\}")
 

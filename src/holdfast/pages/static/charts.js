@@ -96,7 +96,7 @@ function charts(session, openCall) {
   function item(name, colour, format, { dot = false, tip = format, toggle = null } = {}) {
     const value = el("b"), swatch = el("span", { class: dot ? "swatch dot" : "swatch" });
     swatch.style.background = colour;
-    const parts = [swatch, el("span", {}, name), value];
+    const parts = [colour ? swatch : null, el("span", {}, name), value];
     const inner = toggle ? [el("button", { type: "button", onclick: () => toggle(inner[0]) }, ...parts)] : parts;
     return { name, tip, value: (i) => { value.textContent = format && i >= 0 ? format(i) : ""; }, element: el("li", {}, ...inner) };
   }
@@ -133,10 +133,12 @@ function charts(session, openCall) {
   function dots(u, marks) {
     const ctx = u.ctx, dpr = devicePixelRatio || 1;
     ctx.save();
+    ctx.setLineDash([]);
+    ctx.strokeStyle = css("--card"); ctx.lineWidth = 1.5 * dpr;
     for (const { x, y, colour } of marks) {
       const left = u.valToPos(x, "x", true), top = u.valToPos(y, "y", true);
       if (left < u.bbox.left - 2 || left > u.bbox.left + u.bbox.width + 2) continue;
-      ctx.fillStyle = colour; ctx.strokeStyle = css("--card"); ctx.lineWidth = 1.5 * dpr;
+      ctx.fillStyle = colour;
       ctx.beginPath(); ctx.arc(left, top, 4.5 * dpr, 0, 7); ctx.fill(); ctx.stroke();
     }
     ctx.restore();
@@ -153,7 +155,7 @@ function charts(session, openCall) {
     const top = peak > 0.35 * limit ? Math.max(limit * 1.06, peak * 1.05) : peak * 1.15;
     const order = names.map((_, k) => names.length - 1 - k);
     const items = names.map((name, k) => item(name, colours[k], (i) => (at.has(i) ? tokens(at.get(i)[name]) : "")));
-    items.unshift(item("prompt", "transparent", (i) => (at.has(i) ? tokens(at.get(i).tokens) : "")));
+    items.unshift(item("prompt", "", (i) => (at.has(i) ? tokens(at.get(i).tokens) : "")));
     return {
       title: "Context over time", hint: "the prompt of each call by what fills it; the provider counts the whole, the parts are estimated", items,
       data: [xs(), ...order.map((k) => aligned(sums[k]))], value: tokens, range: () => [0, top],
