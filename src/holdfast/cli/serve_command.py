@@ -1,7 +1,8 @@
 """`holdfast serve`: the pages of sessions, live in the browser, on this machine only."""
 
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -50,17 +51,20 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
 
 
 def listed(paths: tuple[Path, ...]) -> Iterator[ListedSession]:
+    """List the sessions in some files and directories; without any, the user's own."""
     if not paths:
         for found in FileStore().sessions():
-            yield _listed(found.path, found.id, OURS, title_of(found.path), found.header.directory)
+            own = _listed(found.path, found.id)
+            title = _title(found.path, own.stamp)
+            yield replace(own, format=OURS, title=title, directory=found.header.directory)
         return
     for place in paths:
         for file in session_files(place):
             id = blake2b(bytes(file.resolve()), digest_size=8).hexdigest()
-            yield _listed(file, id, "", "", str(file.parent))
+            yield replace(_listed(file, id), directory=str(file.parent))
 
 
-def _listed(path: Path, id: str, format: str, title: str, directory: str) -> ListedSession:
+def _listed(path: Path, id: str) -> ListedSession:
     stat = path.stat()
     return ListedSession(
         id=id,
@@ -68,10 +72,13 @@ def _listed(path: Path, id: str, format: str, title: str, directory: str) -> Lis
         path=path,
         stamp=f"{stat.st_size}:{stat.st_mtime_ns}",
         modified=stat.st_mtime,
-        format=format,
-        title=title,
-        directory=directory,
     )
+
+
+@lru_cache(maxsize=10_000)
+def _title(path: Path, stamp: str) -> str:
+    """Read a title once for each state of a log: the list is made anew every second."""
+    return title_of(path)
 
 
 def read_session(one: ListedSession, settings: Settings) -> ReadSession:

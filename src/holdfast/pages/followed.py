@@ -46,7 +46,7 @@ class ReadSession:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Opened:
+class _OpenSession:
     read: ReadSession
     records: History
     stamp: str
@@ -67,7 +67,7 @@ class FollowedSessions:
         self._listed: dict[str, ListedSession] = {}
         self._rows: dict[str, SessionRow] = {}
         """What is known of sessions that were read, by id."""
-        self._opened: OrderedDict[str, _Opened] = OrderedDict()
+        self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._lock = Lock()
 
     def rows(self) -> list[SessionRow]:
@@ -75,32 +75,32 @@ class FollowedSessions:
         with self._lock:
             self._listed = {one.id: one for one in self._listing()}
             newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
-            return [self._rows.get(one.id) or _row(one) for one in newest]
+            return [self._rows.get(one.id) or _unread_row(one) for one in newest]
 
     def data(self, id: str) -> SessionData:
         with self._lock:
-            return self._open(id).read.data
+            return self._session(id).read.data
 
     def text(self, id: str, n: int) -> str:
         """Return the whole text of a message, without secrets."""
         with self._lock:
-            records = self._open(id).records
+            records = self._session(id).records
             return shown(records.open(f"#{n}", limit_chars=WHOLE_CHARS).page.text, WHOLE_CHARS)
 
     def search(self, id: str, words: str) -> list[int]:
         """Return the numbers of the messages that hold these words, also beyond where they are cut."""
         with self._lock:
-            return self._open(id).records.find(words)
+            return self._session(id).records.find(words)
 
     def changes(self) -> list[dict[str, Any]]:
         """Look at the sessions that are open, and return what to add to the pages of some."""
         with self._lock:
             now = time.monotonic()
-            due = [id for id, one in self._opened.items() if one.next_look <= now]
+            due = [id for id, one in self._open.items() if one.next_look <= now]
             return [found for id in due if (found := self._change(id))]
 
     def _change(self, id: str) -> dict[str, Any] | None:
-        before, listed = self._opened[id], self._listed.get(id)
+        before, listed = self._open[id], self._listed.get(id)
         if listed is None or listed.stamp == before.stamp:
             return None
         try:
@@ -119,43 +119,43 @@ class FollowedSessions:
         tables = changes(before.read.data.tables, after.tables)
         return {"session": id, "head": head, "tables": tables}
 
-    def _open(self, id: str) -> _Opened:
+    def _session(self, id: str) -> _OpenSession:
         if id not in self._listed:
             self._listed = {one.id: one for one in self._listing()}
         if id not in self._listed:
             raise SessionNotFound(f"there is no session {id!r} here")
-        if id not in self._opened:
+        if id not in self._open:
             self._read_again(self._listed[id])
-        self._opened.move_to_end(id)
-        return self._opened[id]
+        self._open.move_to_end(id)
+        return self._open[id]
 
     def _read_again(self, listed: ListedSession) -> SessionData:
         start = time.monotonic()
         read = self._read(listed)
         spent = time.monotonic() - start
         self._close(listed.id)
-        self._opened[listed.id] = _Opened(
+        self._open[listed.id] = _OpenSession(
             read=read,
             records=History(lambda: read.history, directory=read.directory, session=read.data.name),
             stamp=listed.stamp,
             next_look=start + spent / self._settings.follow_share,
         )
         self._rows[listed.id] = row_of(read.data, listed.directory)
-        while len(self._opened) > OPEN_SESSIONS:
-            self._close(next(iter(self._opened)))
+        while len(self._open) > OPEN_SESSIONS:
+            self._close(next(iter(self._open)))
         return read.data
 
     def _close(self, id: str) -> None:
-        if id in self._opened:
-            self._opened.pop(id).records.close()
+        if id in self._open:
+            self._open.pop(id).records.close()
 
     def close(self) -> None:
         with self._lock:
-            for id in list(self._opened):
+            for id in list(self._open):
                 self._close(id)
 
 
-def _row(one: ListedSession) -> SessionRow:
+def _unread_row(one: ListedSession) -> SessionRow:
     return SessionRow(
         id=one.id,
         name=one.name,

@@ -306,10 +306,10 @@ class _MessageReader:
                     self._left.update((n, entry) for n in span)
         found = [(entry, record) for entry in history if (record := record_of(entry))]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
-        row = partial(self._row, limit=min(limit, settings.message_chars))
+        row = partial(self._message_row, limit=min(limit, settings.message_chars))
         return [row(entry, record) for entry, record in found]
 
-    def _row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:
+    def _message_row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:
         left = None if is_shown(self.view, entry.n) else self._left.get(entry.n)
         call = self.catalogue.call_of(entry) or self._first_call(entry)
         size, chars = _size(record.text), len(record.text)

@@ -67,7 +67,7 @@ class Boundary:
         self.kept_words = frozenset(n for n, said in self.words.items() if said in line)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Timeline:
     points: list[ContextPoint] = field(default_factory=list)
     boundaries: list[Boundary] = field(default_factory=list)
@@ -80,9 +80,9 @@ def follow_context(history: Sequence[AnyEntry]) -> Timeline:
         if at in answers:
             reader.sent(view, entry.n, answers[at].usage.prompt_tokens)
         if isinstance(entry, Compacted):
-            reader.compacting(view, entry)
+            reader.note_compaction(view, entry)
         view.apply(entry)
-    reader.settle(view)
+    reader.compare(view)
     return reader.timeline
 
 
@@ -95,7 +95,7 @@ class _ContextReader:
     _frame: float | None = None
 
     def sent(self, view: View, n: int, prompt_tokens: int) -> None:
-        self.settle(view)
+        self.compare(view)
         parts = self._parts(view)
         total = sum(parts.values())
         if view.frame is not None and view.frame.sections:
@@ -107,7 +107,7 @@ class _ContextReader:
         parts = {FRAME: frame, **{name: tokens * scale for name, tokens in parts.items()}}
         self.timeline.points.append(ContextPoint(n=n, tokens=prompt_tokens, parts=parts))
 
-    def compacting(self, view: View, entry: Compacted) -> None:
+    def note_compaction(self, view: View, entry: Compacted) -> None:
         items = [item for item in view.items if entry.first <= item.order <= entry.last]
         if entry.kept is not None:
             first, last = entry.kept
@@ -124,13 +124,13 @@ class _ContextReader:
             )
         )
 
-    def settle(self, view: View) -> None:
+    def compare(self, view: View) -> None:
         """Compare what was compacted with what the next call is sent: restored files included."""
         if self._open:
             text = "\n".join(_texts(view.seen()))
             for boundary in self._open:
                 boundary.compare(text)
-            self.timeline.boundaries += self._open
+            self.timeline.boundaries.extend(self._open)
             self._open = []
 
     def _parts(self, view: View) -> dict[str, float]:
