@@ -9,17 +9,26 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
+from holdfast.pages.report_data import ReportData
 from holdfast.pages.session_data import SessionData
 from holdfast.pages.tables import Columns, columns
 
-SCRIPTS = ("uPlot.iife.min.js", "base.js", "table.js", "charts.js", "session.js", "main.js")
+SCRIPTS = (
+    "uPlot.iife.min.js",
+    "base.js",
+    "table.js",
+    "charts.js",
+    "session.js",
+    "report.js",
+    "main.js",
+)
 STYLES = ("uPlot.min.css", "page.css")
 DOCTYPE = "<!doctype html>"
 """What a page begins with."""
@@ -43,6 +52,17 @@ class SessionRow:
     lost_usd: float | None = None
     hit_share: float | None = None
     compactions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageDocument:
+    """The data of a page: sessions with the pages that are in the file, or a report."""
+
+    title: str
+    sessions: Columns
+    mode: Literal["file", "live"] = "file"
+    pages: Mapping[str, SessionData] = field(default_factory=dict)
+    report: ReportData | None = None
 
 
 def row_of(data: SessionData, directory: str = "") -> SessionRow:
@@ -74,23 +94,30 @@ def render(
     *,
     mode: Literal["file", "live"] = "file",
     title: str = "",
-    note: str = "",
 ) -> str:
     """Write the page of one session, or of several with a list in front."""
-    document = {
-        "mode": mode,
-        "title": title,
-        "note": note,
-        "sessions": session_columns(rows),
-        "pages": pages,
-    }
-    return fill(
-        policy=policy(is_live=mode == "live"),
-        title=_escaped(title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")),
-        style=_joined(STYLES),
-        data=json_in_html(document),
-        script=_joined(SCRIPTS),
+    title = title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")
+    return _filled(
+        PageDocument(title=title, mode=mode, sessions=session_columns(rows), pages=pages)
     )
+
+
+def render_report(report: ReportData) -> str:
+    """Write the page of what all sessions cost."""
+    title = report.lines[0] if report.lines else "Report"
+    return _filled(PageDocument(title=title, sessions=session_columns(()), report=report))
+
+
+def _filled(document: PageDocument) -> str:
+    parts = {
+        "policy": policy(is_live=document.mode == "live"),
+        "title": _escaped(document.title),
+        "style": _joined(STYLES),
+        "data": json_in_html(document),
+        "script": _joined(SCRIPTS),
+    }
+    # In one pass: a part is never searched for further holes.
+    return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
 
 
 def json_in_html(value: Any) -> str:
@@ -107,11 +134,6 @@ def policy(*, is_live: bool) -> str:
         f"connect-src {connect}; base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
-
-
-def fill(**parts: str) -> str:
-    """Put parts into the template in one pass: a part is never searched for further holes."""
-    return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
 
 
 @cache

@@ -46,7 +46,6 @@ function listView(rows) {
   });
   byId("main").replaceChildren(
     el("h1", {}, page.title || "Sessions"),
-    el("p", { class: "sub" }, page.note || ""),
     section("sessions", "Sessions", "click one to open it", made));
   places([]);
   return { redraw() {}, end() {}, list: (fresh) => made.update(fresh) };
@@ -63,7 +62,7 @@ async function show() {
   byId("dialog").close();
   app.id = wanted;
   app.data = null;
-  if (!wanted) { app.view = listView(app.rows); return; }
+  if (!wanted) { app.view = page.report ? reportView(page.report) : listView(app.rows); return; }
   try {
     if (live.on && !page.pages[wanted]) byId("main").replaceChildren(el("p", { class: "quiet" }, "Reading the session…"));
     const data = page.pages[wanted] || (await live.session(wanted));
