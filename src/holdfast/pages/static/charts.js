@@ -50,7 +50,7 @@ function charts(session, openCall) {
       cursor: { sync: { key: session.id }, drag: { x: true, y: false, dist: 6 }, points: { show: false }, y: false },
       scales: { x: { time: byTime, range: (u, min, max) => (min <= all[0] && max >= all[all.length - 1] ? [all[0] - pad, all[all.length - 1] + pad] : [min, max]) }, y: { range: given.range || ((u, min, max) => [0, max * 1.08 || 1]) } },
       axes: [
-        { stroke: ink, size: 34, grid: { show: false }, ticks: grid, font: "12px system-ui", values: byTime ? undefined : (u, at) => at.map((x) => (Number.isInteger(x) ? count(x) : "")) },
+        { stroke: ink, size: byTime ? 46 : 34, grid: { show: false }, ticks: grid, font: "12px system-ui", values: byTime ? undefined : (u, at) => at.map((x) => (Number.isInteger(x) ? count(x) : "")) },
         { stroke: ink, grid, ticks: { show: false }, font: "12px system-ui", size: 56, values: (u, at) => at.map(given.value) },
       ],
       series: [{}, ...given.series],
@@ -101,21 +101,24 @@ function charts(session, openCall) {
     return { name, tip, value: (i) => { value.textContent = format && i >= 0 ? format(i) : ""; }, element: el("li", {}, ...inner) };
   }
 
-  function vertical(u, x, colour, label, top) {
+  // Draw a line with a label, and return where; no label where the last one of its kind still stands.
+  function vertical(u, x, colour, label, top, last = -Infinity) {
     const place = Math.round(u.valToPos(x, "x", true));
-    if (place < u.bbox.left || place > u.bbox.left + u.bbox.width) return;
+    if (place < u.bbox.left || place > u.bbox.left + u.bbox.width) return last;
     const ctx = u.ctx, dpr = devicePixelRatio || 1;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.lineWidth = 1.5 * dpr;
     ctx.setLineDash([4 * dpr, 3 * dpr]);
     ctx.beginPath(); ctx.moveTo(place, u.bbox.top); ctx.lineTo(place, u.bbox.top + u.bbox.height); ctx.stroke();
-    if (label) {
+    const room = place - last > 75 * dpr;
+    if (room) {
       ctx.font = `${11 * dpr}px system-ui`;
       ctx.textAlign = place > u.bbox.left + u.bbox.width * 0.85 ? "right" : "left";
-      ctx.fillText(label, place + (ctx.textAlign === "left" ? 5 : -5) * dpr, u.bbox.top + (top || 12) * dpr);
+      ctx.fillText(label, place + (ctx.textAlign === "left" ? 5 : -5) * dpr, u.bbox.top + top * dpr);
     }
     ctx.restore();
+    return room ? place : last;
   }
 
   function horizontal(u, y, colour, label) {
@@ -163,9 +166,10 @@ function charts(session, openCall) {
       draw: (u) => {
         horizontal(u, limit, css("--bad"), `window ${tokens(limit)}`);
         if (session.window.auto) horizontal(u, session.window.auto_tokens, css("--warn"), `room is made ${tokens(session.window.auto_tokens)}`);
+        let compacted, other;
         for (const change of session.changes) {
-          if (change.kind === "compacted") vertical(u, xOf(change.n), css("--ink"), "compacted");
-          else if (["cleared", "snipped", "collapsed"].includes(change.kind)) vertical(u, xOf(change.n), css("--quiet"), change.kind, 26);
+          if (change.kind === "compacted") compacted = vertical(u, xOf(change.n), css("--ink"), "compacted", 27, compacted);
+          else if (["cleared", "snipped", "collapsed"].includes(change.kind)) other = vertical(u, xOf(change.n), css("--quiet"), change.kind, 58, other);
         }
       },
     };

@@ -31,7 +31,7 @@ function reportView(report) {
       width: Math.max(place.clientWidth, 240), height: PLOT_HEIGHT, legend: { show: false }, padding: [12, 8, 0, 0], tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
       cursor: { drag: { x: true, y: false, dist: 6 }, points: { show: false }, y: false },
       scales: { x: { time: true, range: (u, min, max) => [Math.max(min, at[0]) - day / 2, Math.min(max, at[at.length - 1]) + day / 2] }, y: { range: (u, min, max) => [0, max * 1.08 || 1] } },
-      axes: [{ stroke: ink, size: 34, grid: { show: false }, ticks: { stroke: css("--line"), width: 1 }, font: "12px system-ui" }, { stroke: ink, grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui", size: 60, values: (u, ticks) => ticks.map(money) }],
+      axes: [{ stroke: ink, size: 46, grid: { show: false }, ticks: { stroke: css("--line"), width: 1 }, font: "12px system-ui" }, { stroke: ink, grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui", size: 60, values: (u, ticks) => ticks.map(money) }],
       series: [{}, ...names.map(([, colour]) => ({ fill: colour, stroke: colour, width: 0, paths: bars, points: { show: false } }))],
       hooks: { setCursor: [(u) => tell(u.cursor.idx)] },
     }, [at, all, avoidable], place);
@@ -55,7 +55,7 @@ function reportView(report) {
   });
   const losses = lost.length ? section("losses", "Where the cache was lost", "and what that cost", table({
     rows: lost, text: (row) => `${row.cause} ${row.words}`,
-    columns: [{ key: "words", label: "because" }, { key: "is_avoidable", label: "", nowrap: true, show: (row) => el("span", { class: `tag ${row.is_avoidable ? "bad" : ""}` }, row.is_avoidable ? "avoidable" : "expected") }, { key: "calls", label: "calls", num: true, show: (row) => count(row.calls) }, { key: "tokens", label: "tokens", num: true, wide: true, show: (row) => tokens(row.tokens) }, { key: "usd", label: "cost", num: true, show: (row) => money(row.usd) }],
+    columns: [{ key: "words", label: "because" }, { key: "is_avoidable", label: "", nowrap: true, show: (row) => el("span", { class: `tag ${row.is_avoidable ? "bad" : ""}` }, row.is_avoidable ? "avoidable" : "not avoidable") }, { key: "calls", label: "calls", num: true, show: (row) => count(row.calls) }, { key: "tokens", label: "tokens", num: true, wide: true, show: (row) => tokens(row.tokens) }, { key: "usd", label: "cost", num: true, show: (row) => money(row.usd) }],
   })) : null;
 
   byId("main").replaceChildren(...[

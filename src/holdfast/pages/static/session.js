@@ -137,7 +137,7 @@ function tablesOf(session) {
     memory: table({ rows: session.memory, text: (row) => `${row.kind} ${row.text}`, columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true }, { key: "text", label: "", show: (row) => lines(row.text) }] }),
     messages: table({
       rows: session.messages, finds: (row) => query.also.has(row.n), text: (row) => `#${row.n} ${row.kind} ${row.tool} ${row.about} ${row.text}`, opens: (row, list) => openMessage(session, row, list),
-      columns: [numberColumn, { ...timeColumn, show: (row) => when(row.at, false) }, { key: "kind", label: "what", nowrap: true, show: (row) => [el("span", { class: `tag ${row.is_error ? "bad" : ""}` }, row.is_error ? "error" : KINDS[row.kind] || row.kind)] }, { key: "tool", label: "tool", wide: true, nowrap: true }, { key: "text", label: "", show: (row) => lines(query.words.length ? snippet(row.text) : gist(row, 420)) }, { key: "chars", label: "characters", num: true, wide: true, show: (row) => count(row.chars) }, { key: "state", label: "now", nowrap: true, show: (row) => stateTag(row.state) }],
+      columns: [numberColumn, { ...timeColumn, show: (row) => when(row.at, false) }, { key: "kind", label: "what", nowrap: true, show: (row) => [el("span", { class: `tag ${row.is_error ? "bad" : ""}` }, row.is_error ? "error" : KINDS[row.kind] || row.kind)] }, { key: "tool", label: "tool", wide: true, nowrap: true }, { key: "text", label: "", show: (row) => lines(query.words.length ? snippet(row.text) : gist(row, 420)) }, { key: "chars", label: "characters", num: true, wide: true, show: (row) => count(row.chars) }, { key: "state", label: "now", nowrap: true, wide: true, show: (row) => stateTag(row.state) }],
     }),
   };
 }
@@ -158,7 +158,7 @@ function snippet(text) {
 function filters(made) {
   const all = ["all", "user", "answer", "result", "error", "left the view"];
   const tests = { all: () => true, user: (row) => row.kind === "user", answer: (row) => row.kind === "answer", result: (row) => row.kind === "result", error: (row) => row.is_error, "left the view": (row) => row.state !== "shown" };
-  const buttons = all.map((name) => el("button", { type: "button", "aria-pressed": name === "all", onclick: () => { buttons.forEach((one) => one.setAttribute("aria-pressed", one === buttons[all.indexOf(name)])); made.filter(tests[name]); } }, name));
+  const buttons = all.map((name) => el("button", { type: "button", "aria-pressed": String(name === "all"), onclick: () => { buttons.forEach((one) => one.setAttribute("aria-pressed", one === buttons[all.indexOf(name)])); made.filter(tests[name]); } }, name));
   return el("div", { class: "tools" }, ...buttons);
 }
 
