@@ -7,13 +7,14 @@ log does not hold it.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from holdfast.log.entries import Compacted, Replied
 from holdfast.messages import Document, Image, Text, ToolUse, is_thought
 from holdfast.messages.measure import NOTHING, Measure, measure_block, measure_json, measure_text
 from holdfast.view import View
-from holdfast.view.items import Round, Spoken
+from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.tokens import Gauge
 from holdfast.view.window import Level, Window
 
@@ -128,12 +129,26 @@ def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
         if view.frame.instructions and not view.frame.sources:
             tally["instructions"][""].append(measure_text(view.frame.instructions))
     for item in view.items:
-        if isinstance(item, Spoken):
-            _add_spoken(tally, item)
-        else:
-            _add_round(tally, item)
+        _add_item(tally, item)
     parts = [_part(category, found, gauge) for category, found in tally.items()]
     return sorted(parts, key=lambda part: part.tokens, reverse=True)
+
+
+def measure_item(item: Item) -> dict[str, Measure]:
+    """Measure what the model sees of one item, by category."""
+    tally: _Tally = defaultdict(lambda: defaultdict(list))
+    _add_item(tally, item)
+    return {
+        category: sum(chain.from_iterable(found.values()), NOTHING)
+        for category, found in tally.items()
+    }
+
+
+def _add_item(tally: _Tally, item: Item) -> None:
+    if isinstance(item, Spoken):
+        _add_spoken(tally, item)
+    else:
+        _add_round(tally, item)
 
 
 def _add_spoken(tally: _Tally, item: Spoken) -> None:

@@ -18,6 +18,7 @@ from holdfast.settings.memory import (
     HistorySettings,
     LogSettings,
     MemorySettings,
+    PageSettings,
 )
 from holdfast.settings.model import (
     BudgetSettings,
@@ -51,6 +52,7 @@ __all__ = [
     "MemorySettings",
     "ModelSettings",
     "NotesSettings",
+    "PageSettings",
     "PromptSettings",
     "Settings",
     "ShellSettings",

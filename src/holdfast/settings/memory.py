@@ -149,3 +149,29 @@ class DreamSettings:
     steps_shown: int = setting(
         30, "of what a dream does, kept to be looked at while it runs", low=1
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """How much of a session is in its page (`holdfast inspect --html`); `serve` opens the rest."""
+
+    text_bytes: int = setting(
+        2_000_000,
+        "texts of all messages together: the page of the longest session stays under 3 MB",
+        low=10_000,
+    )
+    message_chars: int = setting(
+        20_000, "of one message; who reads on opens it with `holdfast serve`", low=200
+    )
+    summary_chars: int = setting(
+        60_000, "of a summary: room for the longest, about 15,000 tokens", low=1_000
+    )
+    sessions: int = setting(
+        20, "pages of one directory in one file; they share the bytes", low=1, high=1_000
+    )
+    follow_seconds: float = setting(
+        1.0, "how often `serve` looks whether a session has grown", low=0.05
+    )
+    follow_share: float = setting(
+        0.2, "of one core, for reading a session again that grows", low=0.01, high=1
+    )

@@ -24,6 +24,7 @@ from holdfast.settings.memory import (
     HistorySettings,
     LogSettings,
     MemorySettings,
+    PageSettings,
 )
 from holdfast.settings.model import (
     BudgetSettings,
@@ -76,6 +77,7 @@ class Settings:
     memory: MemorySettings = field(default_factory=MemorySettings)
     dream: DreamSettings = field(default_factory=DreamSettings)
     agents: AgentsSettings = field(default_factory=AgentsSettings)
+    page: PageSettings = field(default_factory=PageSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,102 @@
+"""`holdfast inspect`: the page of a session, or of all sessions of a directory, as one HTML file."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from holdfast.cli import options
+from holdfast.cli.output import report, say, size
+from holdfast.cli.target import CommandTarget, open_target
+from holdfast.errors import HoldfastError, TranscriptError
+from holdfast.log.reading import open_to_read
+from holdfast.pages.html import DOCTYPE, render, row_of
+from holdfast.pages.session_data import SessionData, session_data
+from holdfast.request.cache.advice import window_at_cost
+from holdfast.settings import PageSettings, Settings, load_settings
+from holdfast.settings.files import write_private
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".json")
+"""What sessions are called in a directory."""
+
+
+@click.command(epilog="Example: holdfast inspect newest --html session.html")
+@options.target
+@click.option("--html", type=click.Path(path_type=Path), help="Write the page to this file.")
+@options.as_json
+def command(target: str, html: Path | None, as_json: bool) -> None:
+    """Write a page about a session: context, cache, money, changes.
+
+    TARGET is a session's id, `newest`, a file, or a directory of sessions. The page is one file
+    that opens offline; secrets are masked and long texts cut. --json prints its data instead.
+    """
+    if html is None and not as_json:
+        raise click.UsageError("say where the page goes: --html FILE; --json prints its data")
+    settings = load_settings()
+    found = list(_sessions(target, settings))
+    if html is not None:
+        rows = [row_of(data) for data in found]
+        page = render(rows, {data.id: data for data in found}).encode()
+        write_page(html, page)
+        if not as_json:
+            calls = sum(data.totals.calls for data in found)
+            sessions = "1 session" if len(found) == 1 else f"{len(found)} sessions"
+            say(f"{html}: {sessions}, {calls:,} calls, {size(len(page))}; open it in a browser")
+    if as_json:
+        report(True, {"sessions": found}, ())
+
+
+def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
+    path = Path(target)
+    if not path.is_dir():
+        yield page_data(open_target(target), settings)
+        return
+    files = session_files(path)
+    if not files:
+        raise TranscriptError(path, f"holds no session; they end in {', '.join(SUFFIXES)}")
+    most = settings.page.sessions
+    if len(files) > most:
+        say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
+    shared = _shared(settings.page, min(len(files), most))
+    for number, file in enumerate(files[:most], 1):
+        try:
+            yield page_data(open_target(str(file)), settings, page=shared, id=str(number))
+        except HoldfastError as error:
+            say(f"left out: {error}", err=True)
+
+
+def write_page(path: Path, page: bytes) -> None:
+    """Write a private file; only another page is replaced."""
+    if path.exists():
+        with open_to_read(path, "page") as file:
+            if file.read(len(DOCTYPE)) not in (DOCTYPE.encode(), b""):
+                raise TranscriptError(path, "is there and is not a page; choose another name")
+    write_private(path, page)
+
+
+def session_files(place: Path) -> list[Path]:
+    """List the sessions in a directory, the newest first; a file stands for itself."""
+    if place.is_file():
+        return [place]
+    named = (file for file in place.rglob("*") if file.name.endswith(SUFFIXES))
+    dated = [(file.stat().st_mtime, file) for file in named if file.is_file()]
+    return [file for _, file in sorted(dated, reverse=True)]
+
+
+def _shared(page: PageSettings, sessions: int) -> PageSettings:
+    return replace(page, text_bytes=page.text_bytes // sessions)
+
+
+def page_data(
+    opened: CommandTarget, settings: Settings, *, page: PageSettings | None = None, id: str = ""
+) -> SessionData:
+    return session_data(
+        opened.history,
+        id=id or opened.name,
+        name=opened.name,
+        format=opened.format,
+        window=window_at_cost(opened.view.model, settings.window),
+        settings=page or settings.page,
+        problems=opened.problem_lines(),
+    )

@@ -1,0 +1,166 @@
+"""Sessions on disk, read when a page asks for them and read again when they have grown."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from holdfast.errors import HoldfastError, SessionNotFound
+from holdfast.log.entries import AnyEntry
+from holdfast.pages.html import SessionRow, row_of
+from holdfast.pages.session_data import SessionData
+from holdfast.pages.tables import changes
+from holdfast.pages.texts import shown
+from holdfast.settings import PageSettings
+from holdfast.tools.history.history import History
+
+OPEN_SESSIONS = 6
+"""Kept in memory; one of 10 MB takes about 60."""
+WHOLE_CHARS = 8 << 20
+"""Of one text; a browser shows no more of it either."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSession:
+    """A session that may be shown; nothing else on the disk can be asked for."""
+
+    id: str
+    name: str
+    path: Path
+    stamp: str
+    """Another one means that it was written to."""
+    modified: float
+    format: str = ""
+    title: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSession:
+    history: list[AnyEntry]
+    data: SessionData
+    directory: Path | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenSession:
+    read: ReadSession
+    records: History
+    stamp: str
+    next_look: float
+    """No sooner, so that reading a long session again and again takes a share of a core only."""
+
+
+class FollowedSessions:
+    """Thread-safe; reads one session at a time."""
+
+    def __init__(
+        self,
+        listing: Callable[[], Iterable[ListedSession]],
+        read: Callable[[ListedSession], ReadSession],
+        settings: PageSettings,
+    ) -> None:
+        self._listing, self._read, self._settings = listing, read, settings
+        self._listed: dict[str, ListedSession] = {}
+        self._rows: dict[str, SessionRow] = {}
+        """What is known of sessions that were read, by id."""
+        self._open: OrderedDict[str, _OpenSession] = OrderedDict()
+        self._lock = Lock()
+
+    def rows(self) -> list[SessionRow]:
+        """List the sessions, the newest first, with their figures where they were read."""
+        with self._lock:
+            self._listed = {one.id: one for one in self._listing()}
+            newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
+            return [self._rows.get(one.id) or _unread_row(one) for one in newest]
+
+    def data(self, id: str) -> SessionData:
+        with self._lock:
+            return self._session(id).read.data
+
+    def text(self, id: str, n: int) -> str:
+        """Return the whole text of a message, without secrets."""
+        with self._lock:
+            records = self._session(id).records
+            return shown(records.open(f"#{n}", limit_chars=WHOLE_CHARS).page.text, WHOLE_CHARS)
+
+    def search(self, id: str, words: str) -> list[int]:
+        """Return the numbers of the messages that hold these words, also beyond where they are cut."""
+        with self._lock:
+            return self._session(id).records.find(words)
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Look at the sessions that are open, and return what to add to the pages of some."""
+        with self._lock:
+            now = time.monotonic()
+            due = [id for id, one in self._open.items() if one.next_look <= now]
+            return [found for id in due if (found := self._change(id))]
+
+    def _change(self, id: str) -> dict[str, Any] | None:
+        before, listed = self._open[id], self._listed.get(id)
+        if listed is None or listed.stamp == before.stamp:
+            return None
+        try:
+            after = self._read_again(listed)
+        except (HoldfastError, OSError):
+            return None  # half a line is there; the next look finds the whole
+        head = {
+            "title": after.title,
+            "model": after.model,
+            "last_at": after.last_at,
+            "entries": after.entries,
+            "totals": after.totals,
+            "hit_share": after.hit_share,
+            "categories": after.categories,
+        }
+        tables = changes(before.read.data.tables, after.tables)
+        return {"session": id, "head": head, "tables": tables}
+
+    def _session(self, id: str) -> _OpenSession:
+        if id not in self._listed:
+            self._listed = {one.id: one for one in self._listing()}
+        if id not in self._listed:
+            raise SessionNotFound(f"there is no session {id!r} here")
+        if id not in self._open:
+            self._read_again(self._listed[id])
+        self._open.move_to_end(id)
+        return self._open[id]
+
+    def _read_again(self, listed: ListedSession) -> SessionData:
+        start = time.monotonic()
+        read = self._read(listed)
+        spent = time.monotonic() - start
+        self._close(listed.id)
+        self._open[listed.id] = _OpenSession(
+            read=read,
+            records=History(lambda: read.history, directory=read.directory, session=read.data.name),
+            stamp=listed.stamp,
+            next_look=start + spent / self._settings.follow_share,
+        )
+        self._rows[listed.id] = row_of(read.data, listed.directory)
+        while len(self._open) > OPEN_SESSIONS:
+            self._close(next(iter(self._open)))
+        return read.data
+
+    def _close(self, id: str) -> None:
+        if id in self._open:
+            self._open.pop(id).records.close()
+
+    def close(self) -> None:
+        with self._lock:
+            for id in list(self._open):
+                self._close(id)
+
+
+def _unread_row(one: ListedSession) -> SessionRow:
+    return SessionRow(
+        id=one.id,
+        name=one.name,
+        format=one.format,
+        title=one.title,
+        directory=one.directory,
+        last_at=one.modified,
+    )

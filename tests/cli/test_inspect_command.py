@@ -1,0 +1,98 @@
+"""`holdfast inspect` and `holdfast serve`: where pages go, what is left out, and how they end."""
+
+import json
+import re
+import signal
+import stat
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from command_line import holdfast
+from holdfast.simulator.sessions import write
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    path = tmp_path / "session.jsonl"
+    write(path, 3, 40)
+    return path
+
+
+def test_a_page_is_a_private_file(transcript, tmp_path):
+    """A session may hold anything; the page of it is for its owner, and is written anew each time."""
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        done = holdfast("inspect", transcript, "--html", page)
+        assert done.returncode == 0, done.stderr
+        assert f"{page}: 1 session, " in done.stdout
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_page_never_replaces_a_session_or_anything_else(transcript, tmp_path):
+    """A name that was mistyped must not cost a file: only a page is replaced."""
+    before = transcript.read_bytes()
+    done = holdfast("inspect", transcript, "--html", transcript)
+    assert done.returncode != 0
+    assert "is not a page" in done.stderr
+    assert transcript.read_bytes() == before
+
+
+def test_without_a_file_there_is_nothing_to_do(transcript):
+    """And the message says what to add."""
+    done = holdfast("inspect", transcript)
+    assert done.returncode == 2
+    assert "--html FILE" in done.stderr
+
+
+def test_the_data_of_a_page_can_be_had_as_json(transcript):
+    """With the same calls as the page's."""
+    (data,) = json.loads(holdfast("inspect", transcript, "--json").stdout)["sessions"]
+    assert data["totals"]["calls"] == len(data["tables"]["calls"]["n"])
+
+
+def test_a_directory_leaves_out_what_is_no_session_and_says_so(transcript, tmp_path):
+    """The others are shown all the same, up to `page.sessions` of them."""
+    (tmp_path / "other.jsonl").write_text("not a session\n")
+    write(tmp_path / "second.jsonl", 4, 20)
+    found = holdfast("inspect", tmp_path, "--json")
+    assert len(json.loads(found.stdout)["sessions"]) == 2
+    assert "left out: " in found.stderr
+    few = holdfast("inspect", tmp_path, "--json", env={"HOLDFAST_PAGE_SESSIONS": "1"})
+    assert "the newest 1" in few.stderr
+
+
+def test_an_empty_directory_is_an_error(tmp_path):
+    """Which says what sessions are called."""
+    done = holdfast("inspect", tmp_path, "--json")
+    assert done.returncode == 3
+    assert ".jsonl" in done.stderr
+
+
+def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
+    """The address is all one needs; Ctrl-C ends it."""
+    words = [sys.executable, "-m", "holdfast", "serve", str(transcript), "--port", "0", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            printed = "".join(iter(process.stdout.readline, "}\n")) + "}"
+            address = json.loads(printed)["address"]
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", address)
+            with urllib.request.urlopen(address, timeout=20) as answer:
+                assert b"<!doctype html>" in answer.read(200)
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+
+
+def test_a_port_that_is_taken_is_one_line(transcript):
+    """It says what to do instead."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = holdfast("serve", transcript, "--port", port)
+    assert done.returncode == 2
+    assert "--port 0" in done.stderr

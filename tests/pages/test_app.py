@@ -1,0 +1,143 @@
+"""The live pages: reachable with the key from this machine's own browser, and by nobody else."""
+
+import http.client
+import json
+from functools import partial
+from urllib.parse import urlsplit
+
+import pytest
+
+from browser import chromium, needs_chromium
+from holdfast.cli.serve_command import listed, read_session
+from holdfast.pages.app import serving
+from holdfast.pages.followed import FollowedSessions
+from holdfast.settings import PageSettings, Settings
+from holdfast.simulator.sessions import generate
+
+SETTINGS = Settings(page=PageSettings(text_bytes=20_000, follow_share=1.0))
+FOLLOW_SECONDS = 0.05
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session's file with most of its lines, and the lines that are still to come."""
+    lines = list(generate(7, 80, compactions=1))
+    path = tmp_path / "running.jsonl"
+    path.write_bytes(b"".join(lines[:50]))
+    return path, b"".join(lines[50:])
+
+
+@pytest.fixture
+def address(session):
+    path, _ = session
+    sessions = FollowedSessions(
+        partial(listed, (path.parent,)), partial(read_session, settings=SETTINGS), SETTINGS.page
+    )
+    with serving(sessions, follow_seconds=FOLLOW_SECONDS) as found:
+        yield found
+
+
+def ask(address, path="", *, method="GET", token=None, **headers):
+    """Ask with these headers and return the status, the headers and the body."""
+    parts = urlsplit(address)
+    own = parts.path if token is None else f"/{token}/"
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    try:
+        connection.request(method, own + path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def ids(address):
+    body = ask(address)[2]
+    data = body.partition('id="data">')[2].partition("</script>")[0]
+    return json.loads(data)["sessions"]["id"]
+
+
+def test_the_page_lists_the_sessions_and_gives_each(address):
+    """With a policy that lets nothing else in."""
+    status, headers, body = ask(address)
+    assert status == 200
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert "access-control-allow-origin" not in headers
+    (id,) = ids(address)
+    status, _, body = ask(address, f"api/session?session={id}")
+    assert status == 200
+    assert json.loads(body)["tables"]["calls"]["n"]
+
+
+@pytest.mark.parametrize("path", ["", "api/events", "api/session?session=x", "api/text"])
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example:80"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+def test_other_origins_and_rebound_names_are_refused(address, path, headers, status):
+    """Even with the right key."""
+    assert ask(address, path, **headers)[0] == status
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "é", "a" * 32])
+def test_without_the_key_there_is_nothing(address, token):
+    """Neither pages nor the reason why."""
+    from urllib.parse import quote
+
+    assert ask(address, token=quote(token))[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_can_be_changed(address, method):
+    """There is only GET."""
+    assert ask(address, method=method)[0] == 405
+
+
+@pytest.mark.parametrize("id", ["../../etc/passwd", "/etc/passwd", "nosuch", ""])
+def test_only_listed_sessions_can_be_read(address, id):
+    """An id is looked up in the list, never a path."""
+    from urllib.parse import quote
+
+    assert ask(address, f"api/session?session={quote(id)}")[0] == 404
+
+
+def test_the_whole_text_of_a_cut_message_can_be_had(address):
+    """And what stands only there is found by its words."""
+    (id,) = ids(address)
+    table = json.loads(ask(address, f"api/session?session={id}")[2])["tables"]["messages"]
+    cut = max(range(len(table["n"])), key=lambda i: table["chars"][i])
+    n, text = table["n"][cut], table["text"][cut]
+    assert table["chars"][cut] > len(text)
+    whole = json.loads(ask(address, f"api/text?session={id}&n={n}")[2])["text"]
+    assert len(whole) == table["chars"][cut]
+    assert whole.startswith(text[:50])
+    word = next(w for w in whole[len(text) :].split() if w.isalpha() and w not in text)
+    found = json.loads(ask(address, f"api/search?session={id}&words={word}")[2])["numbers"]
+    assert n in found
+
+
+@needs_chromium
+def test_a_page_grows_with_its_session(address, session, tmp_path_factory):
+    """New calls and messages appear by themselves; the sorting and the search stay."""
+    path, rest = session
+    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        browser.open(address)
+        browser.run("document.querySelector('#sessions tbody tr').click()")
+        browser.wait("!!document.getElementById('messages')")
+        browser.run("document.querySelectorAll('#calls th button')[0].click()")
+        before = browser.run("app.data.tables.calls.n.length")
+        with path.open("ab") as file:
+            file.write(rest)
+        browser.wait(f"app.data.tables.calls.n.length > {before}")
+        newest = browser.run("Math.max(...app.data.tables.calls.n)")
+        row = "document.querySelector('#calls tbody tr').cells[0].innerText"
+        assert browser.run(row) == f"#{newest}"
+        whole = json.loads(ask(address, f"api/session?session={ids(address)[0]}")[2])
+        assert browser.run("app.data.tables") == whole["tables"]
+        assert browser.complaints() == []
