@@ -19,6 +19,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.memory import (
     DreamSettings,
     HistorySettings,
@@ -76,6 +77,7 @@ class Settings:
     memory: MemorySettings = field(default_factory=MemorySettings)
     dream: DreamSettings = field(default_factory=DreamSettings)
     agents: AgentsSettings = field(default_factory=AgentsSettings)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
