@@ -42,9 +42,12 @@ def server_of(
 
 
 @contextmanager
-def in_thread(server: uvicorn.Server) -> Iterator[str]:
-    """Serve from a thread on a free loopback port until the block ends; yield the address."""
-    listener = listen(LOOPBACK, 0)
+def in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
+    """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
+
+    Yield the address.
+    """
+    listener = listen(LOOPBACK, port)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:
