@@ -28,6 +28,7 @@ COMMANDS = {
     "dream": "Tidy the project's memories in one commit.",
     "explain": "Show turn by turn what changed the context and what that saved.",
     "export": "Write a session in another format.",
+    "gateway": "Manage the context of clients that know nothing of Holdfast.",
     "history": "Search a session's whole history, or open a part of it.",
     "inspect": "Write a page about a session: context, cache, money, changes.",
     "import": "Import another agent's transcript as a session.",
@@ -43,6 +44,7 @@ COMMANDS = {
     "simulator": "Serve a local API with a faithful prompt cache.",
     "trust": "Review what a project wants to run or allow, and trust it.",
     "undo": "Undo a change to what the model sees.",
+    "wrap": "Run a command with its context managed.",
 }
 """Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
 

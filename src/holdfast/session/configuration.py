@@ -28,6 +28,7 @@ class Wishes:
     window: int | None = None
     settings: Settings | None = None
     history: bool | None = None
+    paths: bool | None = None
 
 
 def configured(before: Configured | None, wishes: Wishes) -> Configured:
@@ -35,7 +36,7 @@ def configured(before: Configured | None, wishes: Wishes) -> Configured:
     entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
     given: dict[str, Any] = {
         name: value
-        for name in ("dialect", "max_tokens", "history")
+        for name in ("dialect", "max_tokens", "history", "paths")
         if (value := getattr(wishes, name)) is not None
     }
     said = entry.settings

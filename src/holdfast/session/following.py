@@ -126,7 +126,8 @@ class Following:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._list = FollowedList(engine.view.history)
+        self.known = FollowedList(engine.view.history)
+        """The list as it was last."""
 
     def take(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> None:
         """Take a whole list in; `first` is how many messages before it are the system's.
@@ -134,18 +135,25 @@ class Following:
         Everything is read and checked before anything is written.
         """
         read = _Reading(messages, dialect, first)
-        kept = self._list.recognise(messages, read, self._list.behind_summary(self._engine.view))
+        kept = self._recognised(messages, read)
         fresh = read.from_place(kept)
         self._check_results(fresh, first + kept)
-        if kept < len(self._list.keys):
+        if kept < len(self.known.keys):
             kept = self._rewind(kept, [one.key for one in fresh])
             fresh = read.from_place(kept)
         ends = self._joined(fresh)
         if fresh:
             entry = Followed(kept=kept, keys=tuple(one.key for one in fresh), ends=tuple(ends))
             self._engine.record(entry)
-            self._list.take(entry)
-        self._list.remember(messages)
+            self.known.take(entry)
+        self.known.remember(messages)
+
+    def recognise(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> int:
+        """Count the leading messages of a list that are known; nothing is recorded."""
+        return self._recognised(messages, _Reading(messages, dialect, first))
+
+    def _recognised(self, messages: Sequence[object], read: "_Reading") -> int:
+        return self.known.recognise(messages, read, self.known.behind_summary(self._engine.view))
 
     def _check_results(self, heard: Sequence[Heard], first: int) -> None:
         """Refuse a result whose call is neither in the list before it nor in the view."""
@@ -162,7 +170,7 @@ class Following:
 
     def _rewind(self, kept: int, new: Sequence[str]) -> int:
         """Go back to the last message that stands at a place where a conversation can be cut."""
-        view, known = self._engine.view, self._list
+        view, known = self._engine.view, self.known
         reason = _reason(known.keys, kept, new)
         while kept and not is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
             kept -= 1
@@ -172,7 +180,7 @@ class Following:
     def _record_rewind(self, after: int, reason: Reason) -> None:
         entry = Rewound(after=after, reason=reason, why=WHY[reason])
         self._engine.record(entry)
-        self._list.rewind(entry)
+        self.known.rewind(entry)
 
     def _joined(self, heard: Sequence[Heard]) -> list[int]:
         """Append messages after the known ones, and return the last entry of each.
@@ -181,7 +189,7 @@ class Following:
         has it, and is recognised. What is there and not in the list was given up by the caller.
         """
         view = self._engine.view
-        last = self._list.ends[-1] if self._list.ends else 0
+        last = self.known.ends[-1] if self.known.ends else 0
         waiting = list(pending(view.history, last, view.in_force.dead))
         ends: list[int] = []
         for run in _runs(heard):

@@ -29,7 +29,7 @@ from holdfast.session.dialects import (
     guessed_dialect,
     worded,
 )
-from holdfast.session.following import Following, copied
+from holdfast.session.following import FollowedList, Following, copied
 from holdfast.session.own_tools import history_over
 from holdfast.session.tool_definitions import (
     DeclaredTools,
@@ -122,16 +122,27 @@ class Program:
         """Bring log and frame to what a program's whole list says."""
         if not messages:
             raise InvalidArgument("messages", "the list is empty; give at least one message")
-        head = 0
-        while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
-            head += 1
+        head = system_head(messages)
         if not self._chosen():
             guess = guessed_dialect([plain_object(one, "messages") for one in messages])
             self.configure(Wishes(dialect=guess), "by the shape of its messages")
         self._take_frame(messages[:head], system, tools)
+        self._follower().take(messages[head:], self.dialect(), first=head)
+
+    @property
+    def followed(self) -> FollowedList:
+        """The program's list as it was last, without the system's messages at its head."""
+        return self._follower().known
+
+    def recognise(self, messages: Sequence[object]) -> int:
+        """Count the leading messages of a list that are known, without those of the system."""
+        head = system_head(messages)
+        return self._follower().recognise(messages[head:], self.dialect(), first=head)
+
+    def _follower(self) -> Following:
         if self._following is None:
             self._following = Following(self._engine)
-        self._following.take(messages[head:], self.dialect(), first=head)
+        return self._following
 
     def _take_frame(
         self, head: Sequence[object], system: object, tools: Iterable[ToolLike] | None
@@ -230,6 +241,14 @@ class Program:
         if chosen or is_known(engine.model) or not engine.settings.window.limit_tokens:
             return chosen or engine.output_limit()
         return max(1, min(engine.output_limit(), engine.fullness().window.reserve_tokens))
+
+
+def system_head(messages: Sequence[object]) -> int:
+    """Count the system's messages at the head of a list: they belong to the frame."""
+    head = 0
+    while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
+        head += 1
+    return head
 
 
 def _role_of(message: object) -> object:

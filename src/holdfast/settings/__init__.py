@@ -13,6 +13,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.memory import (
     DreamSettings,
     HistorySettings,
@@ -44,6 +45,7 @@ __all__ = [
     "CollapseSettings",
     "CompactSettings",
     "DreamSettings",
+    "GatewaySettings",
     "GaugeSettings",
     "HistorySettings",
     "InstructionsSettings",

@@ -19,6 +19,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.memory import (
     DreamSettings,
     HistorySettings,
@@ -78,6 +79,7 @@ class Settings:
     dream: DreamSettings = field(default_factory=DreamSettings)
     agents: AgentsSettings = field(default_factory=AgentsSettings)
     page: PageSettings = field(default_factory=PageSettings)
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

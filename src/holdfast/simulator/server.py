@@ -5,17 +5,12 @@ What a request means is in `simulation` and `openai`. `serve` blocks, for the co
 """
 
 import asyncio
-import ipaddress
-import socket
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -32,15 +27,14 @@ from holdfast.simulator.ids import new_id
 from holdfast.simulator.models import DEFAULT_PAGE, find_model, model_list
 from holdfast.simulator.openai import ChatEndpoint, openai_error, with_error_event
 from holdfast.simulator.request import Caller, JsonObject, parse_object, parse_request
+from holdfast.simulator.serving import LOOPBACK, in_thread, is_loopback, listen, server_of
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.simulation import ServedOutcome, Simulation
 from holdfast.simulator.stats import ServedRequest
 from holdfast.simulator.stream import StreamEvent, message_events
 from holdfast.simulator.wire import Headers, WireResponse
 
-DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8787  # free on most machines; any other will do
-START_SECONDS = 10.0  # longer than any start we have seen
 JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
 CHANGING = ("clock", "faults", "reset")
@@ -80,7 +74,7 @@ def application(simulation: Simulation) -> Starlette:
 
 
 def serve(
-    host: str = DEFAULT_HOST,
+    host: str = LOOPBACK,
     port: int = DEFAULT_PORT,
     brain: Brain | None = None,
     settings: SimulatorSettings | None = None,
@@ -89,9 +83,9 @@ def serve(
 ) -> None:
     """Serve until interrupted; `started` is called with the address once it is reachable."""
     simulation = Simulation(brain or EchoBrain(), settings)
-    with _listen(host, port) as listener:
+    with listen(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
-        uvicorn.Server(_config(simulation)).run([listener])
+        server_of(application(simulation)).run([listener])
 
 
 @contextmanager
@@ -102,48 +96,8 @@ def running(
 ) -> Iterator[RunningServer]:
     """Serve from a thread on a free loopback port until the block ends."""
     simulation = Simulation(brain or EchoBrain(), settings, clock)
-    listener = _listen(DEFAULT_HOST, 0)
-    server = uvicorn.Server(_config(simulation))
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    try:
-        _await_start(server, thread)
-        yield RunningServer(
-            url=f"http://{DEFAULT_HOST}:{listener.getsockname()[1]}", simulation=simulation
-        )
-    finally:
-        server.should_exit = server.force_exit = True
-        thread.join(START_SECONDS)
-        listener.close()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only where it is.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    return listener
-
-
-def _config(simulation: Simulation) -> uvicorn.Config:
-    return uvicorn.Config(
-        application(simulation),
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_level="critical",  # a connection broken on purpose is not an error worth a traceback
-        timeout_graceful_shutdown=1,
-    )
-
-
-def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not server.started:
-        if not thread.is_alive() or time.monotonic() > deadline:
-            raise RuntimeError("the simulator did not start")
-        time.sleep(0.002)
+    with in_thread(server_of(application(simulation))) as url:
+        yield RunningServer(url=url, simulation=simulation)
 
 
 class _Server:
@@ -252,9 +206,9 @@ class _Server:
     def _check_host(self, http: HttpRequest) -> None:
         """Refuse a name that is not ours: a page in a browser could have had it point here."""
         server = http.scope.get("server")
-        bound = str(server[0]) if server else DEFAULT_HOST
+        bound = str(server[0]) if server else LOOPBACK
         name = http.url.hostname or ""
-        if _is_loopback(bound) and name != "localhost" and not _is_loopback(name):
+        if is_loopback(bound) and name != "localhost" and not is_loopback(name):
             raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
 
     def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
@@ -323,13 +277,6 @@ class _Server:
                 )
             )
         return _json(body, error.status, headers)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _headers(content_type: bytes) -> Headers:

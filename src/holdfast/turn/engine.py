@@ -178,9 +178,10 @@ class Engine:
     def shows_paths(self) -> bool:
         """Return whether the model may be shown where files of the session lie.
 
-        An agent of ours can read them; what a program's tools reach is not known.
+        An agent of ours can read them; what a program's tools reach is known if it said so.
         """
-        return self.view.configured is None
+        configured = self.view.configured
+        return configured is None or configured.paths
 
     def resume(self, *, repairs: bool = True) -> list[str]:
         """Continue a session; return what the user should know about its log.
@@ -265,12 +266,20 @@ class Engine:
         return self.fullness()
 
     async def prepare(
-        self, stages: Iterable[Stage] = (), *, max_output_tokens: int, source: str = "main"
+        self,
+        stages: Iterable[Stage] = (),
+        *,
+        max_output_tokens: int,
+        source: str = "main",
+        build: Callable[[], Request] | None = None,
     ) -> Request:
-        """Run every stage, build the request and record that it is sent."""
+        """Run every stage, build the request and record that it is sent.
+
+        Where a caller words requests itself, `build` gives the one for the view as it is then.
+        """
         await self.doubting(partial(self._run_all, tuple(stages)))
         self._asked_as, self._max_output_tokens = source, max_output_tokens
-        request = self._request(max_output_tokens)
+        request = build() if build is not None else self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
         return request

@@ -63,6 +63,8 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     tools: dict[str, ToolTraits] = field(default_factory=dict)
     history: bool = False
     """The model has the History tool, which the session answers."""
+    paths: bool = False
+    """The model's tools can open files of this machine, so it is shown where they lie."""
     why: str = ""
 
 

@@ -1,0 +1,379 @@
+"""What a gateway saves, costs and breaks: recorded sessions replayed through it, call by call.
+
+Each recorded session is played as its client would: whole list, streamed, marks on the system
+prompt and on the last message, thinking left out. Upstream is the simulator, which bills. Every
+target sees the same requests: `direct` (none between), ours, and any other by `--target URL`, which
+must have been started with `--upstream` (a fixed port of this machine) as its provider.
+
+`cost_ratio_warm`: billed through the target over billed directly, no pause between calls;
+`cost_ratio_paused`: with the recorded pauses (ours only, as its clock must be moved too).
+`worst_session_ratio`: the same for the session that fared worst, in either run. `added_*_ms`: time
+to the first byte beyond direct, call by call. `streams_changed`: answers whose content differs
+from what upstream sent. `unexplained_moves`: calls that read less from the cache than the call
+before left there, without an entry that says why (any such call, for a target without a log).
+`rss_mb`: of the target's process, if it was started here.
+
+    python benchmarks/gateway.py [FILES…] [--target URL --upstream PORT] [--sessions N] [--json]
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+import msgspec
+
+from holdfast import load
+from holdfast.errors import HoldfastError
+from holdfast.gateway.conversations import Conversations
+from holdfast.gateway.server import GatewayOptions, running
+from holdfast.log.entries import AnyEntry, CacheBroke, Replied
+from holdfast.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
+from holdfast.settings import load_settings
+from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from holdfast.simulator.server import application as simulator_application
+from holdfast.simulator.serving import in_thread, server_of
+from holdfast.simulator.simulation import Simulation
+from holdfast.transcripts.formats import open_transcript
+from holdfast.view import View
+
+RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
+MODEL = "claude-opus-4-8"
+FRAME_TOKENS = 15_000
+"""About what a coding agent's system prompt and tools weigh."""
+FEWEST_CALLS = 20
+MARK = {"cache_control": {"type": "ephemeral"}}
+LOST_TOKENS = 2_000
+"""A call that reads less by more than this has lost its prefix."""
+CONTENT = re.compile(rb"^data: (\{.*\"content_block.*\})$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedCall:
+    messages: list[JsonObject]
+    answer: tuple[JsonObject, ...]
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedSession:
+    name: str
+    calls: list[RecordedCall]
+
+
+@dataclass(kw_only=True)
+class Played:
+    """What one session cost through one target."""
+
+    name: str
+    usd: float = 0.0
+    first_ms: list[float] = field(default_factory=list)
+    contents: list[bytes] = field(default_factory=list)
+    errors: int = 0
+    lost: int = 0
+    log: str = ""
+    """The session that the target says it is, if it says so."""
+
+
+class Prompter:
+    """Answers each call as it was answered then."""
+
+    def __init__(self) -> None:
+        self.answer_next: tuple[JsonObject, ...] = ()
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        return BrainAnswer(blocks=self.answer_next)
+
+
+def calls_of(history: Sequence[AnyEntry]) -> list[RecordedCall]:
+    """Give every call with the list its client had then."""
+    view, calls, seen = View(), list[RecordedCall](), set[str]()
+    answers: dict[str, list[JsonObject]] = {}
+    for entry in history:
+        if isinstance(entry, Replied):
+            kept = [b for b in entry.content if not is_thought(b) and not is_blank(b)]
+            answers.setdefault(entry.response_id, []).extend(map(block_to_wire, kept))
+    for entry in history:
+        if isinstance(entry, Replied) and entry.response_id not in seen:
+            seen.add(entry.response_id)
+            messages = [message_to_wire(message) for message in view.messages()]
+            messages = [bare for message in messages if (bare := thoughtless(message))]
+            if messages and messages[-1]["role"] == "user" and answers[entry.response_id]:
+                answer = tuple(answers[entry.response_id])
+                calls.append(RecordedCall(messages=messages, answer=answer, at=entry.at))
+        view.apply(entry)
+    return calls
+
+
+def thoughtless(message: JsonObject) -> JsonObject | None:
+    content = [
+        block
+        for block in message["content"]
+        if block.get("type") not in ("thinking", "redacted_thinking")
+    ]
+    return {**message, "content": content} if content else None
+
+
+def recorded(files: Sequence[Path], most: int) -> list[RecordedSession]:
+    """Load the longest sessions."""
+    found = []
+    for file in files:
+        try:
+            with open_transcript(file) as transcript:
+                history = list(transcript.entries)
+        except (HoldfastError, OSError):
+            continue
+        calls = calls_of(history)
+        if len(calls) >= FEWEST_CALLS:
+            found.append(RecordedSession(name=file.name, calls=calls))
+    return sorted(found, key=lambda one: len(one.calls))[-most:]
+
+
+def frame() -> JsonObject:
+    """Make a system prompt and tools of a coding agent's size."""
+    text = "Work with care, read before you write, and say what you did. " * 14
+    names = "Bash Edit Glob Grep Read Task TodoWrite WebFetch WebSearch Write".split()
+    schema = {"type": "object", "properties": {"value": {"type": "string", "description": text}}}
+    tools = [{"name": name, "description": text * 3, "input_schema": schema} for name in names]
+    system = [{"type": "text", "text": text * 22}, {"type": "text", "text": text * 4, **MARK}]
+    return {"model": MODEL, "max_tokens": 8_000, "system": system, "tools": tools, "stream": True}
+
+
+def marked(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    *first, last = messages
+    *blocks, end = last["content"]
+    return [*first, {**last, "content": [*blocks, {**end, **MARK}]}]
+
+
+def play(
+    url: str, sessions: Sequence[RecordedSession], upstream: "Upstream", *, paused: bool
+) -> list[Played]:
+    """Play sessions through a target, each under a session header of its own."""
+    done = []
+    with httpx2.Client(timeout=120.0) as client:
+        for session in sessions:
+            done.append(play_one(client, url, session, upstream, paused))
+    return done
+
+
+def play_one(
+    client: httpx2.Client, url: str, session: RecordedSession, upstream: "Upstream", paused: bool
+) -> Played:
+    played, before, left = Played(name=session.name), session.calls[0].at, 0
+    upstream.simulation.reset()
+    for call in session.calls:
+        if paused:
+            upstream.clock.advance(max(0.0, call.at - before))
+        before = call.at
+        upstream.brain.answer_next = call.answer
+        body = msgspec.json.encode({**frame(), "messages": marked(call.messages)})
+        headers = {
+            "x-api-key": "a key of nobody's",
+            "anthropic-version": "2023-06-01",
+            "content-type": "application/json",
+            "x-claude-code-session-id": f"{upstream.run}-{session.name}",
+        }
+        began = time.perf_counter()
+        with client.stream("POST", f"{url}/v1/messages", content=body, headers=headers) as got:
+            chunks = iter(got.iter_raw())
+            first = next(chunks, b"")
+            played.first_ms.append(1_000 * (time.perf_counter() - began))
+            whole = first + b"".join(chunks)
+        played.errors += got.status_code != 200
+        played.log = got.headers.get("x-holdfast-session", played.log)
+        played.contents.append(b"\n".join(CONTENT.findall(whole)))
+        usage = upstream.last()
+        played.usd += usage["cost_usd"]["total"] if usage["cost_usd"] else 0.0
+        played.lost += usage["read_tokens"] < left - LOST_TOKENS
+        left = usage["read_tokens"] + usage["write_5m_tokens"]
+    return played
+
+
+@dataclass(kw_only=True)
+class Upstream:
+    """The provider's part."""
+
+    url: str
+    simulation: Simulation
+    clock: SimulatorClock
+    brain: Prompter
+    run: str = ""
+
+    def last(self) -> JsonObject:
+        return self.simulation.stats.to_json()["requests"][-1]
+
+
+@contextmanager
+def provider(port: int) -> Iterator[Upstream]:
+    """Serve the simulator in this process."""
+    clock, brain = SimulatorClock(), Prompter()
+    settings = SimulatorSettings(remembered_requests=1)
+    simulation = Simulation(brain, settings, clock)
+    server = server_of(simulator_application(simulation))
+    with in_thread(server, port) as url:
+        yield Upstream(url=url, simulation=simulation, clock=clock, brain=brain)
+
+
+@contextmanager
+def our_process(upstream: str, home: str) -> Iterator[tuple[str, int]]:
+    """Start a gateway of its own process; yield its address and its process id."""
+    command = [sys.executable, "-m", "holdfast", "gateway", "--port", "0", "--json"]
+    environment = {**os.environ, "HOLDFAST_HOME": home}
+    process = subprocess.Popen(
+        [*command, "--upstream", upstream], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        lines = iter(process.stdout.readline, "}\n")
+        url = json.loads("".join(lines) + "}")["url"]
+        wait_for(url)
+        yield url, process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            httpx2.get(f"{url}/holdfast/stats")
+        except httpx2.TransportError:
+            time.sleep(0.05)
+        else:
+            return
+
+
+def rss_mb(pid: int) -> float | None:
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return None
+    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text())
+    return int(found.group(1)) / 1_024 if found else None
+
+
+def undeclared_breaks(played: Sequence[Played], home: str) -> int:
+    """Count moves of the prefix that no entry explains; where there is no log, none does."""
+    count = 0
+    for one in played:
+        logs = list(Path(home).glob(f"projects/*/{one.log}.jsonl")) if one.log else []
+        if not logs:
+            count += one.lost
+            continue
+        entries = load(logs[0]).entries
+        count += sum(isinstance(e, CacheBroke) and not e.expected for e in entries)
+    return count
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def compared(direct: Sequence[Played], through: Sequence[Played]) -> JsonObject:
+    pairs = list(zip(direct, through, strict=True))
+    added = [b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)]
+    changed = sum(
+        a != b for one, other in pairs for a, b in zip(one.contents, other.contents, strict=True)
+    )
+    return {
+        "cost_ratio": sum(o.usd for o in through) / max(1e-9, sum(o.usd for o in direct)),
+        "worst": max(other.usd / max(1e-9, one.usd) for one, other in pairs),
+        "added_p50_ms": percentile(added, 0.5),
+        "added_p99_ms": percentile(added, 0.99),
+        "streams_changed": changed,
+        "errors": sum(one.errors for one in through),
+        "sessions": {
+            one.name: {"calls": len(one.first_ms), "direct": one.usd, "through": other.usd}
+            for one, other in pairs
+        },
+    }
+
+
+def measured_ours(
+    sessions: Sequence[RecordedSession], upstream: Upstream, direct: Sequence[Sequence[Played]]
+) -> JsonObject:
+    """Play warm through a process of its own, and paused where the clock can be moved."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
+        with our_process(upstream.url, home) as (url, pid):
+            upstream.run = "warm"
+            through = play(url, sessions, upstream, paused=False)
+            memory = rss_mb(pid)
+        warm = compared(direct[0], through)
+        moves = undeclared_breaks(through, home)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
+        os.environ["HOLDFAST_HOME"] = home
+        upstreams = {"anthropic": upstream.url, "openai": upstream.url}
+        settings = load_settings()
+        conversations = Conversations(settings, clock=upstream.clock.now)
+        with running(
+            GatewayOptions(upstreams=upstreams), settings=settings, conversations=conversations
+        ) as gateway:
+            upstream.run = "paused"
+            through = play(gateway.url, sessions, upstream, paused=True)
+            stats = gateway.manager.stats()
+        paused = compared(direct[1], through)
+        moves += undeclared_breaks(through, home)
+    return report(warm, paused, moves, memory) | {"claimed": stats["totals"]}
+
+
+def measured_other(
+    url: str, sessions: Sequence[RecordedSession], upstream: Upstream, direct: Sequence[Played]
+) -> JsonObject:
+    upstream.run = "warm"
+    through = play(url, sessions, upstream, paused=False)
+    return report(compared(direct, through), None, undeclared_breaks(through, "."), None)
+
+
+def report(
+    warm: JsonObject, paused: JsonObject | None, moves: int, memory: float | None
+) -> JsonObject:
+    runs = [warm] if paused is None else [warm, paused]
+    return {
+        "cost_ratio_warm": warm["cost_ratio"],
+        "cost_ratio_paused": paused["cost_ratio"] if paused else None,
+        "worst_session_ratio": max(run["worst"] for run in runs),
+        "added_p50_ms": warm["added_p50_ms"],
+        "added_p99_ms": warm["added_p99_ms"],
+        "streams_changed": sum(run["streams_changed"] for run in runs),
+        "unexplained_moves": moves,
+        "errors": sum(run["errors"] for run in runs),
+        "rss_mb": memory,
+        "sessions": {"warm": warm["sessions"], "paused": paused["sessions"] if paused else None},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--target", default="", help="another gateway's address")
+    parser.add_argument("--upstream", type=int, default=0, help="the simulator's port")
+    parser.add_argument("--sessions", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    sessions = recorded(options.files or sorted(RECORDED.rglob("*.jsonl*")), options.sessions)
+    if not sessions:
+        sys.exit("no recorded sessions; name files")
+    with provider(options.upstream) as upstream:
+        warm = play(upstream.url, sessions, upstream, paused=False)
+        if options.target:
+            targets = {options.target: measured_other(options.target, sessions, upstream, warm)}
+        else:
+            paused = play(upstream.url, sessions, upstream, paused=True)
+            targets = {"holdfast": measured_ours(sessions, upstream, (warm, paused))}
+    calls = sum(len(session.calls) for session in sessions)
+    found = {"sessions": len(sessions), "calls": calls, "targets": targets}
+    print(json.dumps(found) if options.json else json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

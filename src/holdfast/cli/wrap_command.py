@@ -1,0 +1,39 @@
+"""`holdfast wrap`: run a command with its context managed."""
+
+import sys
+
+import click
+
+from holdfast.cli.output import say
+from holdfast.gateway.wrapping import wrap
+from holdfast.messages import JsonObject
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True}, epilog="Example: holdfast wrap claude"
+)
+@click.argument("words", metavar="COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
+def command(words: tuple[str, ...]) -> None:
+    """Run a command with its context managed.
+
+    A gateway starts on a free port, for this command alone, and ends with it. The command finds it
+    by ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is passed
+    on, and a line on stderr says what was saved and where to look.
+    """
+    wrapped = wrap(words)
+    say(saved_line(wrapped.stats), err=True)
+    sys.exit(wrapped.exit_code)
+
+
+def saved_line(stats: JsonObject) -> str:
+    """Say in a line what a command's requests cost and what they would have cost."""
+    totals, sessions = stats.get("totals") or {}, stats.get("sessions") or []
+    if not totals:
+        return "holdfast: nothing was sent that could be managed."
+    saved, billed = totals["saved_usd"], totals["billed_usd"]
+    verb = "saved" if saved >= 0 else "lost"
+    dearest = max(sessions, key=lambda one: one["billed_usd"])["id"]
+    return (
+        f"holdfast: {totals['calls']} calls, ${billed:.2f}, {verb} ${abs(saved):.2f} "
+        f"by our count; `holdfast explain {dearest}` shows how."
+    )

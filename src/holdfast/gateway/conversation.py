@@ -1,0 +1,199 @@
+"""One conversation of a client: its log, what is decided about it, and the request that results."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from holdfast.gateway.endpoints import Call
+from holdfast.gateway.projection import encoded, project
+from holdfast.log import Log
+from holdfast.log.entries import Failed, Switched
+from holdfast.messages import Json, JsonObject
+from holdfast.models.protocol import Reply, Request
+from holdfast.request.frame import frame
+from holdfast.session.configuration import Wishes
+from holdfast.session.program import Program, system_head
+from holdfast.session.tool_definitions import ToolRegistry
+from holdfast.settings import Settings
+from holdfast.stages.spill.spill import Spill
+from holdfast.stages.standard import build_layers
+from holdfast.turn.engine import Engine, Stage
+
+BILLING = "x-anthropic-billing-header:"
+"""How a client begins the system block that is about the call, not for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that is in the log and can be sent."""
+
+    body: bytes | None
+    """None if the client's own bytes are to be sent."""
+    asked: int
+    """The entry that says that it was sent."""
+
+
+class Conversation:
+    """Follows a client's list of messages in a session of its own."""
+
+    def __init__(
+        self, log: Log, settings: Settings, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        spill = Spill()
+        self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        before = self._engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        self._layers = build_layers(spill, describe=registry.describe)
+        self._program = Program(self._engine, registry)
+        self._lock = asyncio.Lock()
+        self._clock = clock
+        self.used_at = clock()
+        self._in_flight = 0
+        """Requests that were prepared and whose answer is not over."""
+
+    @property
+    def id(self) -> str:
+        return self._engine.log.header.session
+
+    @property
+    def is_busy(self) -> bool:
+        return self._in_flight > 0
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What runs before each call. The client compacts by itself, so ours is the last resort."""
+        return (self._layers.spill.stage, self._layers.clear, self._compact_if_blocked)
+
+    def begin(self, call: Call, *, opens_files: bool) -> None:
+        """Record how a new conversation is set up, by its first request."""
+        wishes = Wishes(dialect=call.endpoint.dialect, paths=opens_files)
+        self._program.configure(wishes, "by the gateway")
+        self._engine.record(Switched(model=call.model, reason="opened"))
+        marks = list(_marks(call.body))
+        lasting = bool(marks) and marks[-1].get("ttl") == "1h"
+        self._engine.record(
+            structs.replace(
+                frame((), (), {}),
+                cached=bool(marks) or call.endpoint.dialect != "anthropic",
+                lifetime="1h" if lasting else "5m",
+            )
+        )
+
+    def resume(self) -> None:
+        """Take up a conversation of an earlier process."""
+        self._program.take_up(Wishes(), None, None)
+
+    def known(self, call: Call) -> tuple[int, int]:
+        """Count the leading messages of a list that are known, and all that are."""
+        return self._program.recognise(call.messages), len(self._program.followed.keys)
+
+    async def prepare(self, call: Call) -> Prepared:
+        """Take in what is new, decide, and word the request; all of it is in the log then."""
+        async with self._lock:
+            self.used_at = self._clock()
+            self._program.follow(call.messages, _system_of(call), call.tools)
+            sent: list[list[JsonObject] | None] = []
+
+            def build() -> Request:
+                sent.append(self._projected(call))
+                return _as_sent(call, sent[-1] or call.messages)
+
+            limit = call.output_limit or self._engine.output_limit()
+            await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
+            asked = self._engine.view.asked
+            self._in_flight += 1
+        body = None
+        if sent[-1] is not None:
+            body = encoded(call.body, call.endpoint.list_field, sent[-1])
+        return Prepared(body=body, asked=asked.n if asked else 0)
+
+    def counted(self, call: Call) -> bytes | None:
+        """Word a request to count tokens like the one before it; None leaves it as it is."""
+        kept, size = self.known(call)
+        head = system_head(call.messages)
+        if kept < size or kept == 0:
+            return None
+        known = [*call.messages[:head], *call.messages[head : head + kept]]
+        shown = self._project(known, head, call)
+        if shown is None:
+            return None
+        rest = call.messages[head + kept :]
+        return encoded(call.body, call.endpoint.list_field, [*shown, *rest])
+
+    def settle(self, reply: Reply, asked: int) -> None:
+        """Record an answer, unless another request was prepared meanwhile."""
+        latest = self._engine.view.asked
+        if latest is not None and latest.n == asked:
+            self._engine.record_reply(reply)
+
+    def release(self) -> None:
+        """Say that the answer to a prepared request is over, however it ended."""
+        self._in_flight -= 1
+        self.used_at = self._clock()
+
+    def fail(self, what: str, error: str) -> None:
+        self._engine.record(Failed(what=what, error=error))
+
+    def close(self) -> None:
+        self._layers.close(self._engine)
+        self._engine.close()
+
+    def _projected(self, call: Call) -> list[JsonObject] | None:
+        return self._project(call.messages, system_head(call.messages), call)
+
+    def _project(
+        self, messages: list[JsonObject], head: int, call: Call
+    ) -> list[JsonObject] | None:
+        view, known = self._engine.view, self._program.followed
+        return project(messages, head, view, known, call.endpoint.dialect)
+
+    async def _compact_if_blocked(self, engine: Engine) -> None:
+        if engine.fullness().is_blocked:
+            await self._layers.compact(engine)
+
+
+def _system_of(call: Call) -> Json:
+    """Return the system prompt without the block that says who is billed."""
+    if not isinstance(call.system, list):
+        return call.system
+    return [block for block in call.system if not _is_billing(block)]
+
+
+def _is_billing(block: Json) -> bool:
+    return isinstance(block, dict) and str(block.get("text", "")).startswith(BILLING)
+
+
+def _as_sent(call: Call, messages: list[JsonObject]) -> Request:
+    """Give the request as the cache sees it: a text is a block, and no block is about billing."""
+    blocks = [
+        {**message, "content": [{"type": "text", "text": content}]}
+        if isinstance(content := message.get("content"), str)
+        else message
+        for message in messages
+    ]
+    kwargs = {
+        key: value
+        for key, value in call.body.items()
+        if key not in ("instructions", "input", "prompt_cache_key", "stream_options")
+    }
+    kwargs["messages"] = blocks
+    if (system := _system_of(call)) is not None:
+        kwargs["system"] = system
+    return Request(kwargs=kwargs, betas=call.betas)
+
+
+def _marks(body: JsonObject) -> Iterator[JsonObject]:
+    """Yield the marks of a request in the order of its prompt."""
+    parts: list[Json] = [*(body.get("tools") or ())]
+    system = body.get("system")
+    parts += system if isinstance(system, list) else []
+    for message in body.get("messages") or ():
+        content = message.get("content")
+        parts += content if isinstance(content, list) else []
+    for part in (*parts, body):
+        if isinstance(part, dict) and isinstance(mark := part.get("cache_control"), dict):
+            yield mark
+

@@ -1,0 +1,137 @@
+"""Every conversation that goes through a gateway: found again by identity and lineage.
+
+A list that goes on from a known one belongs to it. One that differs from a message on is a rewind
+if its client names its sessions, or if an answer of the model stands in the common part; otherwise
+two conversations merely began alike. The log holds the position, so a restart finds it again.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.gateway.conversation import Conversation
+from holdfast.gateway.endpoints import Call
+from holdfast.gateway.identity import Identity
+from holdfast.log.store import FileStore, Store
+from holdfast.settings import Settings, load_settings
+
+NEWEST = 8
+"""Lineages of one name that are looked at; older ones were left long ago."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """How a list relates to a conversation."""
+
+    known: int
+    """Leading messages of the list that are the conversation's."""
+    size: int
+    """Messages the conversation has."""
+    has_answer: bool
+    """The model answered within the known part."""
+
+
+def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
+    """Choose the conversation that a list continues, by its place; None if it is a new one."""
+    possible = [
+        (line.known == line.size, line.known, i)
+        for i, line in enumerate(lineages)
+        if line.known == line.size or line.has_answer or (is_named and line.known)
+    ]
+    return max(possible)[2] if possible else None
+
+
+class Conversations:
+    """Opens, finds and closes conversations."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        directory: Path | None = None,
+        opens_files: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`opens_files` says that clients' tools reach the files of this machine."""
+        self._directory = directory or Path.cwd()
+        self._settings = settings or load_settings(self._directory)
+        self._store: Store = store or FileStore()
+        self._opens_files = opens_files
+        self._clock = clock
+        self._open: dict[str, Conversation] = {}
+        """By session id, the longest unused first."""
+        self._ids: dict[str, list[str]] = {}
+        """The session ids of each name, newest last."""
+
+    def find(self, identity: Identity, call: Call) -> Conversation:
+        """Return the conversation of a request, begun now if there is none."""
+        found = self.peek(identity, call)
+        return found or self._begun(identity.name, self._ids_of(identity.name), call)
+
+    def peek(self, identity: Identity, call: Call) -> Conversation | None:
+        """Return the conversation that a request repeats or continues, if there is one."""
+        ids = self._ids_of(identity.name)
+        lineages = [self._lineage(self._opened(id), call) for id in ids]
+        place = choose(lineages, is_named=bool(identity.session))
+        return self._opened(ids[place]) if place is not None else None
+
+    def close_idle(self) -> None:
+        """Close what was not used for a while, so that other processes can write to it."""
+        before = self._clock() - self._settings.gateway.idle_seconds
+        for id, one in list(self._open.items()):
+            if one.used_at <= before and not one.is_busy:
+                self._close(id)
+
+    def forget(self, id: str) -> None:
+        """Close a conversation that failed midway: the next request reads its log anew."""
+        if id in self._open and not self._open[id].is_busy:
+            self._close(id)
+
+    def close(self) -> None:
+        for id in list(self._open):
+            self._close(id)
+
+    def _lineage(self, one: Conversation, call: Call) -> Lineage:
+        known, size = one.known(call)
+        roles = (message.get("role") for message in call.messages[:known])
+        return Lineage(known=known, size=size, has_answer="assistant" in roles)
+
+    def _ids_of(self, name: str) -> list[str]:
+        if name not in self._ids:
+            found = [one for one in self._store.sessions(self._directory) if one.id.startswith(name)]
+            found.sort(key=lambda one: one.header.created)
+            self._ids[name] = [one.id for one in found[-NEWEST:]]
+        return self._ids[name]
+
+    def _opened(self, id: str) -> Conversation:
+        one = self._open.pop(id, None)
+        if one is None:
+            self._make_room()
+            log = self._store.open(id)
+            with log.closed_on_failure():
+                one = Conversation(log, self._settings, clock=self._clock)
+                one.resume()
+        self._open[id] = one
+        return one
+
+    def _begun(self, name: str, ids: list[str], call: Call) -> Conversation:
+        self._make_room()
+        number = int(ids[-1].rpartition("-")[2]) + 1 if ids else 1
+        log = self._store.create(directory=self._directory, session=f"{name}-{number}")
+        with log.closed_on_failure():
+            one = Conversation(log, self._settings, clock=self._clock)
+            one.begin(call, opens_files=self._opens_files)
+        ids.append(one.id)
+        del ids[:-NEWEST]
+        self._open[one.id] = one
+        return one
+
+    def _make_room(self) -> None:
+        spare = [id for id, one in self._open.items() if not one.is_busy]
+        for id in spare[: max(0, len(self._open) + 1 - self._settings.gateway.open_sessions)]:
+            self._close(id)
+
+    def _close(self, id: str) -> None:
+        self._open.pop(id).close()

@@ -1,0 +1,205 @@
+"""The way of a request through the gateway: in, managed or not, upstream, and back as it comes."""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+import httpx2
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from holdfast.gateway.answer import PassingAnswer
+from holdfast.gateway.endpoints import ENDPOINTS, Endpoint, Upstream, upstream_of
+from holdfast.gateway.headers import BYPASS, SESSION, TOKEN, Headers, forwarded, passed, returned
+from holdfast.gateway.manager import Manager, Plan
+from holdfast.settings import GatewaySettings
+from holdfast.simulator.serving import LOOPBACK, is_loopback
+
+UPSTREAMS: Mapping[Upstream, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+}
+REFUSED = (400, 413, 422)
+"""Answers by which a provider says that a request is wrong."""
+
+
+class Refusal(Exception):
+    """A request that is not passed on."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """One request on its way."""
+
+    method: str
+    url: str
+    headers: Headers
+
+
+class Proxy:
+    """An ASGI application that passes requests on."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        client: httpx2.AsyncClient,
+        settings: GatewaySettings,
+        *,
+        upstreams: Mapping[Upstream, str] = UPSTREAMS,
+        token: str = "",
+    ) -> None:
+        self._manager, self._client, self._settings = manager, client, settings
+        self._upstreams, self._token = upstreams, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            check_caller(request, self._token)
+            response = await self._respond(request)
+        except Refusal as refusal:
+            response = refused(request.url.path, refusal)
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
+        wanted = self._settings.on and BYPASS not in request.headers
+        if endpoint is None or not wanted:
+            return await self._passed(request)
+        given = await self._body(request)
+        plan = await self._manager.plan(endpoint, given, request.headers)
+        try:
+            response, plan = await self._answered(request, given, plan)
+        except BaseException:
+            self._manager.end(plan)
+            raise
+        return self._relayed(response, plan, given, endpoint)
+
+    async def _passed(self, request: Request) -> Response:
+        """Pass on what is not a conversation, its body as it comes."""
+        has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
+        response = await self._send(request, request.stream() if has_body else b"")
+        return _streamed(response, response.aiter_raw(), ())
+
+    async def _answered(
+        self, request: Request, given: bytes, plan: Plan
+    ) -> tuple[httpx2.Response, Plan]:
+        """Send a plan; where the provider refuses what we made, what the client sent."""
+        response = await self._send(request, plan.body, is_plain=plan.call is not None)
+        if response.status_code in REFUSED and plan.body is not given:
+            await response.aclose()
+            plan = self._manager.refused(plan, given, response.status_code)
+            response = await self._send(request, given)
+        return response, plan
+
+    def _relayed(
+        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: Endpoint
+    ) -> Response:
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
+        is_whole = response.status_code == 200 and plan.call is not None
+
+        async def chunks() -> AsyncIterator[bytes]:
+            settled = not is_whole
+            try:
+                async for chunk in response.aiter_raw():
+                    if not settled and answer.feed(chunk):
+                        # before the client can ask again
+                        self._manager.answered(plan, given, answer)
+                        settled = True
+                    yield chunk
+                if not settled and not is_stream:
+                    self._manager.answered(plan, given, answer)
+            finally:
+                self._manager.end(plan)
+                await response.aclose()
+
+        more: Headers = []
+        if plan.conversation is not None:
+            more.append((SESSION, plan.conversation.id.encode()))
+        if plan.reason:
+            more.append(passed(plan.reason))
+        return _streamed(response, chunks(), more)
+
+    async def _body(self, request: Request) -> bytes:
+        """Read a body, no further than it may be long, and no longer than it may take."""
+        body, most = bytearray(), self._settings.body_bytes
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > most:
+                        raise Refusal(
+                            413, "request_too_large", f"the request is over {most:,} bytes"
+                        )
+        except TimeoutError:
+            seconds = self._settings.body_seconds
+            message = f"the request did not arrive within {seconds:g} seconds"
+            raise Refusal(408, "timeout_error", message) from None
+        return bytes(body)
+
+    async def _send(
+        self, request: Request, body: bytes | AsyncIterator[bytes], *, is_plain: bool = False
+    ) -> httpx2.Response:
+        base = self._upstreams[upstream_of(request.url.path, request.headers)].rstrip("/")
+        path = request.scope.get("raw_path") or request.url.path.encode()
+        query = request.scope["query_string"]
+        url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+        headers = forwarded(request.scope["headers"], is_plain=is_plain)
+        if isinstance(body, bytes) and not body:
+            content = None
+        else:
+            content = body
+        out = httpx2.Request(request.method, url, headers=headers, content=content)
+        try:
+            return await self._client.send(out, stream=True)
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            why = str(error) or type(error).__name__
+            raise Refusal(502, "api_error", f"{base} cannot be reached: {why}") from error
+
+
+def check_caller(request: Request, token: str) -> None:
+    """Refuse who has no token where one is required, and names that are not ours.
+
+    A page in a browser could have had its own name point at this machine.
+    """
+    if token:
+        given = request.headers.get(TOKEN, "")
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            raise Refusal(401, "authentication_error", f"give the gateway's token as {TOKEN}")
+        return
+    server = request.scope.get("server")
+    bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
+    if is_loopback(bound) and name != "localhost" and not is_loopback(name):
+        message = f"this server is not {name!r}; use the address it was started with"
+        raise Refusal(403, "permission_error", message)
+
+
+def refused(path: str, refusal: Refusal) -> Response:
+    """Word a refusal as the API of the path does."""
+    said = f"holdfast gateway: {refusal}"
+    error = {"type": refusal.kind, "message": said}
+    is_openai = path.startswith(("/v1/chat/", "/v1/responses"))
+    body = {"error": error} if is_openai else {"type": "error", "error": error}
+    response = Response(
+        msgspec.json.encode(body), refusal.status, media_type="application/json"
+    )
+    name, value = passed(str(refusal))
+    response.headers[name.decode()] = value.decode()
+    return response
+
+
+def _streamed(
+    response: httpx2.Response, chunks: AsyncIterator[bytes], more: "Headers | tuple[()]"
+) -> Response:
+    answer = StreamingResponse(chunks, response.status_code)
+    answer.raw_headers = [*returned(response.headers.raw), *more]
+    return answer

@@ -1,0 +1,139 @@
+"""Serving a gateway: until interrupted for the command line, from a thread for tests and `wrap`."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from holdfast.errors import ConfigError
+from holdfast.gateway.conversations import Conversations
+from holdfast.gateway.endpoints import Upstream
+from holdfast.gateway.manager import Manager
+from holdfast.gateway.proxy import UPSTREAMS, Proxy, Refusal, check_caller, refused
+from holdfast.gateway.shadow import Shadow
+from holdfast.settings import Settings, home, load_settings
+from holdfast.settings.files import write_private
+from holdfast.simulator.serving import LOOPBACK, in_thread, is_loopback, listen, server_of
+
+DEFAULT_PORT = 8788
+SALT_BYTES = 16
+IDLE_CHECKS = 4
+"""How often, within the time that makes a session idle, it is looked at."""
+ENDING_SECONDS = 600
+"""A restart cuts no stream short that ends within this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """Where a gateway listens and what it is in front of."""
+
+    upstreams: Mapping[Upstream, str] = field(default_factory=lambda: UPSTREAMS)
+    token: str = ""
+    """Required of every request; needed beyond loopback."""
+    apart: bool = True
+    """Keep the conversations of different credentials apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningGateway:
+    """A gateway that is being served."""
+
+    url: str
+    manager: Manager
+
+
+def application(manager: Manager, settings: Settings, options: GatewayOptions) -> Starlette:
+    """Build the ASGI application around a manager."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+    own = settings.gateway
+    timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
+    client = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+
+    async def stats(request: Request) -> Response:
+        try:
+            check_caller(request, options.token)
+        except Refusal as refusal:
+            return refused(request.url.path, refusal)
+        return JSONResponse(await asyncio.to_thread(manager.stats))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        closing = asyncio.create_task(_close_idle(manager, own.idle_seconds))
+        try:
+            yield
+        finally:
+            closing.cancel()
+            await client.aclose()
+            manager.close()
+
+    proxy = Proxy(manager, client, own, upstreams=options.upstreams, token=options.token)
+    routes = [Route("/holdfast/stats", stats), Mount("/", app=proxy)]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def build_manager(
+    settings: Settings,
+    options: GatewayOptions,
+    *,
+    conversations: Conversations | None = None,
+) -> Manager:
+    return Manager(
+        conversations or Conversations(settings),
+        salt=_salt(),
+        shadow=Shadow() if settings.gateway.shadow else None,
+        apart=options.apart,
+    )
+
+
+def serve(
+    host: str = LOOPBACK,
+    port: int = DEFAULT_PORT,
+    options: GatewayOptions | None = None,
+    *,
+    settings: Settings | None = None,
+    started: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until interrupted; `started` is called with the address once it is reachable."""
+    options, settings = options or GatewayOptions(), settings or load_settings()
+    if not is_loopback(host) and host != "localhost" and not options.token:
+        raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
+    app = application(build_manager(settings, options), settings, options)
+    with listen(host, port) as listener:
+        started(f"http://{host}:{listener.getsockname()[1]}")
+        server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
+
+
+@contextmanager
+def running(
+    options: GatewayOptions | None = None,
+    *,
+    settings: Settings | None = None,
+    conversations: Conversations | None = None,
+) -> Iterator[RunningGateway]:
+    """Serve from a thread on a free loopback port until the block ends."""
+    options, settings = options or GatewayOptions(), settings or load_settings()
+    manager = build_manager(settings, options, conversations=conversations)
+    app = application(manager, settings, options)
+    with in_thread(server_of(app, has_lifespan=True)) as url:
+        yield RunningGateway(url=url, manager=manager)
+
+
+async def _close_idle(manager: Manager, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(max(seconds / IDLE_CHECKS, 1.0))
+        manager.close_idle()
+
+
+def _salt() -> bytes:
+    """Return the key under which credentials are hashed here, made when first needed."""
+    file = home() / "gateway.salt"
+    if not file.exists():
+        write_private(file, os.urandom(SALT_BYTES).hex())
+    return bytes.fromhex(file.read_text(encoding="ascii").strip())

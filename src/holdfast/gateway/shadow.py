@@ -1,0 +1,146 @@
+"""What calls cost, beside what they would have cost as their client sent them.
+
+The simulator's prompt cache is run along twice for each session, over the client's requests and
+over ours. Their difference, at the scale of the tokens that were billed, is what managing saved:
+a miss that the provider is to blame for is in both and counts for neither.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from holdfast.messages import JsonObject, Usage
+from holdfast.messages.usage import add_fields
+from holdfast.models.prices import cost, usage_cost
+from holdfast.simulator.cache import CachePlan, PromptCache
+from holdfast.simulator.preparation import PreparedPrompt, Workbench, prepare
+from holdfast.simulator.request import Caller, parse_request
+from holdfast.simulator.settings import SimulatorSettings
+from holdfast.simulator.signing import Signer
+from holdfast.simulator.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledCall:
+    """A call that was answered."""
+
+    session: str
+    model: str
+    given: bytes
+    """The request as the client sent it."""
+    sent: bytes
+    usage: Usage
+    betas: tuple[str, ...] = ()
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """A session's money so far; predicted amounts are the simulator's."""
+
+    calls: int = 0
+    changed_calls: int = 0
+    """Calls that were not sent as the client sent them."""
+    unpriced_calls: int = 0
+    """Calls of which nothing is known but that they were made: no price, or no shadow."""
+    billed_usd: float = 0.0
+    shadow_usd: float = 0.0
+    """What the provider would have billed for the client's own requests."""
+    read_tokens: int = 0
+    prompt_tokens: int = 0
+
+    @property
+    def saved_usd(self) -> float:
+        """Negative where managing cost money."""
+        return self.shadow_usd - self.billed_usd
+
+    def __add__(self, other: "Bill") -> "Bill":
+        return add_fields(self, other)
+
+    def to_json(self) -> JsonObject:
+        read = self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+        return {
+            "calls": self.calls,
+            "changed_calls": self.changed_calls,
+            "unpriced_calls": self.unpriced_calls,
+            "billed_usd": self.billed_usd,
+            "shadow_usd": self.shadow_usd,
+            "saved_usd": self.saved_usd,
+            "cache_read_ratio": read,
+        }
+
+
+class Shadow:
+    """Runs the caches along, in a thread of its own and in the order of the answers."""
+
+    def __init__(self) -> None:
+        settings = SimulatorSettings(
+            accepts_foreign_thinking=True, accepts_unknown_models=True, enforces_binding=False
+        )
+        self._bench = Workbench(
+            settings=settings, counter=TokenCounter(settings), signer=Signer(settings.secret)
+        )
+        self._cache = PromptCache(settings)
+        self._bills: dict[str, Bill] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-shadow")
+
+    def account(self, call: BilledCall) -> None:
+        """Add a call to its session's bill, soon."""
+        self._thread.submit(self._account, call)
+
+    def bills(self) -> dict[str, Bill]:
+        """Return the bill of each session, once every call so far is in it."""
+        return self._thread.submit(lambda: dict(self._bills)).result()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _account(self, call: BilledCall) -> None:
+        paid = usage_cost(call.model, call.usage)
+        billed = shadow = paid.total if paid else 0.0
+        is_priced = paid is not None
+        try:
+            shadow += self._difference_usd(call)
+        except Exception:  # noqa: BLE001 - a request the simulator cannot read saved nothing
+            is_priced = False
+        bill = Bill(
+            calls=1,
+            changed_calls=int(call.sent is not call.given),
+            unpriced_calls=int(not is_priced),
+            billed_usd=billed,
+            shadow_usd=shadow,
+            read_tokens=call.usage.cache_read_tokens,
+            prompt_tokens=call.usage.prompt_tokens,
+        )
+        self._bills[call.session] = self._bills.get(call.session, Bill()) + bill
+
+    def _difference_usd(self, call: BilledCall) -> float:
+        """Predict how much more the client's own request would have cost."""
+        given = self._prompt(call, call.given)
+        sent = given if call.sent is call.given else self._prompt(call, call.sent)
+        theirs = self._looked_up(call, given, "given")
+        ours = self._looked_up(call, sent, "sent")
+        scale = call.usage.prompt_tokens / ours.prompt_tokens if ours.prompt_tokens else 1.0
+        return _prompt_usd(call.model, theirs, scale) - _prompt_usd(call.model, ours, scale)
+
+    def _prompt(self, call: BilledCall, body: bytes) -> PreparedPrompt:
+        caller = Caller(workspace="", version="", betas=frozenset(call.betas))
+        return prepare(parse_request(body), caller, self._bench)
+
+    def _looked_up(self, call: BilledCall, prepared: PreparedPrompt, side: str) -> CachePlan:
+        workspace = f"{call.session} {side}"
+        minimum = prepared.able.cache_minimum_tokens
+        plan = self._cache.look_up(prepared.prompt, workspace, minimum, call.at)
+        self._cache.commit(plan, call.at)
+        return plan
+
+
+def _prompt_usd(model: str, plan: CachePlan, scale: float) -> float:
+    found = cost(
+        model,
+        uncached_tokens=round(plan.uncached_tokens * scale),
+        read_tokens=round(plan.read_tokens * scale),
+        write_5m_tokens=round(plan.write_5m_tokens * scale),
+        write_1h_tokens=round(plan.write_1h_tokens * scale),
+        output_tokens=0,
+    )
+    return found.total if found else 0.0

@@ -1,0 +1,72 @@
+"""One command behind a gateway of its own: environment, exit status, and what it saved."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import ConfigError
+from holdfast.gateway.endpoints import Upstream
+from holdfast.gateway.proxy import UPSTREAMS
+from holdfast.gateway.server import GatewayOptions, running
+from holdfast.messages import JsonObject
+
+NOT_FOUND = 127
+"""What a shell answers for a command that does not exist."""
+SIGNALLED = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapped:
+    """How a command ended, and what its requests cost."""
+
+    exit_code: int
+    stats: JsonObject
+
+
+def upstreams_in(environment: Mapping[str, str]) -> dict[Upstream, str]:
+    """Return where the command's requests would have gone without us."""
+    anthropic = environment.get("ANTHROPIC_BASE_URL") or UPSTREAMS["anthropic"]
+    openai = environment.get("OPENAI_BASE_URL", "").rstrip("/").removesuffix("/v1")
+    return {"anthropic": anthropic, "openai": openai or UPSTREAMS["openai"]}
+
+
+def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command whose requests go through a gateway.
+
+    A client that sees a base URL of its own switches features off; where a variable brings one
+    back, it is set unless the user has set it.
+    """
+    restored = {"ENABLE_TOOL_SEARCH": "true"}
+    ours = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": f"{url}/v1"}
+    return {**restored, **given, **ours}
+
+
+def wrap(command: Sequence[str]) -> Wrapped:
+    """Run a command behind a gateway that ends with it; no file of the client is touched."""
+    if not command:
+        raise ConfigError("no command to wrap; give one, as in `holdfast wrap claude`")
+    options = GatewayOptions(upstreams=upstreams_in(os.environ), apart=False)
+    with running(options) as gateway:
+        exit_code = _run(command, environment_for(gateway.url, os.environ))
+        return Wrapped(exit_code=exit_code, stats=gateway.manager.stats())
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command in the foreground; signals of the terminal are the command's to handle."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )
+        status = child.wait()
+    except FileNotFoundError:
+        sys.stderr.write(f"holdfast: no command {command[0]!r}; check the name\n")
+        return NOT_FOUND
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return status if status >= 0 else SIGNALLED - status

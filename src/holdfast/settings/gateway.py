@@ -1,0 +1,34 @@
+"""The gateway: what it takes from clients, and how long it keeps what it has read."""
+
+from dataclasses import dataclass
+
+from holdfast.settings.setting import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    on: bool = setting(True, "manage what clients send; off, everything is only passed on")
+    body_bytes: int = setting(
+        33_554_432, "the Messages API refuses longer requests", low=1_024, personal=True
+    )
+    body_seconds: float = setting(
+        60.0, "a client that takes longer to send its request is stuck", low=0.1, personal=True
+    )
+    connect_seconds: float = setting(
+        10.0, "an upstream that does not answer by then is down", low=0.1, personal=True
+    )
+    read_seconds: float = setting(
+        900.0, "longer than the official SDKs wait for the next byte", low=1.0, personal=True
+    )
+    idle_seconds: float = setting(
+        20.0,
+        "then a session's log is closed, so that `undo` and `compact` can write to it",
+        low=0.0,
+        personal=True,
+    )
+    open_sessions: int = setting(
+        200, "more are closed, the longest idle first: each holds its history in memory", low=1
+    )
+    shadow: bool = setting(
+        True, "count what the client's own requests would have cost: the saving is measured by it"
+    )
