@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.stages.clear.clear import Clearing
 from holdfast.stages.collapse.collapse import Collapse
 from holdfast.stages.compact.compact import Compaction
+from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.notes.notes import Notes
@@ -64,7 +65,7 @@ def build_layers(
     model no longer sees; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
     lets a fork write the notes with the session's own tools.
     """
-    background = background or Background()
+    background, facts = background or Background(), FactsFold()
     notes = Notes(
         ask=ask,
         can_edit=edits_notes,
@@ -74,7 +75,8 @@ def build_layers(
     compact = Compaction(
         ask=ask,
         hooks=hooks or CompactionHooks(tell=notify),
-        from_notes=FromNotes(notes),
+        from_notes=FromNotes(notes, facts),
+        facts=facts,
         background=background,
     )
     return Layers(

@@ -27,12 +27,14 @@ from holdfast.stages.compact.draft import (
     check_helps,
     check_shorter,
     fitted,
+    gathering,
     line_for,
     material_of,
     recorded,
     trimmed,
     within,
 )
+from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, CompactRequest, Trigger
@@ -64,8 +66,13 @@ class Compaction:
         hooks: CompactionHooks | None = None,
         from_notes: FromNotes | None = None,
         background: Background | None = None,
+        facts: FactsFold | None = None,
     ) -> None:
-        """Without `ask` no model is asked; `from_notes` is tried before any summary."""
+        """Without `ask` no model is asked; `from_notes` is tried before any summary.
+
+        `facts` is shared with whoever else reads the log, so that it is read once.
+        """
+        self._facts = facts or FactsFold()
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
         self._fallbacks = Fallbacks(ask)
@@ -154,7 +161,8 @@ class Compaction:
         noted, before = await self._noted(engine, request, manner, line)
         if noted is not None:
             return noted
-        material = material_of(engine, _segment(engine, request))
+        segment = _segment(engine, request)
+        material = await material_of(engine, segment, self._facts)
         check_helps(engine, material, manner, line, lowest)
         if request.trigger == "manual":
             check_shorter(engine, material)
@@ -164,7 +172,8 @@ class Compaction:
             is_plain = replace(request, may_ask=True) == CompactRequest()
             prepared = await self._prefetch.take(engine) if is_plain else None
             if prepared is not None:
-                material, since = material_of(engine, prepared.segment), prepared.since
+                material = await material_of(engine, prepared.segment, self._facts)
+                since = prepared.since
                 made = MadeSummary(written=prepared.written, way="ahead")
             else:
                 before = before or await self._let(request.trigger, request.focus)
@@ -253,9 +262,10 @@ class Compaction:
             or is_taken_back(engine.view)
         ):
             return
-        material, prefix = material_of(engine, segment), engine.prefix()
+        prefix, gather = engine.prefix(), gathering(engine, segment, self._facts)
 
         async def write() -> MadeSummary:
+            material = await asyncio.to_thread(gather)
             before = await self._let("auto", "")
             asked = asked_for(material, before.focus)
             return await self._fallbacks.prefetch(engine, asked, prefix)

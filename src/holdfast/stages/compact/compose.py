@@ -9,17 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from holdfast.log.entries import AnyEntry, Directed
+from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
 from holdfast.stages.compact.contradictions import marked
 from holdfast.stages.compact.digest import budget_for, digest, engine_part
 from holdfast.stages.compact.digest.context import LIMITS
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger
+from holdfast.stages.compact.directives import DirectiveLedger
+from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
 from holdfast.stages.compact.survival import Survival, check_survival, recent_names
 from holdfast.stages.compact.user_words import ShownWords, show_words, trimmed_tokens, words_tokens
-from holdfast.stages.facts.extract import gather
 from holdfast.stages.facts.facts import Facts
 from holdfast.view.tokens import estimated_tokens
 
@@ -110,11 +110,10 @@ def gathered(
     *,
     most_words_tokens: int = LIMITS.words_tokens,
     most_tokens: int = 0,
+    fold: FactsFold | None = None,
 ) -> Material:
-    # masked before anything is cut: half a secret is not recognised
-    facts = gather(history, segment.items).masked(masked)
-    directed = (entry for entry in history if isinstance(entry, Directed))
-    ledger = keep_ledger(facts.words(), directed)
+    """Gather the material of a segment; `fold` is what earlier compactions read already."""
+    facts, ledger = (fold or FactsFold()).gather(history, segment.items)
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     beside = min(beside, most_tokens) if most_tokens else beside

@@ -6,6 +6,7 @@ from the log each time, so compactions cannot wear it down.
 """
 
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -188,22 +189,39 @@ class Claim:
 def keep_ledger(
     said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
 ) -> DirectiveLedger:
-    changes = sorted(directed, key=lambda entry: entry.n)
-    folding = _Folding()
-    for turn, words in said:
-        if words.via == "shell" or not words.text.strip():
-            continue
-        while changes and changes[0].n < words.id:
-            folding.direct(changes.pop(0))
-        folding.hear(turn, words)
-    for change in changes:
-        folding.direct(change)
-    return DirectiveLedger(directives=tuple(folding.directives.values()))
+    fold = LedgerFold()
+    fold.follow(said, directed)
+    return fold.ledger()
 
 
 @dataclass(slots=True)
-class _Folding:
+class LedgerFold:
+    """The ledger as it grows: each message and each recorded change is taken in once."""
+
     directives: dict[int, Directive] = field(default_factory=dict)
+    _changed: int = 0
+    """The last recorded change that was taken in."""
+
+    def follow(
+        self, said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
+    ) -> None:
+        """Take in messages, and between them the changes that were recorded since."""
+        new = (entry for entry in directed if entry.n > self._changed)
+        changes = deque(sorted(new, key=lambda entry: entry.n))
+        for turn, words in said:
+            if words.via == "shell" or not words.text.strip():
+                continue
+            while changes and changes[0].n < words.id:
+                self.direct(changes.popleft())
+            self.hear(turn, words)
+        for change in changes:
+            self.direct(change)
+
+    def copy(self) -> "LedgerFold":
+        return LedgerFold(dict(self.directives), self._changed)
+
+    def ledger(self) -> DirectiveLedger:
+        return DirectiveLedger(directives=tuple(self.directives.values()))
 
     def hear(self, turn: int, words: WordsFact) -> None:
         for cancelling in cancellings(words.text):
@@ -216,6 +234,7 @@ class _Folding:
 
     def direct(self, entry: Directed) -> None:
         """Apply a recorded change; ignore a model's change that cites no message."""
+        self._changed = max(self._changed, entry.n)
         known = self.directives.get(entry.message)
         if known is not None and (entry.by != "model" or entry.rests_on):
             self.directives[entry.message] = replace(

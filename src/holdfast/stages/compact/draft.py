@@ -6,6 +6,7 @@ shorter summary, at last with a digest. If that is not enough, or the floor alon
 a manual one that would be no shorter is refused.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,7 @@ from holdfast.messages import Opaque, Text, Usage
 from holdfast.messages.measure import NOTHING, Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose, gathered
 from holdfast.stages.compact.directives import accept, read_claims
+from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.floor import explain_floor, floor
 from holdfast.stages.compact.hooks import Trigger
@@ -110,11 +112,12 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
     return min(line, max(1, int(allowed * safe * used / needed)))
 
 
-def material_of(engine: Engine, segment: Segment) -> Material:
-    return gathering(engine, segment)()
+async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
+    """Gather the material of a segment, off the event loop."""
+    return await asyncio.to_thread(gathering(engine, segment, fold))
 
 
-def gathering(engine: Engine, segment: Segment) -> Callable[[], Material]:
+def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
     """Prepare `material_of` to be called in a thread."""
     weigh, window = engine.weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
@@ -125,6 +128,7 @@ def gathering(engine: Engine, segment: Segment) -> Callable[[], Material]:
         tokens,
         most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
         most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
+        fold=fold,
     )
 
 

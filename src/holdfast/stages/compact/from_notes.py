@@ -17,6 +17,7 @@ from holdfast.messages.cut import cut
 from holdfast.messages.measure import Measure
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose
 from holdfast.stages.compact.draft import CompactionDraft, after_tokens, gathering
+from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
 from holdfast.stages.notes.notes import Notes, judged_upto, last_whole
@@ -78,8 +79,9 @@ class Ready:
 class FromNotes:
     """Uses a session's notes as the summary of its history."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
         self._notes = notes
+        self._facts = facts or FactsFold()
         self._ready: Ready | None = None
 
     def serves(self, engine: Engine) -> bool:
@@ -161,7 +163,7 @@ class FromNotes:
             return None
         kept = segment.kept or (segment.last, segment.last)
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
-        return await asyncio.to_thread(_put, gathering(engine, covered), basis, manner)
+        return await asyncio.to_thread(_put, gathering(engine, covered, self._facts), basis, manner)
 
     def _segment(self, engine: Engine, cursor: int) -> Segment | None:
         item, settings = engine.view.item_of(cursor), engine.settings.notes

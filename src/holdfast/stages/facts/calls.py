@@ -6,7 +6,7 @@ words. Some agents write the whole todo list each time, others change single ent
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from holdfast.messages import Json, JsonObject, ToolUse, text_of
 from holdfast.stages.facts.facts import (
@@ -199,8 +199,11 @@ def _background(given: JsonObject, text: str) -> str:
 
 
 class Todos:
-    def __init__(self) -> None:
-        self._listed: dict[str, TodoFact] = {}
+    def __init__(self, listed: Mapping[str, TodoFact] | None = None) -> None:
+        self._listed: dict[str, TodoFact] = dict(listed or {})
+
+    def copy(self) -> "Todos":
+        return Todos(self._listed)
 
     def take(self, use: ToolUse, result: Result | None, id: int) -> None:
         if result is None or result.is_error:
