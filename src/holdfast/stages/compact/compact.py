@@ -163,7 +163,7 @@ class Compaction:
             return noted
         segment = _segment(engine, request)
         material = await material_of(engine, segment, self._facts)
-        check_helps(engine, material, manner, line, lowest)
+        await asyncio.to_thread(check_helps, engine, material, manner, line, lowest)
         if request.trigger == "manual":
             check_shorter(engine, material)
         since = len(engine.view.history)
@@ -181,7 +181,7 @@ class Compaction:
                 asked = asked_for(material, focus)
                 made = await self._fallbacks.climb(engine, material, asked, request)
             restored = await self._restored(engine, material.segment)
-        composed = compose(material, made.written, manner)
+        composed = await asyncio.to_thread(compose, material, made.written, manner)
         draft = CompactionDraft(
             material=material,
             made=made,
@@ -190,7 +190,7 @@ class Compaction:
             since=since,
             focus="\n".join(filter(None, focus)),
         )
-        fit = fitted(engine, draft, manner, line)
+        fit = await asyncio.to_thread(fitted, engine, draft, manner, line)
         return trimmed(engine, fit, manner) if request.trigger == "manual" else fit
 
     async def make_ready(self, engine: Engine) -> None:

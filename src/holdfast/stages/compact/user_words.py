@@ -29,6 +29,8 @@ HEADING = (
 SHORTENED = (
     f"Where {CUT} stands words are left out; all of them are in the message cited before it."
 )
+LEAST_LINE_TOKENS = 10
+"""What the shortest message takes with its turn and number: so many more cannot be shown."""
 LEFT_OUT_TOKENS = 30
 """For the line that says which messages are left out."""
 
@@ -50,12 +52,14 @@ class _Shorter:
 
 def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
     """Write the ledger within a budget."""
-    directives = ledger.directives
-    if not directives:
+    if not ledger.directives:
         return ShownWords()
+    most = max(1, budget_tokens // LEAST_LINE_TOKENS)
+    beyond, directives = ledger.directives[:-most], ledger.directives[-most:]
     whole = {each.message: _line(each, each.text.strip("\n")) for each in directives}
     shown, sizes = dict(whole), {n: estimated_tokens(line) for n, line in whole.items()}
-    excess = estimated_tokens(HEADING) + sum(sizes.values()) - budget_tokens
+    spent = estimated_tokens(HEADING) + (LEFT_OUT_TOKENS if beyond else 0)
+    excess = spent + sum(sizes.values()) - budget_tokens
     if excess > 0:
         excess += estimated_tokens(SHORTENED)
     for shorter in _shorter_forms(directives):
@@ -69,11 +73,11 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
         if saved > 0:
             shown[n], sizes[n] = line, sizes[n] - saved
             excess -= saved
-    left_out = _oldest(directives, sizes, excess)
-    lines = [HEADING, *(shown[each.message] for each in directives[len(left_out) :])]
+    oldest = _oldest(directives, sizes, excess)
+    kept, left_out = directives[len(oldest) :], (*beyond, *oldest)
+    lines = [HEADING, *(shown[each.message] for each in kept)]
     if left_out:
         lines.insert(1, _left_out(left_out))
-    kept = directives[len(left_out) :]
     shortened = [each for each in kept if shown[each.message] != whole[each.message]]
     if shortened:
         lines.insert(1, SHORTENED)
@@ -118,11 +122,12 @@ def _shorter_forms(directives: Sequence[Directive]) -> Iterator[_Shorter]:
     for each in directives:
         if each.state != "open":
             yield _Shorter(each, _pointer(each))
-    for each in wanted:
+    long = [each for each in wanted if len(each.text) > POINTER_CHARS]
+    for each in long:
         yield _Shorter(each, without_pastes(each.text, cite(each.message)))
-    for each in wanted:
+    for each in long:
         yield _Shorter(each, head_and_tail(each.text, BRIEF_CHARS, cite(each.message)), fills=True)
-    for each in wanted:
+    for each in long:
         yield _Shorter(each, _pointer(each))
 
 

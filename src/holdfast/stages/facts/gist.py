@@ -5,10 +5,13 @@ headings come last. A question at the end is always kept, since the user's next 
 """
 
 import re
+from functools import lru_cache
 
 from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
 from holdfast.stages.facts.names import has_name, named_in
 
+REMEMBERED = 1_024
+"""Texts whose gist is remembered: a draft is shortened and written several times."""
 CONCLUSIONS = 2
 """Per thought."""
 LEAST_CHARS = 40
@@ -57,13 +60,14 @@ def is_strong(sentence: str) -> bool:
     return bool(_STRONG.search(sentence))
 
 
-def conclusions(text: str, chars: int) -> list[str]:
+@lru_cache(maxsize=REMEMBERED)
+def conclusions(text: str, chars: int) -> tuple[str, ...]:
     """Pick the sentences of a thought that are worded as conclusions."""
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     long = [s for s in said if len(s) > LEAST_CHARS]
     ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s)]
     chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
-    return [cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:]]
+    return tuple(cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:])
 
 
 def remark(text: str, chars: int) -> str:
@@ -79,6 +83,7 @@ def question(text: str) -> str:
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 
 
+@lru_cache(maxsize=REMEMBERED)
 def gist(text: str, chars: int, *, with_question: bool = True) -> str:
     """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)

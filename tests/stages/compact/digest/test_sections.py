@@ -135,9 +135,9 @@ def test_conclusions_are_sentences_that_say_so():
         "Let me check the handler for the root cause. Is the problem is in the parser perhaps? "
         "The real issue is that the lock is taken twice in close()."
     )
-    assert conclusions(thought, 200) == [
-        "The real issue is that the lock is taken twice in close()."
-    ]
+    assert conclusions(thought, 200) == (
+        "The real issue is that the lock is taken twice in close().",
+    )
 
 
 def test_what_runs_in_the_background_is_pending(talk):

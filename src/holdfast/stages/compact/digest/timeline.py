@@ -65,10 +65,6 @@ def _words(
 ) -> DigestPiece:
     limits, pointer = context.limits, cite(words.id)
     bare, lead = _lead(context, turn, words), _lead(context, turn, words, _asked(context, words))
-    first_words = bare + cut(one_line(words.text), limits.first_words_chars)
-    short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
-    prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
-    longer = [n for n in limits.long_message_chars if n < len(prose)]
     is_last = turn == context.last_turn
     is_long = len(words.text) > limits.usual_message_chars and not is_last
     is_kept = words.id in context.whole
@@ -77,6 +73,13 @@ def _words(
     then = Worth.WORDS if is_kept else Worth.PASTES if is_long else Worth.WHOLE_WORDS
     age = context.age(turn)
     once = aged(min(first, then), age)
+    if len(words.text) <= limits.first_words_chars and "\n" not in words.text:
+        gain = Worth.LAST_WORDS if is_last else aged(first, age)
+        return line_piece(6, place, lead + words.text, gain)
+    first_words = bare + cut(one_line(words.text), limits.first_words_chars)
+    short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
+    prose, whole = without_pastes(words.text, pointer), words.text.strip("\n")
+    longer = [n for n in limits.long_message_chars if n < len(prose)]
     forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
     gains = [
         aged(Worth.OLD_FIRST_WORDS if is_old else Worth.FIRST_WORDS, age),
