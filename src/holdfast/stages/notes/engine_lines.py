@@ -31,6 +31,8 @@ SAID_CHARS = 110
 NAMES = 8
 RECENT = 5
 OUTLINE_CHARS = 800
+MISSES = 20
+"""Lines in a row that find no room: a session of a thousand turns has as many more."""
 
 
 def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, str]:
@@ -63,12 +65,14 @@ NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key res
 def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
     """Take lines while there is room, the most valuable first."""
     taken: list[str] = []
-    left = budget_tokens
+    left, missed = budget_tokens, 0
     for line in lines:
         price = estimated_tokens(line)
         if price <= left:
             taken.append(line)
-            left -= price
+            left, missed = left - price, 0
+        elif (missed := missed + 1) == MISSES:
+            break  # the room is spent, however many lines there are
     return "\n".join(reversed(taken) if newest_last else taken)
 
 
