@@ -10,7 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import holdfast
-from holdfast.log.entries import Compacted, Ran, Replied, Said, Undone
+from holdfast.log.entries import (
+    Cleared,
+    Compacted,
+    Dreamt,
+    Ended,
+    Forked,
+    Noted,
+    Ran,
+    Recalled,
+    Remembered,
+    Replied,
+    Said,
+    Spawned,
+    Undone,
+    measured,
+)
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.pages.html import render, row_of
 from holdfast.pages.session_data import session_data
@@ -137,6 +152,77 @@ def test_an_undone_compaction_is_marked_and_its_messages_are_shown():
     assert data.tables["compactions"]["is_undone"] == [True]
     states = {row["n"]: row["state"] for row in rows(data.tables["messages"])}
     assert states[1] == states[2] == "shown"
+
+
+def test_agents_are_listed_with_what_they_took():
+    """By the log's own entries, with the price of their calls; one without an end is running."""
+    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+    history = [
+        said(1, "Look around, both of you."),
+        Spawned(n=2, at=2.0, agent="a1", kind="explore", task="Find the login."),
+        Spawned(n=3, at=2.5, agent="a2", name="scout", task="Find the tests."),
+        Forked(n=4, at=3.0, source="agent:a1", model=MODEL, usage=usage),
+        Ended(n=5, at=12.0, agent="a1", state="completed", text="It is in login.py."),
+    ]
+    first, second = rows(read(history).tables["agents"])
+    assert (first["kind"], first["state"], first["seconds"]) == ("explore", "completed", 10.0)
+    assert first["calls"] == 1
+    assert first["usd"] > 0
+    assert (second["kind"], second["state"], second["calls"]) == ("scout", "running", 0)
+
+
+def test_agents_of_another_transcript_are_known_by_the_calls_that_started_them():
+    """With their result, or without one."""
+    task = ToolUse(id="t1", name="Task", input={"subagent_type": "explore", "prompt": "Look."})
+    lost = ToolUse(id="t2", name="Task", input={"description": "Wait."})
+    history = [
+        said(1, "Go."),
+        replied(2, task, lost),
+        Ran(n=3, at=9.0, tool_use_id="t1", content="Found it."),
+    ]
+    found = rows(read(history).tables["agents"])
+    assert [(row["task"], row["state"]) for row in found] == [
+        ("Look.", "completed"),
+        ("Wait.", "no result"),
+    ]
+
+
+def test_memory_and_notes_are_listed():
+    """What was written down, shown to the model, and merged."""
+    history = [
+        said(1, "Deploys go out on Tuesdays."),
+        Noted(n=2, at=2.0, cursor=1, tokens=300),
+        Remembered(n=3, at=3.0, cursor=1, names=("deploys.md",)),
+        Remembered(n=4, at=3.5, cursor=1),
+        Recalled(n=5, at=4.0, names=("deploys.md",)),
+        Dreamt(n=6, at=5.0, merged=1, names=("deploys.md",)),
+    ]
+    found = rows(read(history).tables["memory"])
+    assert [row["kind"] for row in found] == ["noted", "remembered", "recalled", "dreamt"]
+    assert all("deploys.md" in row["text"] for row in found[1:])
+
+
+def test_a_cleared_result_names_what_cleared_it():
+    """A message leads to the change, and the change says what it saved."""
+    call = ToolUse(id="t1", name="Bash", input={"command": "make"})
+    history = [
+        said(1, "Build it."),
+        replied(2, call),
+        Ran(n=3, at=3.0, tool_use_id="t1", content="a long log " * 500),
+        replied(4, Text(text="Built.")),
+        Cleared(n=5, at=5.0, ids=("t1",), texts=("[cleared]",), why="1 result cleared: old"),
+    ]
+    tables = read([*map(measured, history)]).tables
+    (result,) = [row for row in rows(tables["messages"]) if row["kind"] == "result"]
+    assert (result["state"], result["by"], result["about"]) == ("cleared", 5, "make")
+    (change,) = [row for row in rows(tables["changes"]) if row["n"] == 5]
+    assert change["saved"] > 500
+
+
+def test_an_answer_without_words_is_no_message():
+    """An answer that came in pieces may have one that only carries its usage."""
+    history = [said(1, "Hello"), replied(2), replied(3, Text(text="Hello."))]
+    assert read(history).tables["messages"]["n"] == [1, 3]
 
 
 def test_secrets_and_what_steers_a_terminal_are_not_on_a_page():

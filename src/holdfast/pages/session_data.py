@@ -304,7 +304,8 @@ class _MessageReader:
             if isinstance(entry, ViewChange) and entry.n not in self.view.in_force.dead:
                 for span in self.catalogue.behind(entry):
                     self._left.update((n, entry) for n in span)
-        found = [(entry, record) for entry in history if (record := record_of(entry))]
+        read = ((entry, record_of(entry)) for entry in history)
+        found = [(entry, record) for entry, record in read if record and _says_something(record)]
         limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
         row = partial(self._message_row, limit=min(limit, settings.message_chars))
         return [row(entry, record) for entry, record in found]
@@ -333,6 +334,11 @@ class _MessageReader:
         blocks = entry.content if isinstance(entry, Replied) else ()
         uses = (block.id for block in blocks if isinstance(block, ToolUse))
         return next(map(self.catalogue.calls.get, uses), None)
+
+
+def _says_something(record: Record) -> bool:
+    """Return False for a piece of an answer that only carries its usage."""
+    return bool(record.text) or record.kind != "answer"
 
 
 def _size(text: str) -> int:
