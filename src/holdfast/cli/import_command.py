@@ -10,11 +10,10 @@ from holdfast.cli.output import reading, report, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
 from holdfast.log.store import FileStore, new_id
+from holdfast.transcripts.claude_code.agents import agent_files, agent_name
 from holdfast.transcripts.formats import open_transcript, printable
 from holdfast.transcripts.writer import ImportAccount
 
-SUFFIXES = (".jsonl", ".jsonl.gz")
-"""Of transcripts, plain and gzipped."""
 SHOWN_LINES = 5
 """Of the malformed ones; --json has all of them."""
 
@@ -66,10 +65,8 @@ def command(file: Path, as_json: bool) -> None:
 
 def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tuple[str, str]]:
     """Import the transcripts beside the session's; yield each agent and why it was left out."""
-    beside = file.with_name(_stem(file)) / "subagents"
-    found = [path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}")]
-    for agent in sorted(found):
-        name = _stem(agent).removeprefix("agent-")
+    for agent in agent_files(file):
+        name = agent_name(agent)
         try:
             with open_transcript(agent) as transcript:
                 write_log(directory / f"{name}.jsonl", header, transcript.entries)
@@ -77,11 +74,6 @@ def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tupl
             yield printable(name), printable(str(error))
         else:
             yield printable(name), ""
-
-
-def _stem(file: Path) -> str:
-    suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), "")
-    return file.name.removesuffix(suffix)
 
 
 def _agent_lines(agents: list[str], left_out: dict[str, str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import math
 import os
 import zlib
 from collections import Counter
@@ -80,7 +81,8 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
     with _open_file(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
-        writer = TranscriptWriter()
+        beside = getattr(format, "calls_beside", None)
+        writer = TranscriptWriter(beside(path) if beside else ())
         entries = _all(format, _lines(path, file, raw, progress), writer, path)
         yield Transcript(format.NAME, entries, writer.account)
 
@@ -98,6 +100,7 @@ def _all(
     format: Format, lines: Iterator[bytes], writer: TranscriptWriter, path: Path
 ) -> Iterator[AnyEntry]:
     yield from format.read(lines, writer)
+    yield from writer.beside(math.inf)
     yield writer.imported(format.NAME, printable(path))
 
 
