@@ -78,7 +78,8 @@ def test_import_list_context_export_and_import_again(transcript, tmp_path):
     before = json.loads(holdfast("context", taken["session"], "--json").stdout)
     for format in ("anthropic", "claude-code"):
         out = tmp_path / f"out.{format}"
-        assert holdfast("export", "newest", "--to", format, "--out", out).returncode == 0
+        done = holdfast("export", "newest", "--to", format, "--out", out, cwd=tmp_path)
+        assert done.returncode == 0
         after = json.loads(holdfast("context", out, "--json").stdout)
         assert after["messages"] == before["messages"]
 

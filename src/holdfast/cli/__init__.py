@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
     "agents": "List a session's agents, find their logs, stop one.",
-    "cache": "Show how each call used the prompt cache, and why it broke.",
+    "cache": "Show how well the prompt cache was used, and why it broke.",
     "chat": "Talk to the agent.",
     "compact": "Summarise a session (`--preview` to look first).",
     "config": "List every setting with its value, source and reason.",
@@ -38,6 +38,7 @@ COMMANDS = {
     "notes": "Show, edit or rebuild a session's notes.",
     "pin": "Keep messages word for word through every compaction.",
     "redo": "Re-apply an undone change.",
+    "report": "Show what your sessions cost, and what would have saved most.",
     "run": "Give the agent one task and let it work.",
     "serve": "Show sessions live in the browser, on this machine only.",
     "sessions": "List, branch, delete and prune sessions.",

@@ -15,11 +15,15 @@ from typing import IO, Protocol, cast
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import open_to_read
+from holdfast.transcripts.records import decoded, spoken_lines
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10
 """Enough for a few records, so that the first odd one does not decide."""
+
+ORIGIN_LINES = 50
+"""Among so many records at the start one says where the session is from."""
 
 LINE_BYTES = 128 << 20
 """One record, or a whole document on one line; the largest seen have a tenth of it."""
@@ -59,6 +63,10 @@ class Transcript:
     format: str
     entries: Iterator[AnyEntry]
     account: ImportAccount
+    session: str = ""
+    """The client's own id of the session; a sub-agent's file has its parent's."""
+    directory: str = ""
+    """Where the client worked."""
 
 
 def named(name: str) -> Format:
@@ -84,7 +92,25 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
         beside = getattr(format, "calls_beside", None)
         writer = TranscriptWriter(beside(path) if beside else ())
         entries = _all(format, _lines(path, file, raw, progress), writer, path)
-        yield Transcript(format.NAME, entries, writer.account)
+        session, directory = _origin(first)
+        yield Transcript(format.NAME, entries, writer.account, session, directory)
+
+
+def _origin(first: bytes) -> tuple[str, str]:
+    """Find a session's id and its directory among the first records."""
+    session = directory = ""
+    for _, line in spoken_lines(first.split(b"\n")[:ORIGIN_LINES]):
+        record = decoded(line)
+        if not isinstance(record, dict):
+            continue
+        inner = record.get("payload")
+        fields = record | inner if isinstance(inner, dict) else record
+        is_head = record.get("type") in ("session", "session_meta")
+        session = session or str(fields.get("sessionId") or (is_head and fields.get("id")) or "")
+        directory = directory or str(fields.get("cwd") or "")
+        if session and directory:
+            break
+    return session, directory
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
