@@ -13,7 +13,7 @@ import click
 import pytest
 
 from command_line import holdfast
-from holdfast.cli import COMMANDS, cli
+from holdfast.cli import COMMANDS, JOBS, cli
 from holdfast.simulator.sessions import write, write_large
 
 
@@ -243,3 +243,11 @@ def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
     done = holdfast("explain", path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
+
+
+def test_help_groups_every_command_by_what_one_wants_to_do():
+    """Four jobs; a command is in one of them, once."""
+    shown = holdfast("--help").stdout
+    places = [shown.index(f"{job}:") for job in JOBS]
+    assert places == sorted(places)
+    assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)

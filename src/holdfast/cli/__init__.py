@@ -50,6 +50,15 @@ COMMANDS = {
 """Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
 
 
+JOBS = {
+    "Look back": ("report", "cost", "context", "cache", "explain", "history"),
+    "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
+    "Work with it": ("chat", "run", "agents", "sessions", "memory", "dream"),
+    "Look after it": ("config", "doctor", "model", "trust", "simulator", "demo"),
+}
+"""Commands by what one wants to do; one that is in no group is listed last."""
+
+
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -62,12 +71,15 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        grouped = {name for names in JOBS.values() for name in names}
+        other = tuple(name for name in sorted(COMMANDS) if name not in grouped)
+        for job, names in (JOBS | ({"Other": other} if other else {})).items():
+            with formatter.section(job):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names if name in COMMANDS])
 
 
 @click.group(
-    cls=_Commands, epilog="Try: holdfast demo", context_settings={"max_content_width": 100}
+    cls=_Commands, epilog="Try: holdfast report", context_settings={"max_content_width": 100}
 )
 @click.version_option(package_name="holdfast", message="holdfast %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

@@ -75,14 +75,23 @@ class SessionIndex:
     def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
         """List the sessions that are new or were written to since they were read."""
         known = dict(self._connection.execute("SELECT path, stamp FROM sessions"))
-        return [file for file in files if known.get(_text(file.path)) != file.stamp]
+        return [file for file in files if known.get(index_path(file.path)) != file.stamp]
 
-    def refresh(self, files: Sequence[SessionFile], progress: Progress = lambda _: None) -> int:
-        """Read what changed, on every core if there is much of it; return how many files that were."""
+    def refresh(
+        self,
+        files: Sequence[SessionFile],
+        progress: Progress = lambda _: None,
+        *,
+        processes: int = 0,
+    ) -> int:
+        """Read what changed and return how many files that were.
+
+        With 0 `processes`, one for each core if there is much to read, and none of its own if not.
+        """
         changed = self.stale(files)
         if not changed:
             return 0
-        for file, found in _read(changed):
+        for file, found in _read(changed, processes or _processes_for(changed)):
             with self._connection:
                 self._put(file, found)
             progress(file.bytes)
@@ -90,17 +99,23 @@ class SessionIndex:
             self._connection.execute(_MARK_COPIES)
         return len(changed)
 
+    def forget(self, paths: Iterable[Path]) -> None:
+        """Remove sessions that the user deleted."""
+        with self._connection as connection:
+            values = [(index_path(Path(os.path.realpath(path))),) for path in paths]
+            connection.executemany("DELETE FROM sessions WHERE path = ?", values)
+
     def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()
 
     def _put(self, file: SessionFile, found: SessionCalls) -> None:
         execute = self._connection.execute
-        execute("DELETE FROM sessions WHERE path = ?", (_text(file.path),))
+        execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
         put = execute(
             "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
             " turns, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(_text(file.path), file.stamp, found.agent, found.session, found.directory),
+                *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
                 *(found.title, found.window_tokens, found.turns, found.problem),
             ),
         )
@@ -113,12 +128,18 @@ class SessionIndex:
         )
 
 
-def _read(files: Sequence[SessionFile]) -> Iterator[tuple[SessionFile, SessionCalls]]:
-    if sum(file.bytes for file in files) < ALONE_BYTES or (os.cpu_count() or 1) < 2:
+def _processes_for(files: Sequence[SessionFile]) -> int:
+    return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
+
+
+def _read(
+    files: Sequence[SessionFile], processes: int
+) -> Iterator[tuple[SessionFile, SessionCalls]]:
+    if processes < 2:
         yield from ((file, read_session(file.path)) for file in files)
         return
     largest_first = sorted(files, key=lambda file: -file.bytes)
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         reading = {pool.submit(read_encoded, str(file.path)): file for file in largest_first}
         for done in as_completed(reading):
             yield reading.pop(done), decode(done.result())
@@ -168,7 +189,7 @@ def _version(package: str) -> str:
         return "none"
 
 
-def _text(path: Path) -> str:
+def index_path(path: Path) -> str:
     """Return a path as the index has it; bytes that are no characters are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
@@ -178,7 +199,7 @@ def within(roots: Iterable[Path]) -> tuple[str, list[str]]:
     tests: list[str] = []
     values: list[str] = []
     for root in roots:
-        place = _text(root.resolve())
+        place = index_path(Path(os.path.realpath(root)))
         tests.append("(path = ? OR substr(path, 1, ?) = ?)")
         values += [place, str(len(place) + 1), f"{place}/"]
     return f"({' OR '.join(tests)})" if tests else "1", values

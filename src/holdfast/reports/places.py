@@ -55,7 +55,7 @@ def default_roots() -> list[Path]:
 
 def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
     """List the sessions in directories, and the files that are named themselves."""
-    paths = {path.resolve(): None for root in roots for path in _transcripts(root)}
+    paths = {Path(os.path.realpath(path)): None for root in roots for path in _transcripts(root)}
     found = [_session_file(path) for path in paths]
     return [session for session in found if session is not None]
 

@@ -153,3 +153,44 @@ def _grouped(
     if dimension in ("day", "month"):
         return tuple(groups[name] for name in sorted(groups))
     return tuple(sorted(groups.values(), key=lambda group: -group.spending.usd))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """One session in a list."""
+
+    agent: str = ""
+    model: str = ""
+    """The one that most was spent on."""
+    calls: int = 0
+    usd: float = 0.0
+    is_estimated: bool = False
+    last_at: float = 0.0
+    """When it was last answered; 0 if nothing says so."""
+
+
+def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
+    """Describe each session of some places, by its file; what a copy repeats is counted there too."""
+    scope, values = within(roots)
+    rows = index.rows(_SUMMARY.format(scope=scope), values)
+    found: dict[str, SessionSummary] = {}
+    for row in rows:
+        before = found.get(
+            row["path"], SessionSummary(agent=row["agent"], model=row["model"] or "")
+        )
+        found[row["path"]] = replace(
+            before,
+            calls=before.calls + row["calls"],
+            usd=before.usd + row["usd"],
+            is_estimated=before.is_estimated or bool(row["is_estimated"]),
+            last_at=max(before.last_at, row["last_at"]),
+        )
+    return found
+
+
+_SUMMARY = """
+SELECT path, agent, model, count(model) AS calls, max(coalesce(at, 0)) AS last_at,
+    total(usd) + total(unrecorded_usd) AS usd, total(unrecorded_usd) > 0 AS is_estimated
+FROM sessions LEFT JOIN calls ON sessions.id = calls.file
+WHERE {scope} GROUP BY path, model ORDER BY path, usd DESC
+"""

@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError, TranscriptError
 from holdfast.log import load
 from holdfast.log.answers import MAIN, UniqueAnswer, day_of, paid_calls
 from holdfast.log.entries import AnyEntry, Compacted, Forked, Imported, Ran, Replied, Said, Titled
+from holdfast.log.secrets import masked
 from holdfast.messages import Text, is_thought, text_of
 from holdfast.messages.cut import printable_line
 from holdfast.models.prices import TOKENS_PER_PRICE, prices
@@ -28,7 +29,7 @@ from holdfast.reports.cost import (
 )
 from holdfast.reports.places import OURS
 from holdfast.request.cache.calls import CallReport, explain_calls
-from holdfast.transcripts.formats import LOG, open_transcript, printable
+from holdfast.transcripts.formats import CLIENTS, LOG, open_transcript, printable
 from holdfast.view.window import evident_window
 
 KEPT_CHARS = 600
@@ -107,7 +108,7 @@ def _read_log(path: Path) -> SessionCalls:
 
 def _read_transcript(path: Path) -> SessionCalls:
     with open_transcript(path) as transcript:
-        if transcript.format not in ("claude-code", "codex", "pi"):
+        if transcript.format not in CLIENTS:
             raise TranscriptError(path, "is a list of messages without what they cost")
         return session_calls(
             map(_slim, transcript.entries),
@@ -154,7 +155,7 @@ def _title(history: Iterable[AnyEntry]) -> str:
             title = entry.title
         elif not first and begins_turn(entry):
             first = words_of(entry)
-    return printable_line(title or first, TITLE_CHARS)
+    return printable_line(masked(title or first), TITLE_CHARS)
 
 
 def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:

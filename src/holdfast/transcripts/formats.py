@@ -45,12 +45,16 @@ class Format(Protocol):
 
     def sniff(self, first: bytes) -> bool: ...
     def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
-    def write(self, view: View) -> Iterator[bytes]: ...
+    def write(self, view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
+        """Write what a model sees; the id and the directory are for clients that keep sessions."""
 
 
 FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
 """Names in the order they are tried; the most particular first. Modules load when needed."""
 
+
+CLIENTS = ("claude-code", "codex", "pi")
+"""Formats of agents that keep sessions; the others are lists of messages."""
 
 LOG = b'{"holdfast":'
 """How our own logs begin; they need no reader from here."""
