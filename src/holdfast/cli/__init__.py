@@ -51,9 +51,12 @@ COMMANDS = {
 
 
 JOBS = {
-    "Look back": ("report", "cost", "context", "cache", "explain", "history"),
+    "Look back": ("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
     "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
-    "Work with it": ("chat", "run", "agents", "sessions", "memory", "dream"),
+    "Work with it": (
+        *("chat", "run", "agents", "sessions", "memory", "dream"),
+        *("gateway", "wrap", "mcp"),
+    ),
     "Look after it": ("config", "doctor", "model", "trust", "simulator", "demo"),
 }
 """Commands by what one wants to do; one that is in no group is listed last."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,7 @@ from holdfast.cli.output import (
     progress_bar,
     recorded,
     report,
+    say,
     tokens,
 )
 from holdfast.messages.cut import counted
@@ -42,9 +44,15 @@ DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 @click.option("--since", default="", help="From this day on: 2026-01-31, 7d, 4w, or all.")
 @click.option("--by", type=click.Choice(DIMENSIONS), help="Only this table, all of it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table (--by, or days) as CSV.")
+@click.option("--html", "page", type=click.Path(path_type=Path), help="New file for a page of it.")
 @options.as_json
 def command(
-    paths: tuple[Path, ...], since: str, by: str | None, as_csv: bool, as_json: bool
+    paths: tuple[Path, ...],
+    since: str,
+    by: str | None,
+    as_csv: bool,
+    page: Path | None,
+    as_json: bool,
 ) -> None:
     """Show what your sessions cost, and what would have saved most.
 
@@ -59,9 +67,19 @@ def command(
     if as_csv:
         encoded_out(_csv(found, by or "day"))
         return
-    report(
-        as_json, asdict(found) | {"avoidable_usd": found.avoidable_usd}, _lines(found, by, roots)
-    )
+    document = asdict(found) | {"avoidable_usd": found.avoidable_usd}
+    if page:
+        _write_page(page, document, list(_verdict(found)))
+    report(as_json, document, _lines(found, by, roots))
+
+
+def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None:
+    from holdfast.cli.export_command import write_out  # where a page is asked for
+    from holdfast.pages.html import render_report
+    from holdfast.pages.report_data import report_data
+
+    size = write_out(out, [render_report(report_data(document, verdict)).encode()])
+    say(f"{out}: {size:,} bytes", err=True)
 
 
 def _report(roots: Sequence[Path], since: str) -> Report:

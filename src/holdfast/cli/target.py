@@ -12,7 +12,7 @@ from holdfast.log.entries import AnyEntry, Imported
 from holdfast.log.store import FileStore
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
-from holdfast.reports.session_calls import is_log
+from holdfast.reports.read_session import is_log
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 

@@ -14,13 +14,7 @@ from pathlib import Path
 
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
 from holdfast.reports.places import SessionFile
-from holdfast.reports.session_calls import (
-    SessionCall,
-    SessionCalls,
-    decode,
-    read_encoded,
-    read_session,
-)
+from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
@@ -135,6 +129,11 @@ def _processes_for(files: Sequence[SessionFile]) -> int:
 def _read(
     files: Sequence[SessionFile], processes: int
 ) -> Iterator[tuple[SessionFile, SessionCalls]]:
+    from holdfast.reports.read_session import (
+        read_encoded,
+        read_session,
+    )  # where all is read already, loading it would take longest
+
     if processes < 2:
         yield from ((file, read_session(file.path)) for file in files)
         return

@@ -1,12 +1,12 @@
 """What all sessions cost, what of it could have been avoided, and by which remedies."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from holdfast.messages.usage import add_fields
 from holdfast.reports.index import SessionIndex, within
 from holdfast.reports.remedies import Loss, Remedy, is_avoidable, losses, remedies
 
@@ -39,9 +39,6 @@ class Spending:
     @property
     def tokens(self) -> int:
         return self.uncached + self.read + self.write_5m + self.write_1h + self.output
-
-    def __add__(self, other: "Spending") -> "Spending":
-        return add_fields(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +104,7 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         sessions=len({(row["agent"], row["session"]) for row in rows}),
         first_day=(since or days[0]) if days else "",
         last_day=days[-1] if days else "",
-        total=sum((spending for _, spending in spent), Spending()),
+        total=_summed([spending for _, spending in spent]),
         losses=losses(rows),
         remedies=remedies(rows),
         groups={name: _grouped(spent, name) for name in DIMENSIONS},
@@ -144,15 +141,26 @@ def _grouped(
     spent: Iterable[tuple[sqlite3.Row, Spending]], dimension: str
 ) -> tuple[SpendingGroup, ...]:
     name_of = _NAMES[dimension]
-    groups: dict[str, SpendingGroup] = {}
+    parts: dict[str, list[Spending]] = defaultdict(list)
+    titles: dict[str, str] = {}
     for row, spending in spent:
         name = name_of(row)
-        title = str(row["title"]) if dimension == "session" else ""
-        before = groups.get(name, SpendingGroup(name=name, spending=Spending(), title=title))
-        groups[name] = replace(before, spending=before.spending + spending)
+        parts[name].append(spending)
+        if dimension == "session":
+            titles.setdefault(name, str(row["title"]))
+    groups = [
+        SpendingGroup(name=name, spending=_summed(each), title=titles.get(name, ""))
+        for name, each in parts.items()
+    ]
     if dimension in ("day", "month"):
-        return tuple(groups[name] for name in sorted(groups))
-    return tuple(sorted(groups.values(), key=lambda group: -group.spending.usd))
+        return tuple(sorted(groups, key=lambda group: group.name))
+    return tuple(sorted(groups, key=lambda group: -group.spending.usd))
+
+
+def _summed(parts: Sequence[Spending]) -> Spending:
+    """Add up many at once, field by field."""
+    names = Spending.__dataclass_fields__
+    return Spending(**{name: sum(getattr(each, name) for each in parts) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
