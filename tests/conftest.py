@@ -79,11 +79,14 @@ def _quick_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(autouse=True)
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Give each test an empty home and none of the settings of whoever runs it."""
+    """Give each test an empty home and none of the settings and sessions of whoever runs it."""
     for name in list(os.environ):
         if name.startswith("HOLDFAST_") and not name.startswith(FOR_THE_SUITE):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("home")))
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.setenv(name, str(home / "nowhere"))
 
 
 @pytest.fixture(autouse=True)

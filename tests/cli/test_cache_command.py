@@ -40,16 +40,27 @@ def test_calls_breaks_and_totals_are_shown(tmp_path):
     done = holdfast("cache", path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[1].split() == ["1", "0", "50.0K", "0", "0%", "$0.3125"]
-    assert "       broke: tool, 20.1K tokens not read, $0.1156: tool X changed" in lines
+    assert lines[:4] == [
+        "one: 40 % of the prompts was read from the cache (4 calls, 200.9K tokens)",
+        "$0.40 of $0.80, 51 %, was lost by cold calls and breaks:",
+        "        $0.29  1 time: you came back after the cache had expired",
+        "        $0.12  1 time: a tool was added, removed or changed",
+    ]
+    assert "       broke: 20.1K tokens not read, $0.12: tool X changed" in lines
     assert (
-        "       cold: lifetime_5m, 50.3K tokens not read, $0.2892: 8 minutes idle; the cache lives for 5"
-        in lines
+        "       cold: 50.3K tokens not read, $0.29: 8 minutes idle; the cache lives for 5" in lines
     )
-    assert lines[-4].startswith("calls 4, cold 1 · 80.0K read, 120.9K written, 0 neither · 39.8%")
-    assert lines[-3] == "cost $0.7956 · with an ideal cache $0.3908 · without one $1.0045"
-    assert lines[-2] == "breaks and cold calls $0.4048: lifetime_5m 1 × $0.2892, tool 1 × $0.1156"
+    assert lines[-2] == "$0.80; with an ideal cache $0.39, without one $1.00"
     assert lines[-1].startswith("the cache (5m) expired")
+
+
+def test_only_cold_calls_are_listed_unless_all_are_asked_for(tmp_path):
+    """A long session has thousands of warm ones."""
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), call(2, 2.0, 50_000, 100)])
+    assert "Nothing was lost" in holdfast("cache", path).stdout
+    assert "50.0K" not in holdfast("cache", path).stdout
+    assert holdfast("cache", path, "--calls").stdout.count("50.0K") == 2
 
 
 def test_the_json_adds_up(transcript):
@@ -68,7 +79,7 @@ def test_a_session_without_usage_says_so(tmp_path):
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
     done = holdfast("cache", path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "No call here reports its usage.\n"
+    assert done.stdout == "list.json: no call here reports its usage.\n"
 
 
 def test_forks_are_shown_as_such(tmp_path):
@@ -77,6 +88,6 @@ def test_forks_are_shown_as_such(tmp_path):
     fork = Forked(n=2, at=2.0, source="compact", model="claude-opus-5", usage=usage)
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), fork])
-    assert holdfast("cache", path).stdout.splitlines()[2].endswith("fork: compact")
+    assert "fork: compact" in holdfast("cache", path, "--calls").stdout
     found = json.loads(holdfast("cache", path, "--json").stdout)
     assert [call["source"] for call in found["calls"]] == ["main", "compact"]

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from command_line import holdfast
-from holdfast.cli import COMMANDS, cli
+from holdfast.cli import COMMANDS, JOBS, cli
 from holdfast.simulator.sessions import write, write_large
 
 
@@ -78,7 +78,8 @@ def test_import_list_context_export_and_import_again(transcript, tmp_path):
     before = json.loads(holdfast("context", taken["session"], "--json").stdout)
     for format in ("anthropic", "claude-code"):
         out = tmp_path / f"out.{format}"
-        assert holdfast("export", "newest", "--to", format, "--out", out).returncode == 0
+        done = holdfast("export", "newest", "--to", format, "--out", out, cwd=tmp_path)
+        assert done.returncode == 0
         after = json.loads(holdfast("context", out, "--json").stdout)
         assert after["messages"] == before["messages"]
 
@@ -242,3 +243,11 @@ def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
     done = holdfast("explain", path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
+
+
+def test_help_groups_every_command_by_what_one_wants_to_do():
+    """Four jobs; a command is in one of them, once."""
+    shown = holdfast("--help").stdout
+    places = [shown.index(f"{job}:") for job in JOBS]
+    assert places == sorted(places)
+    assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)

@@ -1,6 +1,7 @@
 """`holdfast cost`, run as a user runs it."""
 
 import json
+import re
 import time
 
 import msgspec
@@ -58,11 +59,39 @@ def test_json_adds_up(transcript):
     assert found["cheapest"] in ("send_all", "clear_first", "compact_first")
 
 
-def test_the_days_of_the_ledger_are_shown(transcript):
-    """What other sessions spent today is there too."""
+def test_the_days_of_the_ledger_are_shown(tmp_path, transcript):
+    """What other sessions of Holdfast spent today is there too; another agent's have no part in it."""
     Budget(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
-    assert "all sessions, by day" in cost(transcript)
-    assert "$  4.0000" in cost(transcript)
+    shown = cost(log_of(tmp_path, answer(1.0, input_tokens=9)))
+    assert "all sessions with Holdfast, by day" in shown
+    assert "$4.00     1.00M  1 answer\n" in shown
+    assert "by day" not in cost(transcript)
+
+
+def test_what_was_not_recorded_is_estimated_and_said(tmp_path):
+    """A usage from the middle of an answer is no count of its text; one that is, is believed."""
+    text = "a word or two " * 400
+    half = msgspec.structs.replace(
+        answer(1.0, input_tokens=9_000, output_tokens=3), content=(Text(text=text),)
+    )
+    half = msgspec.structs.replace(half, measure=measure_text(text))
+    shown = cost(log_of(tmp_path, half))
+    assert re.match(r"one: about \$0\.\d\d: \$0\.05 recorded, and ~1\.\dK output tokens", shown)
+    (tmp_path / "log.jsonl").unlink()
+    whole = msgspec.structs.replace(half, usage=Usage(input_tokens=9_000, output_tokens=1_500))
+    assert cost(log_of(tmp_path, whole)).startswith("one: $0.08\n")
+
+
+def test_several_targets_are_added_up(tmp_path, transcript):
+    """Files and directories, each with its own bill, and their sum."""
+    other = tmp_path / "more"
+    other.mkdir()
+    write(other / "a.jsonl", 4, 30)
+    shown = cost(transcript, other)
+    assert "session.jsonl: " in shown
+    assert "a.jsonl: " in shown
+    assert "\nall 2: about $" in shown
+    assert len(json.loads(cost(transcript, other, "--json"))) == 2
 
 
 def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
@@ -77,7 +106,7 @@ def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
     write_log(path, Header(session="one"), entries)
     shown = cost(path)
     assert "by source" in shown
-    assert "  compact                       1 calls  $" in shown
+    assert re.search(r"  compact +1 call +\$0\.0\d\n", shown)
     assert "by source" not in cost(transcript)
 
 

@@ -6,17 +6,19 @@ import os
 import resource
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from command_line import holdfast
 from holdfast.cli.export_command import command
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Said
 from holdfast.messages import Text
 from holdfast.settings.files import write_new
-from holdfast.simulator.sessions import generate
+from holdfast.simulator.sessions import generate, write
 
 SMALL_BYTES = 4_096
 """Room for the beginning of an export, not for all of it."""
@@ -119,7 +121,7 @@ def test_malformed_lines_of_a_transcript_are_told(transcript, tmp_path):
     """They are missing in what is written, and whoever reads it should know."""
     done = run(transcript)
     assert json.loads(done.stdout)["messages"]
-    assert done.stderr.splitlines()[0] == "1 malformed lines were left out:"
+    assert done.stderr.splitlines()[0] == "1 malformed line left out:"
     assert done.stderr.splitlines()[1].endswith(": not a record but list")
     found = json.loads(run(transcript, "--out", tmp_path / "a.json", "--json").stdout)
     assert [reason for _, reason in found["malformed"]] == ["not a record but list"]
@@ -141,3 +143,19 @@ def test_names_that_are_no_text_can_be_told(transcript, tmp_path):
     found = json.loads(run(transcript, "--out", out, "--json").stdout)
     assert found["file"] == f"{tmp_path}/caf\ufffd.json"
     assert out.exists()
+
+
+def test_a_claude_code_file_can_be_resumed(tmp_path):
+    """A real id and directory, the times of the session, and where to put it."""
+    write(tmp_path / "made-up.jsonl", 3, 40)
+    out = tmp_path / "out.jsonl"
+    words = ("export", tmp_path / "made-up.jsonl", "--to", "claude-code", "--out", out)
+    done = holdfast(*words, cwd=tmp_path)
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    (id,) = {record["sessionId"] for record in records}
+    assert uuid.UUID(id).int
+    assert {record["cwd"] for record in records} == {str(tmp_path)}
+    times = [record["timestamp"] for record in records]
+    assert times == sorted(times)
+    assert times[0] > "2020"
+    assert f"claude --resume {id}" in done.stdout

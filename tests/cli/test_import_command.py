@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from command_line import holdfast
 from holdfast.cli.import_command import command
+from holdfast.log.store import FileStore
 from holdfast.simulator.sessions import generate
 
 SESSION = b"".join(generate(1, 40))
@@ -69,7 +71,7 @@ def test_a_broken_sub_agent_is_told_and_the_session_is_named(file):
     done = run(file)
     assert done.exit_code == 0
     session, *_, came, left_out, following = done.stdout.splitlines()
-    assert came == "  1 sub-agents imported: good"
+    assert came == "  1 sub-agent imported: good"
     assert left_out.startswith("  sub-agent bad was left out: ")
     assert "agent-bad.jsonl: unrecognised format" in left_out
     assert following == f"Next: holdfast context {session.split()[0]}"
@@ -99,3 +101,17 @@ def test_a_name_that_is_no_text_can_be_imported(tmp_path, monkeypatch):
     found = taken("s.jsonl")
     assert found["agents"] == ["caf\ufffd"]
     assert found["agents_left_out"].keys() == {"caf\ufffd2"}
+
+
+def test_importing_twice_says_so_and_makes_no_second_session(file):
+    """Unless it is asked for, or the file went on since; then the earlier one is named."""
+    first = json.loads(holdfast("import", file, "--json").stdout)["session"]
+    again = holdfast("import", file)
+    assert f"Already imported as {first}" in again.stdout
+    assert len(FileStore().sessions()) == 1
+    assert json.loads(holdfast("import", file, "--json").stdout)["is_new"] is False
+    os.utime(file, (1, 1))
+    changed = json.loads(holdfast("import", file, "--json").stdout)
+    assert changed["earlier"] == [first]
+    assert json.loads(holdfast("import", file, "--again", "--json").stdout)["is_new"]
+    assert len(FileStore().sessions()) == 3

@@ -140,6 +140,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         ("sessions", "--all"), ("agents", "newest"), ("export", "newest", "--to", "anthropic"),
         ("export", "newest", "--to", f"x{EVIL}"), ("config",), ("doctor",), ("trust", "--yes"),
         ("memory",), ("memory", "show", EVIL), ("memory", "search", EVIL), ("dream", "--dry-run"),
+        ("report", name), ("report", hostile, "--by", "project"), ("report", hostile, "--csv"),
         ("model", "list"), ("model", "test", f"m{EVIL}"), ("simulator", "--brain", f"b{EVIL}"),
         ("run", "--offline", "-p", f"hi{EVIL}"), ("demo", EVIL), ("chat", "--model", f"m{EVIL}"),
         ("context", f"missing{EVIL}"), ("sessions", "--delete", EVIL), (f"no{EVIL}",),

@@ -71,13 +71,16 @@ def test_ids_are_made_where_none_is_given(store, project):
     assert len(new_id()) == len("20260105-101500-12345678")
 
 
-def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(store, project):
+def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(
+    store, project, monkeypatch
+):
     """A whole id goes before a beginning that others share."""
     begun(store, project, "abc", age=10)
     begun(store, project, "abcd", age=30)
     begun(store, project, "xyz", age=20)
     assert store.find("abc").id == "abc"
     assert store.find("x").id == "xyz"
+    monkeypatch.chdir(project)
     assert store.find("newest").id == "abc"
 
 
@@ -85,7 +88,7 @@ def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(store, p
     ("wanted", "says"),
     [
         ("ab", "is the beginning of several sessions: abc, abd; give more of it"),
-        ("q", "there is no session 'q'; `holdfast sessions` lists them"),
+        ("q", "there is no session 'q'; `holdfast sessions --all` lists them"),
         ("", "there is no session ''"),
     ],
 )
@@ -252,8 +255,8 @@ def test_a_slug_is_one_name():
     assert long != slug(Path("/" + "x" * 501))
 
 
-def test_the_newest_is_the_newest_of_this_project_first(store, tmp_path, monkeypatch):
-    """What another project did last is not meant by it, unless there is nothing here."""
+def test_the_newest_is_the_newest_of_this_project_and_never_another_s(store, tmp_path, monkeypatch):
+    """A command that writes would else change a session that nobody meant."""
     here, there = tmp_path / "here", tmp_path / "there"
     for place in (here, there):
         place.mkdir()
@@ -261,7 +264,8 @@ def test_the_newest_is_the_newest_of_this_project_first(store, tmp_path, monkeyp
     monkeypatch.chdir(here)
     assert store.find("newest").id == "here"
     store.delete("here")
-    assert store.find("newest").id == "there"
+    with pytest.raises(SessionNotFound, match="sessions --all"):
+        store.find("newest")
 
 
 def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):

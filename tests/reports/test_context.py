@@ -1,9 +1,11 @@
 """What fills a window, told apart."""
 
+import pytest
+
 from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Section, Source
 from holdfast.messages import Image, Text, ToolUse, Usage
 from holdfast.messages.measure import measure_content, measure_text
-from holdfast.reports.context import OVERESTIMATED, UNSEEN_FRAME, describe
+from holdfast.reports.context import UNSEEN, UNSEEN_FRAME, describe
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import read_lines
 from holdfast.view.gauge import replay
@@ -98,7 +100,7 @@ def test_a_made_up_session_is_below_its_lines_or_says_so():
 
 
 def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
-    """Where the estimate is too high, a line says by how much."""
+    """Where estimates are too high they are scaled down: nothing is negative."""
     last = (Text(text="done " * 900),)
     answer = Replied(
         n=4,
@@ -110,8 +112,30 @@ def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
         measure=measure_content(last),
     )
     found, context = parts(history(answer))
-    assert found[OVERESTIMATED].tokens < 0
-    assert sum(part.tokens for part in found.values()) == context.used_tokens == 105
+    assert all(part.tokens >= 0 for part in found.values())
+    assert sum(part.tokens for part in found.values()) == pytest.approx(context.used_tokens, abs=9)
+    assert context.used_tokens == 105
+
+
+def answered(n: int, prompt: int, text: str = "done") -> Replied:
+    last = (Text(text=text),)
+    return Replied(
+        n=n,
+        response_id=f"r{n}",
+        model="claude-opus-4-6",
+        content=last,
+        stop_reason="end_turn",
+        usage=Usage(input_tokens=prompt, output_tokens=5),
+        measure=measure_content(last),
+    )
+
+
+def test_system_prompt_and_tools_are_no_more_than_the_first_call_shows():
+    """What the provider counts later and the transcript lacks is a row of its own."""
+    found, context = parts(history(answered(4, 30_000), answered(5, 70_000)))
+    assert 25_000 < found[UNSEEN_FRAME].tokens < 30_000
+    assert found[UNSEEN].tokens > 30_000
+    assert sum(part.tokens for part in found.values()) == pytest.approx(context.used_tokens, abs=9)
 
 
 def test_instruction_files_are_told_apart():

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from holdfast.log.entries import Forked, Replied, Said
+from holdfast.log.entries import Compacted, Forked, Replied, Said
 from holdfast.log.spending import Spent
 from holdfast.messages import Text, Usage
+from holdfast.messages.measure import measure_content
 from holdfast.reports.cost import CostItem, Tokens, bill, spent_by_day
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
@@ -94,10 +95,41 @@ def test_an_answer_is_priced_by_its_day():
     assert old == pytest.approx(2 * new)
 
 
-def test_answers_recorded_in_mid_stream_are_counted():
-    """Their output is a lower bound, and the bill says so."""
-    found = bill([replied(1, "a", MIXED, stop_reason=""), replied(2, "b", MIXED)])
-    assert found.total.unfinished_calls == 1
+def shown(text: str, **usage: int) -> dict:
+    content = (Text(text=text),)
+    return {"content": content, "measure": measure_content(content), "usage": Usage(**usage)}
+
+
+def test_output_beyond_a_usage_from_mid_stream_is_estimated():
+    """Where the usage is a fraction of the text; a client that never says why it stopped is believed."""
+    text = "a word or two " * 400
+    half, whole = shown(text, output_tokens=3), shown(text, output_tokens=1_500)
+    for more, is_missing in (
+        (half, True),
+        (whole, False),
+        (half | {"stop_reason": "end_turn"}, False),
+    ):
+        answer = Replied(n=1, at=NOVEMBER, response_id="a", model="claude-sonnet-5-5", **more)
+        found = bill([answer]).total
+        assert (found.unrecorded_output > 1_000) is is_missing
+        assert (found.unrecorded_usd > 0) is is_missing
+        assert found.usd == found.cost.total + found.unrecorded_usd
+
+
+def test_a_summary_whose_call_is_not_recorded_is_estimated():
+    """One for each compaction of a client's; calls that are recorded are paid as such."""
+    summary = (Text(text="so far " * 200),)
+    made = {"summary": summary, "measure": measure_content(summary), "before_tokens": 150_000}
+    history = [
+        said(1, "go"),
+        replied(2, "a", MIXED),
+        Compacted(n=3, at=NOVEMBER, first=1, last=2, by="import", **made),
+    ]
+    found = bill(history)
+    assert found.total.unrecorded_calls == 1
+    assert found.total.unrecorded_usd == pytest.approx(0.015 + 0.01 * 0.4, rel=0.5)
+    paid = Forked(n=4, at=NOVEMBER, source="compact", model="claude-sonnet-5-5", usage=MIXED)
+    assert bill([*history, paid]).total.unrecorded_calls == 0
 
 
 def test_an_empty_history_costs_nothing():
@@ -130,9 +162,3 @@ def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
     assert [item.calls for item in found.models] == [3]
     assert [turn.item.calls for turn in found.turns] == [2, 1]
     assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.sources))
-
-
-def test_a_fork_that_broke_off_is_unfinished():
-    """Its output is a lower bound."""
-    fork = Forked(n=1, at=NOVEMBER, source="notes", usage=MIXED, stop_reason="aborted")
-    assert bill([fork]).total.unfinished_calls == 1

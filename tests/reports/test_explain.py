@@ -189,3 +189,37 @@ def test_what_was_cleared_is_named():
         "cleared 2 old results (Read 0.py, Read 1.py)",
         "6 results cleared (rewritten) (Read 0.py, Read 1.py, Read 2.py, Read 3.py and 2 more)",
     ]
+
+
+def test_what_is_no_request_of_the_user_begins_no_turn():
+    """Commands for the client, their output and interruptions are part of the turn they stand in."""
+    texts = (
+        "fix it",
+        "<command-name>/exit</command-name>\n<command-args></command-args>",
+        "<bash-stdout>ok</bash-stdout>",
+        "[Request interrupted by user]",
+        "<system-reminder>be brief</system-reminder>and now this",
+    )
+    turns = explain(Said(n=n, content=(Text(text=text),)) for n, text in enumerate(texts, 1))
+    assert [turn.said for turn in turns] == ["fix it", "and now this"]
+
+
+def prompted(n: int, tokens: int) -> Replied:
+    return Replied(
+        n=n,
+        response_id=f"r{n}",
+        content=(),
+        model="claude-opus-4-6",
+        usage=Usage(input_tokens=tokens, output_tokens=1),
+    )
+
+
+def test_a_prompt_that_shrinks_without_a_reason_is_an_act():
+    """As when a client leaves something out on resuming; what an entry explains is none."""
+    said = Said(n=1, content=(Text(text="go"),))
+    (turn,) = explain([said, prompted(2, 104_500), prompted(3, 74_400), prompted(4, 74_000)])
+    assert [(act.n, act.kind, act.saved_tokens) for act in turn.acts] == [(3, "shrank", 30_100)]
+    cut = Compacted(n=3, first=1, last=2, summary=(Text(text="so far"),), by="import")
+    (turn,) = explain([said, prompted(2, 104_500), cut, prompted(4, 74_400)])
+    assert [act.kind for act in turn.acts] == ["compacted"]
+    assert "by its client" in turn.acts[0].text

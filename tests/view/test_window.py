@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ConfigError
+from holdfast.log.entries import Compacted, Replied
+from holdfast.messages import Usage
 from holdfast.settings import WindowSettings
-from holdfast.view.window import lines, window_for
+from holdfast.view.window import evident_window, lines, window_for
 
 PLAIN = WindowSettings()
 PLENTY_OUTPUT = 64_000
@@ -213,3 +215,30 @@ def test_unusual_settings_leave_no_line_below_nothing(settings):
     found = window(**settings)
     assert min(found.warning_tokens, found.error_tokens, found.blocking_tokens) > 0
     assert found.level(0) == "ok"
+
+
+def called(prompt: int, *, stated: int = 0, model: str = "claude-opus-4-6") -> Replied:
+    extra = {"model_context_window": stated} if stated else None
+    usage = Usage(input_tokens=prompt, extra=extra)
+    return Replied(response_id="r", content=(), model=model, usage=usage)
+
+
+def compacted(before: int, trigger: str = "auto", by: str = "import") -> Compacted:
+    return Compacted(first=1, last=1, summary=(), before_tokens=before, trigger=trigger, by=by)
+
+
+@pytest.mark.parametrize(
+    ("history", "window"),
+    [
+        ([called(150_000), compacted(167_094)], 200_000),
+        ([called(150_000), compacted(167_094), called(420_000)], 1_000_000),
+        ([called(100_000, stated=258_400)], 258_400),
+        ([called(258_200, model="unknown")], 272_000),
+        ([called(150_000), compacted(142_000, "manual")], 0),
+        ([called(150_000), compacted(167_094, by="digest")], 0),
+        ([called(150_000)], 0),
+    ],
+)
+def test_a_window_is_taken_from_what_a_transcript_proves(history, window):
+    """Its client's word, an automatic compaction, a call larger than the model's window; else nothing."""
+    assert evident_window(history) == window

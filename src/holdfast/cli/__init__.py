@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError, StoreError
 
 COMMANDS = {
     "agents": "List a session's agents, find their logs, stop one.",
-    "cache": "Show how each call used the prompt cache, and why it broke.",
+    "cache": "Show how well the prompt cache was used, and why it broke.",
     "chat": "Talk to the agent.",
     "compact": "Summarise a session (`--preview` to look first).",
     "config": "List every setting with its value, source and reason.",
@@ -38,6 +38,7 @@ COMMANDS = {
     "notes": "Show, edit or rebuild a session's notes.",
     "pin": "Keep messages word for word through every compaction.",
     "redo": "Re-apply an undone change.",
+    "report": "Show what your sessions cost, and what would have saved most.",
     "run": "Give the agent one task and let it work.",
     "serve": "Show sessions live in the browser, on this machine only.",
     "sessions": "List, branch, delete and prune sessions.",
@@ -47,6 +48,18 @@ COMMANDS = {
     "wrap": "Run a command with its context managed.",
 }
 """Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
+
+
+JOBS = {
+    "Look back": ("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
+    "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
+    "Work with it": (
+        *("chat", "run", "agents", "sessions", "memory", "dream"),
+        *("gateway", "wrap", "mcp"),
+    ),
+    "Look after it": ("config", "doctor", "model", "trust", "simulator", "demo"),
+}
+"""Commands by what one wants to do; one that is in no group is listed last."""
 
 
 class _Commands(click.Group):
@@ -61,12 +74,15 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        grouped = {name for names in JOBS.values() for name in names}
+        other = tuple(name for name in sorted(COMMANDS) if name not in grouped)
+        for job, names in (JOBS | ({"Other": other} if other else {})).items():
+            with formatter.section(job):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names if name in COMMANDS])
 
 
 @click.group(
-    cls=_Commands, epilog="Try: holdfast demo", context_settings={"max_content_width": 100}
+    cls=_Commands, epilog="Try: holdfast report", context_settings={"max_content_width": 100}
 )
 @click.version_option(package_name="holdfast", message="holdfast %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

@@ -4,14 +4,15 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
-from statistics import mean
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import ago, report, tokens
-from holdfast.cli.target import open_target
+from holdfast.cli.output import ago, dollars, percent, report_all, tokens
+from holdfast.cli.target import CommandTarget, open_targets
 from holdfast.log.answers import MAIN
+from holdfast.messages.cut import counted
+from holdfast.reports.remedies import cause_of
 from holdfast.request.cache.calls import (
     CallReport,
     Totals,
@@ -23,77 +24,83 @@ from holdfast.request.cache.calls import (
 
 
 @click.command(epilog="Example: holdfast cache newest")
-@options.target
+@options.targets
+@click.option("--calls", "is_all", is_flag=True, help="List every call, not only the cold ones.")
 @options.as_json
-def command(target: str, as_json: bool) -> None:
-    """Show how each call used the prompt cache, and why it broke.
+def command(targets: tuple[str, ...], is_all: bool, as_json: bool) -> None:
+    """Show how well the prompt cache was used, and why it broke.
 
-    TARGET is a session's id, `newest`, or a file. For each call, forks included: tokens read,
-    written and neither, the share read, the cost; for cold calls and breaks, the cause. Then the
-    total, what an ideal cache and no cache would have cost, and when the cache expires.
+    TARGETS are session ids, files or directories; by default this project's newest session. First
+    what cold calls cost and why they were cold, then each of them, then what an ideal cache and
+    none would have cost, and when the cache expires. Forks are included.
     """
-    calls = explain_calls(open_target(target).view.history)
+    report_all(as_json, (_described(opened, is_all) for opened in open_targets(targets)))
+
+
+def _described(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:
+    calls = explain_calls(opened.view.history)
     total, last = totals(calls), last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0
     document = {
+        "target": opened.name,
         "calls": [asdict(call) for call in calls],
         "total": asdict(total) | {"hit_share": total.hit_share},
         "seconds_to_expiry": max(0.0, round(left, 1)),
     }
-    report(as_json, document, _lines(calls, total))
+    return document, _lines(opened.name, calls, total, is_all)
 
 
-def _lines(calls: list[CallReport], total: Totals) -> Iterator[str]:
+def _lines(name: str, calls: list[CallReport], total: Totals, is_all: bool) -> Iterator[str]:
     if not calls:
-        yield "No call here reports its usage."
+        yield f"{name}: no call here reports its usage."
         return
-    yield f"{'entry':>6} {'read':>8} {'written':>8} {'neither':>8} {'hit':>5} {'cost':>9}"
-    for call in calls:
+    yield from _verdict(name, calls, total)
+    listed = calls if is_all else [call for call in calls if call.cause]
+    if listed:
+        yield ""
+        yield f"{'entry':>6} {'read':>8} {'written':>8} {'neither':>8} {'hit':>6} {'cost':>11}"
+    for call in listed:
         yield from _call_lines(call)
     yield ""
-    yield from _summary(calls, total)
-
-
-def _call_lines(call: CallReport) -> Iterator[str]:
-    usd = f"${call.usd:.4f}" if call.is_priced else "unknown"
-    fork = f"  fork: {call.source}" if call.source != MAIN else ""
-    yield (
-        f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
-        f"{tokens(call.uncached_tokens):>8} {call.hit_share:>5.0%} {usd:>9}{fork}"
-    )
-    if call.cause:
-        word = "expected" if call.is_expected else "cold" if call.is_cold else "broke"
-        yield (
-            f"       {word}: {call.cause}, {tokens(call.lost_tokens)} tokens not read, "
-            f"${call.lost_usd:.4f}: {call.detail}"
-        )
-
-
-def _summary(calls: list[CallReport], total: Totals) -> Iterator[str]:
-    yield (
-        f"calls {total.calls}, cold {total.cold_calls} · {tokens(total.read_tokens)} read, "
-        f"{tokens(total.written_tokens)} written, {tokens(total.uncached_tokens)} neither · "
-        f"{total.hit_share:.1%} from the cache"
-    )
-    yield (
-        f"cost ${total.usd:.4f} · with an ideal cache ${total.ideal_usd:.4f} · "
-        f"without one ${total.bare_usd:.4f}"
-    )
-    if causes := _causes(calls):
-        yield f"breaks and cold calls ${total.lost_usd:.4f}: {causes}"
+    ideal, bare = dollars(total.ideal_usd), dollars(total.bare_usd)
+    yield f"{dollars(total.usd)}; with an ideal cache {ideal}, without one {bare}"
     if total.unpriced_calls:
-        yield f"calls of models without a known price, left out: {total.unpriced_calls}"
+        yield f"{counted(total.unpriced_calls, 'call')} of models without a known price: left out"
     if last := last_of_conversation(calls):
         yield _expiry(last)
 
 
-def _causes(calls: list[CallReport]) -> str:
-    usd: defaultdict[str, list[float]] = defaultdict(list)
+def _verdict(name: str, calls: list[CallReport], total: Totals) -> Iterator[str]:
+    prompt = total.read_tokens + total.written_tokens + total.uncached_tokens
+    yield (
+        f"{name}: {percent(total.read_tokens, prompt)} of the prompts was read from the cache"
+        f" ({counted(total.calls, 'call')}, {tokens(prompt)} tokens)"
+    )
+    found: defaultdict[str, list[float]] = defaultdict(list)
     for call in calls:
         if call.cause:
-            usd[call.cause].append(call.lost_usd)
-    ranked = sorted(usd.items(), key=lambda found: -sum(found[1]))
-    return ", ".join(f"{cause} {len(lost)} × ${mean(lost):.4f}" for cause, lost in ranked)
+            found[cause_of(call.cause).words].append(max(0.0, call.lost_usd))
+    if not found:
+        yield "Nothing was lost: every call read what the one before had cached."
+        return
+    lost = sum(map(sum, found.values()))
+    yield f"{dollars(lost)} of {dollars(total.usd)}, {percent(lost, total.usd)}, was lost by cold calls and breaks:"
+    for words, usd in sorted(found.items(), key=lambda item: -sum(item[1])):
+        yield f"  {dollars(sum(usd)):>11}  {counted(len(usd), 'time')}: {words}"
+
+
+def _call_lines(call: CallReport) -> Iterator[str]:
+    usd = dollars(call.usd) if call.is_priced else "unknown"
+    fork = f"  fork: {call.source}" if call.source != MAIN else ""
+    prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
+    yield (
+        f"{call.n:>6} {tokens(call.read_tokens):>8} {tokens(call.written_tokens):>8} "
+        f"{tokens(call.uncached_tokens):>8} {percent(call.read_tokens, prompt):>6} {usd:>11}{fork}"
+    )
+    if call.cause:
+        word = "expected" if call.is_expected else "cold" if call.is_cold else "broke"
+        lost = f"{tokens(call.lost_tokens)} tokens not read, {dollars(max(0.0, call.lost_usd))}"
+        yield f"       {word}: {lost}: {call.detail}"
 
 
 def _expiry(last: CallReport) -> str:

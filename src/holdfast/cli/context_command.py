@@ -1,17 +1,19 @@
 """`holdfast context`: what fills the context window, by category."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import bar, plain, report, tokens
-from holdfast.cli.target import CommandTarget, open_target
+from holdfast.cli.output import bar, plain, report_all, tokens
+from holdfast.cli.target import CommandTarget, open_targets
 from holdfast.reports.context import Context, ContextPart, describe
 from holdfast.request.cache.advice import window_at_cost
-from holdfast.settings import load_settings
+from holdfast.settings import WindowSettings, load_settings
 from holdfast.view.gauge import Follower, load_calibration, replay
+from holdfast.view.window import evident_window
 
 INNER_PARTS = 6
 """Tools listed under a category; the rest is summed up."""
@@ -20,32 +22,40 @@ NAME_CHARS = 42
 
 
 @click.command(epilog="Example: holdfast context newest")
-@options.target
+@options.targets
 @click.option("--model", help="Use this model's window instead of the session's own.")
 @options.as_json
-def command(target: str, model: str | None, as_json: bool) -> None:
+def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
     """Show what fills the context window.
 
-    TARGET is a session's id, `newest`, or a file. The size is the last one that the provider
-    reported, plus an estimate of what came after.
+    TARGETS are session ids, files or directories; by default this project's newest session. The
+    size is the last one that the provider reported, plus an estimate of what came after. The
+    window is what the transcript proves, else the model's.
     """
-    opened = open_target(target)
+    report_all(as_json, (_described(opened, model) for opened in open_targets(targets)))
+
+
+def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, Follower(load_calibration))
-    window = window_at_cost(model or view.model, load_settings(Path.cwd()).window)
+    window = window_at_cost(model or view.model, _window_settings(opened, model))
     context = describe(view, gauge, window)
-    report(
-        as_json,
-        {
-            "target": opened.name,
-            "format": opened.format,
-            "items": len(view.items),
-            "messages": len(view.messages()),
-            "context": context,
-            "damage": opened.damage,
-            "imported": opened.imported,
-        },
-        lines(opened, context),
-    )
+    document = {
+        "target": opened.name,
+        "format": opened.format,
+        "items": len(view.items),
+        "messages": len(view.messages()),
+        "context": context,
+        "damage": opened.damage,
+        "imported": opened.imported,
+    }
+    return document, lines(opened, context)
+
+
+def _window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
+    """Return the settings, with the window that a transcript proves unless one is asked for."""
+    settings = load_settings(Path.cwd()).window
+    proved = 0 if model else evident_window(target.history)
+    return replace(settings, limit_tokens=settings.limit_tokens or proved)
 
 
 def lines(target: CommandTarget, context: Context) -> Iterator[str]:
@@ -55,9 +65,10 @@ def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     yield f"{target.name}  ({target.format}){title}"
     yield (
         f"{context.model or 'unknown model'}   {tokens(used)} of {tokens(window.limit_tokens)} tokens"
-        f" ({basis}, at most {tokens(context.margin_tokens)} more)   {context.percent_left} % left"
+        f" ({basis}, at most {tokens(context.margin_tokens)} more)"
     )
     yield f"[{bar(used / window.limit_tokens, 60)}]"
+    yield f"{context.percent_left} % left until room is made at {tokens(window.base_tokens)}"
     yield _marks(context)
     yield ""
     whole = max(used, sum(max(0, part.tokens) for part in context.parts), 1)

@@ -2,14 +2,25 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import ago, one_line, report, tokens
-from holdfast.cli.target import open_target
+from holdfast.cli.output import (
+    ago,
+    dollars,
+    one_line,
+    percent,
+    recorded,
+    report_all,
+    say,
+    tokens,
+)
+from holdfast.cli.target import OURS, CommandTarget, open_targets
 from holdfast.log.entries import AnyEntry
 from holdfast.log.spending import Spent
+from holdfast.messages.cut import counted
 from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
 from holdfast.request.cache.advice import (
     FRAME_TOKENS,
@@ -38,17 +49,25 @@ SAID_CHARS = 60
 
 
 @click.command(epilog="Example: holdfast cost newest")
-@options.target
+@options.targets
 @options.as_json
-def command(target: str, as_json: bool) -> None:
+def command(targets: tuple[str, ...], as_json: bool) -> None:
     """Show what was spent on what, and what resuming would cost.
 
-    TARGET is a session's id, `newest`, or a file. Costs by model and kind of token, by source
-    (the conversation or a fork), the most expensive turns, the cost without a cache, and each
-    day's total over all sessions. For an idle session whose cache has expired: the cost of
-    sending everything, of clearing first and of compacting first.
+    TARGETS are session ids, files or directories; by default this project's newest session. Costs
+    by model and kind of token, by source (the conversation, sub-agents, summaries), the most
+    expensive turns, and the cost without a cache. For an idle session whose cache has expired: the
+    cost of sending everything, of clearing first and of compacting first. `holdfast report` adds
+    up all sessions.
     """
-    opened = open_target(target)
+    found = [_described(opened) for opened in open_targets(targets)]
+    report_all(as_json, found)
+    if not as_json and len(found) > 1:
+        total = sum((value["bill"].total for value, _ in found), CostItem())
+        say(f"\nall {len(found):,}: {_spent(total)} for {counted(total.calls, 'call')}")
+
+
+def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
     history = opened.view.history
     found, days = bill(history), spent_by_day(home() / "spent")
     calls = explain_calls(history)
@@ -56,50 +75,71 @@ def command(target: str, as_json: bool) -> None:
     since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
     idle_seconds = max(0.0, time.time() - since)
     advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
-    lines = list(_lines(opened.name, found, days))
+    lines = list(_lines(opened.name, found, days if opened.format == OURS else {}))
     if advice and advice.is_cold:
         lines += _advice_lines(since, advice)
-    report(
-        as_json,
-        {
-            "target": opened.name,
-            "bill": found,
-            "usd": found.total.cost.total,
-            "days": days,
-            "idle_seconds": idle_seconds if since else None,
-            "resume": advice,
-            "cheapest": advice.cheapest if advice else None,
-        },
-        lines,
+    document = {
+        "target": opened.name,
+        "bill": found,
+        "usd": found.total.cost.total,
+        "unrecorded_usd": found.total.unrecorded_usd,
+        "days": days,
+        "idle_seconds": idle_seconds if since else None,
+        "resume": advice,
+        "cheapest": advice.cheapest if advice else None,
+    }
+    return document, lines
+
+
+def _spent(item: CostItem) -> str:
+    return recorded(
+        item.cost.total,
+        estimated_usd=item.unrecorded_usd,
+        output=item.unrecorded_output,
+        summaries=item.unrecorded_calls,
     )
 
 
 def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     total = found.total
-    yield f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"
+    if not total.calls:
+        yield f"{name}: no call here reports its usage"
+        return
+    yield f"{name}: {_spent(total)}"
+    yield counted(total.calls, "call")
     if total.unpriced_calls:
-        yield f"{total.unpriced_calls:,} calls of models without a price are not included"
-    if total.unfinished_calls:
-        yield f"{total.unfinished_calls:,} answers were recorded before they were complete: their output is a lower bound"
+        calls = counted(total.unpriced_calls, "call")
+        yield f"{calls} of models without a known price: not included"
     if total.bare_usd > 0:
         saved = total.bare_usd - total.cost.total
-        yield f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
+        if saved > 0:
+            share = percent(saved, total.bare_usd)
+            yield f"without a cache {dollars(total.bare_usd)}: it saved {dollars(saved)}, {share}"
+        else:
+            yield f"without a cache {dollars(total.bare_usd)}: it cost {dollars(-saved)} more than it saved"
     for model in found.models:
-        yield f"\n{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"
+        yield f"\n{model.name}   {counted(model.calls, 'call')}   {dollars(model.cost.total)}"
         yield from _kinds(model)
     if len(found.sources) > 1:
         yield "\nby source"
         for source in found.sources:
-            yield f"  {source.name:<24} {source.calls:>6,} calls  ${source.cost.total:>9.4f}"
+            yield f"  {source.name:<24} {source.calls:>6,} {'call' if source.calls == 1 else 'calls':<5} {_money(source)}"
     if found.turns:
         yield "\nmost expensive turns"
-    for turn in sorted(found.turns, key=lambda turn: -turn.item.cost.total)[:TOP_TURNS]:
+    for turn in sorted(found.turns, key=lambda turn: -turn.item.usd)[:TOP_TURNS]:
         said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
-        yield f"  {turn.number:>4}  ${turn.item.cost.total:>8.4f}  {turn.item.calls:>4} calls  {said}"
+        calls = counted(turn.item.calls, "call")
+        yield f"  {turn.number:>4}  {_money(turn.item)}  {calls:>10}  {said}"
     if days:
-        yield "\nall sessions, by day"
+        yield "\nall sessions with Holdfast, by day"
     for day, spent in list(days.items())[-SHOWN_DAYS:]:
-        yield f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
+        answers = counted(spent.answers, "answer")
+        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.tokens):>8}  {answers}"
+
+
+def _money(item: CostItem) -> str:
+    """Write a sum for a table; the mark says that some of it is an estimate."""
+    return f"{'~' if item.unrecorded_usd else ''}{dollars(item.usd)}".rjust(11)
 
 
 def _kinds(item: CostItem) -> list[str]:
@@ -109,15 +149,20 @@ def _kinds(item: CostItem) -> list[str]:
         ("written for 5 minutes", item.tokens.write_5m, item.cost.write_5m),
         ("written for an hour", item.tokens.write_1h, item.cost.write_1h),
         ("output", item.tokens.output, item.cost.output),
+        ("web searches", 1 if item.cost.searches else 0, item.cost.searches),
     )
-    return [f"  {name:<24} {tokens(n):>8}  ${usd:>9.4f}" for name, n, usd in kinds if n]
+    lines = [f"  {name:<24} {tokens(n):>8}  {dollars(usd):>11}" for name, n, usd in kinds if n]
+    if item.unrecorded_output:
+        about = f"~{tokens(item.unrecorded_output)}"
+        lines.append(f"  {'output not recorded':<24} {about:>8}")
+    return lines
 
 
 def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
     def line(name: str, option: Option) -> str:
         return (
-            f"  {name:<16} {tokens(option.prompt_tokens):>8}  ${option.now_usd:>8.4f} for the next call,"
-            f" ${option.per_call_usd:.4f} for each after"
+            f"  {name:<16} {tokens(option.prompt_tokens):>8}  {dollars(option.now_usd):>11} for the next"
+            f" call, {dollars(option.per_call_usd)} for each after"
         )
 
     return [

@@ -1,28 +1,37 @@
 """`holdfast explain`: turn by turn, what changed the context and what that saved."""
 
+from collections.abc import Iterator
+from itertools import chain
+
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import one_line, report, say, tokens
-from holdfast.cli.target import open_target
+from holdfast.cli.output import dollars, one_line, percent, report_all, tokens
+from holdfast.cli.target import CommandTarget, open_targets
+from holdfast.messages.cut import counted
 from holdfast.reports.explain import Act, ExplainedTurn, explain
 
 
 @click.command(epilog="Example: holdfast explain newest")
-@options.target
+@options.targets
 @options.as_json
-def command(target: str, as_json: bool) -> None:
+def command(targets: tuple[str, ...], as_json: bool) -> None:
     """Show turn by turn what changed the context and what that saved.
 
-    TARGET is a session's id, `newest`, or a file. For each turn: answers, tool calls, cost, the
-    share read from the cache, and every change to what the model sees with the tokens it saved.
+    TARGETS are session ids, files or directories; by default this project's newest session. For
+    each turn: answers, tool calls, cost, the share read from the cache, and every change to what
+    the model sees with the tokens it saved.
     """
-    opened = open_target(target)
+    report_all(as_json, (_described(opened) for opened in open_targets(targets)))
+
+
+def _described(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]]:
     turns = explain(opened.history)
-    report(as_json, turns, (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)))
-    if not as_json:
-        for line in opened.problem_lines():
-            say(line, err=True)
+    return turns, chain(
+        (f"{opened.name}  ({opened.format})",),
+        (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)),
+        opened.problem_lines(),
+    )
 
 
 def _lines(number: int, turn: ExplainedTurn) -> list[str]:
@@ -30,16 +39,16 @@ def _lines(number: int, turn: ExplainedTurn) -> list[str]:
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
     prompt = turn.spent.tokens - turn.spent.output_tokens
     facts = [
-        f"{turn.answers} answers",
-        f"{turn.calls.total()} tool calls" + (f" ({calls})" if calls else ""),
+        counted(turn.answers, "answer"),
+        counted(turn.calls.total(), "tool call") + (f" ({calls})" if calls else ""),
         f"{tokens(turn.tokens_before)} → {tokens(turn.tokens_after)} tokens",
     ]
     if prompt:
-        facts.append(f"{turn.spent.cache_read_tokens / prompt:.0%} from the cache")
+        facts.append(f"{percent(turn.spent.cache_read_tokens, prompt)} from the cache")
     if turn.spent.usd:
-        facts.append(f"${turn.spent.usd:.3f}")
+        facts.append(dollars(turn.spent.usd))
     if turn.errors:
-        facts.append(f"{turn.errors} errors")
+        facts.append(counted(turn.errors, "error"))
     return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *map(_act, turn.acts)]
 
 

@@ -9,44 +9,66 @@ from holdfast.cli import options
 from holdfast.cli.output import reading, report, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
-from holdfast.log.store import FileStore, new_id
+from holdfast.log.store import FileStore, FoundSession, new_id
+from holdfast.log.titles import imported_from
+from holdfast.messages.cut import counted
+from holdfast.transcripts.claude_code.agents import agent_files, agent_name
 from holdfast.transcripts.formats import open_transcript, printable
 from holdfast.transcripts.writer import ImportAccount
 
-SUFFIXES = (".jsonl", ".jsonl.gz")
-"""Of transcripts, plain and gzipped."""
 SHOWN_LINES = 5
 """Of the malformed ones; --json has all of them."""
 
 
 @click.command(epilog="Example: holdfast import ~/.claude/projects/my-project/1234.jsonl")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--again", is_flag=True, help="Import it although it is there already.")
 @options.as_json
-def command(file: Path, as_json: bool) -> None:
+def command(file: Path, again: bool, as_json: bool) -> None:
     """Import another agent's transcript as a session.
 
     Formats: Claude Code, Codex and pi sessions, Anthropic and OpenAI message lists, plain or
     gzipped. Transcripts of sub-agents beside a Claude Code transcript are imported with it. The
-    file itself is never changed.
+    file itself is never changed. One that was imported and has not changed since is not imported
+    twice.
     """
     store, session = FileStore(), new_id()
+    earlier = _earlier_imports(store, file)
+    if not again and (same := [one for one in earlier if one.header.created == _modified(file)]):
+        lines = [
+            f"Already imported as {same[0].id}; the file has not changed since.",
+            "--again imports it once more.",
+        ]
+        report(
+            as_json,
+            {"session": same[0].id, "path": printable(same[0].path), "is_new": False},
+            lines,
+        )
+        return
     header = Header(
         session=session,
-        created=file.stat().st_mtime if file.exists() else 0,
+        created=_modified(file),
         directory=printable(Path.cwd()),
     )
-    with reading(file) as progress, open_transcript(file, progress) as transcript:
+    with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
         path = store.add(header, transcript.entries)
     found = list(_import_agents(file, path.with_suffix("") / "agents", header))
     agents = [agent for agent, problem in found if not problem]
     left_out = {agent: problem for agent, problem in found if problem}
     account = transcript.account
     records = f"{account.records:,} records"
-    details = (*_account_lines(account), *_agent_lines(agents, left_out))
+    known = ", ".join(one.id for one in earlier)
+    details = (
+        *_account_lines(account),
+        *_agent_lines(agents, left_out),
+        *([f"earlier imports of this file: {known}"] if known else ()),
+    )
     report(
         as_json,
         {
             "session": session,
+            "is_new": True,
+            "earlier": [one.id for one in earlier],
             "path": printable(path),
             "format": transcript.format,
             "records": account.records,
@@ -64,12 +86,20 @@ def command(file: Path, as_json: bool) -> None:
     )
 
 
+def _modified(file: Path) -> float:
+    return file.stat().st_mtime if file.exists() else 0.0
+
+
+def _earlier_imports(store: FileStore, file: Path) -> list[FoundSession]:
+    """Find the sessions that were imported from a file, the newest first."""
+    source = printable(file.absolute())
+    return [found for found in store.sessions() if imported_from(found.path) == source]
+
+
 def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tuple[str, str]]:
     """Import the transcripts beside the session's; yield each agent and why it was left out."""
-    beside = file.with_name(_stem(file)) / "subagents"
-    found = [path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}")]
-    for agent in sorted(found):
-        name = _stem(agent).removeprefix("agent-")
+    for agent in agent_files(file):
+        name = agent_name(agent)
         try:
             with open_transcript(agent) as transcript:
                 write_log(directory / f"{name}.jsonl", header, transcript.entries)
@@ -79,14 +109,9 @@ def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tupl
             yield printable(name), ""
 
 
-def _stem(file: Path) -> str:
-    suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), "")
-    return file.name.removesuffix(suffix)
-
-
 def _agent_lines(agents: list[str], left_out: dict[str, str]) -> Iterator[str]:
     if agents:
-        yield f"{len(agents)} sub-agents imported: {', '.join(agents)}"
+        yield f"{counted(len(agents), 'sub-agent')} imported: {', '.join(agents)}"
     for agent, problem in left_out.items():
         yield f"sub-agent {agent} was left out: {problem}"
 
@@ -102,6 +127,6 @@ def _account_lines(account: ImportAccount) -> Iterator[str]:
 
 def malformed_lines(malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
     if malformed:
-        yield f"{len(malformed):,} malformed lines were left out:"
+        yield f"{counted(len(malformed), 'malformed line')} left out:"
         for line, reason in malformed[:SHOWN_LINES]:
             yield f"  line {line}: {reason}"

@@ -15,5 +15,6 @@ def message_number(value: object) -> int:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 target = click.argument("target")
-session = click.argument("session")
+targets = click.argument("targets", nargs=-1)
+session = click.argument("session", default="newest")
 base_url = click.option("--base-url", default="", help="Address of the provider's API.")

@@ -94,6 +94,17 @@ def rewrite_line(text: str) -> None:
     click.echo(("\r" if is_terminal else "") + plain(text), nl=not is_terminal, err=True)
 
 
+def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> None:
+    """Print what was found of each target: one document, a list of several, or lines for people."""
+    if as_json:
+        values = [value for value, _ in found]
+        json_out(values[0] if len(values) == 1 else values)
+        return
+    for place, (_, lines) in enumerate(found):
+        report(False, None, [""] if place else [])
+        report(False, None, lines)
+
+
 def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
     """Print `value` as JSON, or `lines` for people, made safe for a terminal."""
     if as_json:
@@ -104,14 +115,42 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
 
 
 def tokens(count: float) -> str:
-    """Format a number of tokens: 950, 12.3K, 1.05M."""
+    """Format a number of tokens: 950, 12.3K, 1.05M, 21.8B."""
     if count < 0:
         return f"-{tokens(-count)}"
     if count < 1_000:
         return f"{count:.0f}"
     if count < 999_500:
         return f"{count / 1_000:.1f}K"
-    return f"{count / 1_000_000:.2f}M"
+    if count < 999_500_000:
+        return f"{count / 1_000_000:.2f}M"
+    return f"{count / 1_000_000_000:.1f}B"
+
+
+def dollars(usd: float) -> str:
+    """Format money for people: $13,469, $4.04, less than a cent as such."""
+    if usd < 0:
+        return f"-{dollars(-usd)}"
+    if usd >= 99.995:
+        return f"${usd:,.0f}"
+    return "under $0.01" if 0 < usd < 0.005 else f"${usd:.2f}"
+
+
+def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
+    """Write a sum, and what of it is an estimate because nothing recorded it."""
+    if not output and not summaries:
+        return dollars(usd)
+    missing = [f"~{tokens(output)} output tokens"] if output else []
+    if summaries:
+        missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
+    return (
+        f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and"
+        f" {' and '.join(missing)} that were not"
+    )
+
+
+def percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}".replace("%", " %") if whole else "0 %"
 
 
 def plain(text: str) -> str:
@@ -161,10 +200,25 @@ def bar(share: float, width: int = 24) -> str:
 def reading(path: Path) -> Iterator[Progress | None]:
     """Show a progress bar while a large file is read, if stderr is a terminal."""
     total = path.stat().st_size if path.is_file() else 0
-    if total < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
+    with progress_bar(total, f"Reading {plain(path.name)}") as advance:
+        if advance is None:
+            yield None
+            return
+        read = 0
+
+        def reached(position: int) -> None:
+            nonlocal read
+            advance(position - read)
+            read = position
+
+        yield reached
+
+
+@contextmanager
+def progress_bar(total_bytes: int, label: str) -> Iterator[Progress | None]:
+    """Yield what advances a bar by so many bytes; None where there is little to do or nobody looks."""
+    if total_bytes < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
         yield None
         return
-    with click.progressbar(
-        length=total, label=f"Reading {plain(path.name)}", file=sys.stderr
-    ) as shown:
-        yield lambda position: shown.update(position - shown.pos)
+    with click.progressbar(length=total_bytes, label=label, file=sys.stderr) as shown:
+        yield shown.update

@@ -1,15 +1,23 @@
 """`holdfast sessions`: list, branch, delete and prune sessions."""
 
+import os
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import ago, ask_yes_no, report, say, size
+from holdfast.cli.output import ask_yes_no, dollars, report, say
 from holdfast.errors import LogLocked
 from holdfast.log.retention import sweep_session
 from holdfast.log.store import FileStore, FoundSession
 from holdfast.log.titles import title_of
+from holdfast.messages.cut import counted
+from holdfast.reports.index import index_path, open_index
+from holdfast.reports.places import find_sessions
+from holdfast.reports.report import SessionSummary, summarise
 from holdfast.settings import SpillSettings, load_settings
 
 
@@ -41,7 +49,8 @@ def command(
 ) -> None:
     """List, branch, delete and prune sessions.
 
-    Without an option, list those of this project, newest first.
+    Without an option, list those of this project, newest first: when each was last answered,
+    whose it is, the model, and what it cost (~ where some of that is an estimate).
     """
     store = FileStore()
     if upto is not None and not branch:
@@ -66,10 +75,12 @@ def command(
 def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
-        question = f"Delete {len(doomed)} sessions for good ({names})?"
+        question = f"Delete {counted(len(doomed), 'session')} for good ({names})?"
         ask_yes_no(question, is_required=True, err=True)
     for found in doomed:
         store.delete(found.id)
+    with open_index() as index:
+        index.forget(found.path for found in doomed)
     return [found.id for found in doomed]
 
 
@@ -85,13 +96,14 @@ def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
 
 
 def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
-    lines = [f"{len(removed)} sessions removed."]
+    lines = [f"{counted(len(removed), 'session')} removed."]
     if swept:
-        lines.append(f"{swept} results on disk removed; the logs say which.")
+        lines.append(f"{counted(swept, 'result')} on disk removed; the logs say which.")
     report(as_json, {"removed": removed, "swept": swept}, lines)
 
 
 def _list(sessions: list[FoundSession], everywhere: bool, as_json: bool) -> None:
+    facts = _facts([session.path for session in sessions])
     found = [
         {
             "id": session.id,
@@ -101,13 +113,27 @@ def _list(sessions: list[FoundSession], everywhere: bool, as_json: bool) -> None
             "directory": session.header.directory,
             "parent": session.header.parent,
             "path": str(session.path),
+            **asdict(facts.get(index_path(Path(os.path.realpath(session.path))), SessionSummary())),
         }
         for session in sessions
     ]
-    lines = [
-        f"{session.id}  {ago(session.modified):>14}  {size(session.bytes):>9}  {fields['title']}"
-        + (f"  {session.header.directory}" if everywhere else "")
-        for session, fields in zip(sessions, found, strict=True)
-    ]
+    lines = [_line(fields, everywhere) for fields in found]
     where = "" if everywhere else " in this project; --all lists every project's"
     report(as_json, found, lines or [f"No sessions{where}."])
+
+
+def _facts(paths: list[Path]) -> dict[str, SessionSummary]:
+    with open_index() as index:
+        index.refresh(find_sessions(paths))
+        return summarise(index, paths)
+
+
+def _line(fields: dict[str, Any], everywhere: bool) -> str:
+    at = datetime.fromtimestamp(fields["last_at"] or fields["modified"])
+    cost = dollars(fields["usd"]) if fields["calls"] else ""
+    model = fields["model"].removeprefix("claude-")
+    return (
+        f"{fields['id']}  {at:%Y-%m-%d %H:%M}  {fields['agent']:<11} {model:<20.20} "
+        f"{'~' if fields['is_estimated'] else ' '}{cost:<11} {fields['title']}"
+        + (f"  {fields['directory']}" if everywhere else "")
+    ).rstrip()

@@ -1,20 +1,23 @@
-"""The TARGET of a command: a session's id, SESSION/AGENT, a log, or another agent's transcript."""
+"""The TARGETS of a command: session ids, SESSION/AGENT, logs, other agents' transcripts, directories."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from holdfast.cli.output import reading
+from holdfast.cli.output import reading, say
 from holdfast.errors import SessionNotFound, TranscriptError
 from holdfast.log import Damage, Header, load
 from holdfast.log.entries import AnyEntry, Imported
 from holdfast.log.store import FileStore
+from holdfast.reports.places import OURS as OURS
+from holdfast.reports.places import find_sessions, newest_session
+from holdfast.reports.read_session import is_log
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 
-OURS = "holdfast"
-"""The format of a session's log."""
+NEWEST = "newest"
+"""The session of this project that was written to last, whichever agent's it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +49,33 @@ class CommandTarget:
             yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
 
 
+def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
+    """Read what each name means, one after the other; without one, this project's newest session.
+
+    Of a directory, every session in it; what is none is named on stderr.
+    """
+    for name in names or (NEWEST,):
+        path = Path(name)
+        if not path.is_dir():
+            yield open_target(name)
+            continue
+        found = find_sessions([path])
+        if not found:
+            raise TranscriptError(path, "holds no session; name a file or another directory")
+        for file in found:
+            try:
+                yield _from_path(file.path)
+            except TranscriptError as error:
+                say(f"left out: {error}", err=True)
+
+
 def open_target(name: str) -> CommandTarget:
     """Read what a name means: an existing path, else a session or SESSION/AGENT."""
     path = Path(name)
     if path.exists():
         return _from_path(path)
+    if name == NEWEST and (newest := newest_session(Path.cwd())):
+        return _from_path(newest)
     session, _, agent = name.partition("/")
     try:
         found = FileStore().find(session)
@@ -62,19 +87,11 @@ def open_target(name: str) -> CommandTarget:
 
 
 def _from_path(path: Path) -> CommandTarget:
-    if path.is_file() and _is_log(path):
+    if path.is_file() and is_log(path):
         return _from_log(path)
     with reading(path) as progress, open_transcript(path, progress) as transcript:
         entries: list[AnyEntry] = list(transcript.entries)
     return CommandTarget(name=path.name, format=transcript.format, history=entries)
-
-
-def _is_log(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(12).startswith(b'{"holdfast":')
-    except PermissionError:
-        return False  # opening it as a transcript reports the error
 
 
 def _from_log(path: Path) -> CommandTarget:

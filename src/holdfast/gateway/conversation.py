@@ -196,4 +196,3 @@ def _marks(body: JsonObject) -> Iterator[JsonObject]:
     for part in (*parts, body):
         if isinstance(part, dict) and isinstance(mark := part.get("cache_control"), dict):
             yield mark
-

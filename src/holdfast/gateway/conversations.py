@@ -100,7 +100,9 @@ class Conversations:
 
     def _ids_of(self, name: str) -> list[str]:
         if name not in self._ids:
-            found = [one for one in self._store.sessions(self._directory) if one.id.startswith(name)]
+            found = [
+                one for one in self._store.sessions(self._directory) if one.id.startswith(name)
+            ]
             found.sort(key=lambda one: one.header.created)
             self._ids[name] = [one.id for one in found[-NEWEST:]]
         return self._ids[name]

@@ -40,9 +40,7 @@ ENDPOINTS: Mapping[str, Endpoint] = {
         ends=b"",
         is_count=True,
     ),
-    "/v1/chat/completions": Endpoint(
-        dialect="openai", list_field="messages", ends=b"data: [DONE]"
-    ),
+    "/v1/chat/completions": Endpoint(dialect="openai", list_field="messages", ends=b"data: [DONE]"),
     "/v1/responses": Endpoint(
         dialect="responses",
         list_field="input",

@@ -50,7 +50,5 @@ def _end_to_end(headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ..
     }
     gone = HOP_BY_HOP | named | {*without}
     return [
-        (name, value)
-        for name, value in listed
-        if name not in gone and not name.startswith(OURS)
+        (name, value) for name, value in listed if name not in gone and not name.startswith(OURS)
     ]

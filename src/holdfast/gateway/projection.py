@@ -36,7 +36,9 @@ def project(
     if len(known.ends) != len(messages) - head:
         raise ValueError("the list is not the one that was followed")
     put = [
-        item for item in view.items if isinstance(item, Spoken) and item.kind not in ("said", "late")
+        item
+        for item in view.items
+        if isinstance(item, Spoken) and item.kind not in ("said", "late")
     ]
     hides = any(item.kind in ("summary", "line") for item in put)
     patch = _Patch(view, dialect, hides)

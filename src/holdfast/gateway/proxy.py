@@ -189,9 +189,7 @@ def refused(path: str, refusal: Refusal) -> Response:
     error = {"type": refusal.kind, "message": said}
     is_openai = path.startswith(("/v1/chat/", "/v1/responses"))
     body = {"error": error} if is_openai else {"type": "error", "error": error}
-    response = Response(
-        msgspec.json.encode(body), refusal.status, media_type="application/json"
-    )
+    response = Response(msgspec.json.encode(body), refusal.status, media_type="application/json")
     name, value = passed(str(refusal))
     response.headers[name.decode()] = value.decode()
     return response

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 
 from holdfast.log.entries import AnyEntry, Asked, Forked, Replied
 from holdfast.messages import Content, Usage
+from holdfast.messages.measure import Measure
 
 MAIN = "main"
 """The source of the conversation's own calls; a fork has another."""
@@ -23,6 +24,15 @@ class UniqueAnswer:
     content: Content
     usage: Usage
     stop_reason: str
+    measure: Measure
+
+    @property
+    def n(self) -> int:
+        return self.first.n
+
+    @property
+    def response_id(self) -> str:
+        return self.first.response_id
 
     @property
     def at(self) -> float:
@@ -33,6 +43,7 @@ class UniqueAnswer:
         self.content += piece.content
         self.usage = piece.usage or self.usage
         self.stop_reason = piece.stop_reason or self.stop_reason
+        self.measure = self.measure + piece.measure
 
 
 def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
@@ -53,6 +64,7 @@ def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
             content=entry.content,
             usage=entry.usage or Usage(),
             stop_reason=entry.stop_reason,
+            measure=entry.measure,
         )
         if entry.response_id:
             known[entry.response_id] = found[at]

@@ -104,9 +104,11 @@ class FileStore:
             return named
         known = self.sessions()
         if session == "newest":
-            here = self.sessions(Path.cwd())
-            if here or known:
-                return (here or known)[0]
+            if here := self.sessions(Path.cwd()):
+                return here[0]
+            raise SessionNotFound(
+                "this project has no session; `holdfast sessions --all` lists every project's"
+            )
         exact = [found for found in known if found.id == session]
         matches = exact or [found for found in known if session and found.id.startswith(session)]
         if len(matches) == 1:
@@ -122,7 +124,7 @@ class FileStore:
                     load_header(project / f"{session}.jsonl")  # says why it is not listed
         skipped = "".join(f"; {line}" for line in self.unreadable())
         raise SessionNotFound(
-            f"there is no session {session!r}; `holdfast sessions` lists them{skipped}"
+            f"there is no session {session!r}; `holdfast sessions --all` lists them{skipped}"
         )
 
     def _named(self, session: str) -> FoundSession | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Said, Titled
+from holdfast.log.entries import AnyEntry, Imported, Said, Titled
 from holdfast.messages import text_of
 from holdfast.messages.cut import printable_line
 
@@ -20,6 +20,7 @@ TITLE_CHARS = 72
 
 
 NOTES = "notes.md"
+_LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
 _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
 """The first line under the first heading of a session's notes, behind the one that is always there."""
 
@@ -43,6 +44,16 @@ def title_of(path: Path) -> str:
     return "(nothing said yet)"
 
 
+def imported_from(path: Path) -> str:
+    """Return the file that a log was imported from; '' if it was not."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - END_BYTES))
+        for line in reversed(file.read().split(b"\n")):
+            if isinstance(entry := _entry(line), Imported):
+                return entry.source
+    return ""
+
+
 def _noted(path: Path) -> str:
     try:
         with path.open("rb") as file:
@@ -53,7 +64,7 @@ def _noted(path: Path) -> str:
 
 
 def _entry(line: bytes) -> AnyEntry | None:
-    if not line.startswith((b'{"entry":"said"', b'{"entry":"titled"')):
+    if not line.startswith(_LOOKED_FOR):
         return None
     try:
         entry: AnyEntry = msgspec.json.decode(line, type=AnyEntry)

@@ -10,6 +10,9 @@ from holdfast.messages.blocks import Json, JsonObject
 
 _Fields = TypeVar("_Fields")
 
+SEARCHES, WINDOW = "web_search_requests", "model_context_window"
+"""Fields of a usage beside its counts."""
+
 
 def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
     """Add two values of one struct or dataclass field by field, except for the fixed fields."""
@@ -40,6 +43,16 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     def deleted_tokens(self) -> int:
         """How many cached tokens the edits of the request deleted."""
         return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
+
+    @property
+    def web_searches(self) -> int:
+        """How many searches the provider ran for this answer, which it bills one by one."""
+        return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
+
+    @property
+    def window_tokens(self) -> int:
+        """The context window that the client was told of; 0 where it does not say."""
+        return count_of((self.extra or {}).get(WINDOW))
 
     @property
     def total_tokens(self) -> int:

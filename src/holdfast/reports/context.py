@@ -1,16 +1,16 @@
 """What fills a window, by category: the data behind `holdfast context`.
 
-Parts are estimated block by block; what the last usage reports beyond them is the frame, where the
-log does not hold it.
+Parts are estimated block by block and add up to the size that the provider counted. A frame that the
+log does not hold is as large as the first call's prompt was beyond the messages in it.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
-from holdfast.log.entries import Compacted, Replied
+from holdfast.log.entries import Compacted, Ran, Replied, Said
 from holdfast.messages import Document, Image, Text, ToolUse, is_thought
 from holdfast.messages.measure import NOTHING, Measure, measure_block, measure_json, measure_text
 from holdfast.view import View
@@ -18,11 +18,14 @@ from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.tokens import Gauge
 from holdfast.view.window import Level, Window
 
-UNSEEN_FRAME = "system prompt and tools, by the last usage"
-"""What the provider counted and the log does not hold."""
-OVERESTIMATED = "estimated too high, by the last usage"
-UNDERESTIMATED = "estimated too low, by the last usage"
-"""The parts are estimates; the provider's count of the whole is not."""
+UNSEEN_FRAME = "system prompt and tools, by the first call"
+"""What the provider counted there and the log does not hold."""
+UNSEEN = "not in the transcript, by the last usage"
+"""What the provider counted since then and no estimate is that far off."""
+ROUNDING_TOKENS = 50
+"""A smaller rest is what rounding the parts leaves."""
+MOST_SCALE = 1.5
+"""Estimates are corrected to the provider's count by up to this factor; what is left is unseen."""
 
 _SPOKEN = {
     "said": "user messages",
@@ -61,9 +64,8 @@ class Context:
 def describe(view: View, gauge: Gauge, window: Window) -> Context:
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
-    rest = used - sum(part.tokens for part in parts)
-    if gauge.is_reported and rest:
-        parts.insert(0, ContextPart(name=_rest_name(view, rest), tokens=rest, count=1))
+    if gauge.is_reported:
+        parts = _fitted(parts, used, min(used, _unseen_frame(view, gauge)))
     return Context(
         model=view.model,
         title=view.title,
@@ -87,12 +89,36 @@ def _is_counted(view: View) -> bool:
     return False
 
 
-def _rest_name(view: View, rest_tokens: int) -> str:
-    """Name the difference of the provider's count and the sum of the parts."""
-    if rest_tokens < 0:
-        return OVERESTIMATED
-    has_frame = view.frame is not None and view.frame.sections
-    return UNDERESTIMATED if has_frame else UNSEEN_FRAME
+def _unseen_frame(view: View, gauge: Gauge) -> int:
+    """Return how much larger the first call's prompt was than what the log has before it."""
+    if view.frame is not None and view.frame.sections:
+        return 0
+    before = NOTHING
+    for entry in view.history:
+        if isinstance(entry, Replied) and entry.usage is not None:
+            return max(0, entry.usage.prompt_tokens - round(gauge.calibration.weigh(before)))
+        if isinstance(entry, Said | Replied | Ran | Compacted):
+            before = before + entry.measure
+    return 0
+
+
+def _fitted(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
+    """Scale estimated parts to what the provider counted beyond the frame."""
+    estimated = sum(part.tokens for part in parts)
+    scale = min(MOST_SCALE, (used - frame) / estimated) if estimated else 1.0
+    fitted = [_scaled(part, scale) for part in parts]
+    unseen = used - frame - sum(part.tokens for part in fitted)
+    if fitted and unseen <= ROUNDING_TOKENS:
+        largest = fitted[0]
+        fitted[0] = replace(largest, tokens=max(0, largest.tokens + unseen))
+        unseen = 0
+    rows = ((UNSEEN_FRAME, frame), (UNSEEN, unseen))
+    return [*(ContextPart(name=name, tokens=n, count=1) for name, n in rows if n), *fitted]
+
+
+def _scaled(part: ContextPart, scale: float) -> ContextPart:
+    inner = tuple(_scaled(each, scale) for each in part.parts)
+    return replace(part, tokens=round(part.tokens * scale), parts=inner)
 
 
 _Tally: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]

@@ -1,22 +1,29 @@
 """What a session was spent on: by model, source, kind of token and turn, and without a cache.
 
 Each answer and each call of a fork is paid once, at the prices of its day. A model without a price
-is counted in tokens and named, never priced at a guess.
+is counted in tokens and named, never priced at a guess. What a transcript shows and did not count,
+an answer recorded in mid-stream or the call that wrote a summary, is estimated and kept apart.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
-from holdfast.log.entries import AnyEntry, Forked, Said
+from holdfast.log.entries import AnyEntry, Compacted, Forked, Said
 from holdfast.log.spending import Spent, read_ledger
-from holdfast.messages import text_of
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
+from holdfast.stages.facts.user_text import typed
+from holdfast.view.tokens import default_weights, weigh
 
 UNFINISHED = ("", "aborted", "broken")
 """What an answer that did not come to its end stopped for."""
+BELIEVED_SHARE = 0.5
+"""Estimates are within a third of a provider's count; less than half of one is not a count."""
+COMPACT = "compact"
+"""The source of the calls that write summaries."""
+UNKNOWN = "unknown model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +55,17 @@ class CostItem:
     bare_usd: float = 0.0
     """The same calls if nothing had been cached."""
     unpriced_calls: int = 0
-    unfinished_calls: int = 0
-    """Recorded in mid-stream: their output is a lower bound."""
+    unrecorded_output: int = 0
+    """Estimated tokens of answers whose usage was recorded in mid-stream, beyond what that says."""
+    unrecorded_calls: int = 0
+    """Summaries that a client had written without recording the call."""
+    unrecorded_usd: float = 0.0
+    """About what both cost; not part of `cost`."""
+
+    @property
+    def usd(self) -> float:
+        """All of it, as far as it is known: what was recorded and what is estimated."""
+        return self.cost.total + self.unrecorded_usd
 
     def __add__(self, other: "CostItem") -> "CostItem":
         return add_fields(self, other, name=self.name)
@@ -77,18 +93,21 @@ class Bill:
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:
     history = list(entries)
-    answers = answers_of(history)
+    answers, unpaid = answers_of(history), unrecorded_summaries(history)
+    model = ""
     turns: list[TurnItem] = []
     models: dict[str, CostItem] = {}
     sources: dict[str, CostItem] = {}
     for at, entry in enumerate(history):
-        if not turns or (isinstance(entry, Said) and not entry.hidden):
-            said = text_of(entry.content) if isinstance(entry, Said) else ""
-            turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=said))
+        if not turns or begins_turn(entry):
+            turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=words_of(entry)))
         if at in answers:
-            item, source = _priced(answers[at]), MAIN
+            item, source = priced(answers[at]), MAIN
+            model = answers[at].model
         elif isinstance(entry, Forked):
-            item, source = _priced(entry), entry.source
+            item, source = priced(entry), entry.source
+        elif isinstance(entry, Compacted) and entry.n in unpaid:
+            item, source = unrecorded_summary(entry, model), COMPACT
         else:
             continue
         _add(models, item)
@@ -98,7 +117,34 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
         total=sum(models.values(), CostItem()),
         models=_dearest_first(models),
         sources=_dearest_first(sources),
-        turns=tuple(turn for turn in turns if turn.item.calls),
+        turns=tuple(turn for turn in turns if turn.item.calls or turn.item.unrecorded_calls),
+    )
+
+
+def begins_turn(entry: AnyEntry) -> bool:
+    """Return whether the user asks for something here; commands to a client and its notices do not."""
+    return isinstance(entry, Said) and not entry.hidden and typed(entry.content) is not None
+
+
+def words_of(entry: AnyEntry) -> str:
+    """Return what the user typed, without what a client wraps around it."""
+    said = typed(entry.content) if isinstance(entry, Said) else None
+    return said.text if said else ""
+
+
+def unrecorded_summaries(history: Sequence[AnyEntry]) -> set[int]:
+    """Find the compactions whose call is not in the history; recorded calls are the earliest's."""
+    recorded = sum(isinstance(entry, Forked) and entry.source == COMPACT for entry in history)
+    theirs = [entry.n for entry in history if isinstance(entry, Compacted) and entry.by == "import"]
+    return set(theirs[recorded:])
+
+
+def unrecorded_summary(entry: Compacted, model: str) -> CostItem:
+    """Estimate what writing a summary cost: the history read from the cache, and its own length."""
+    output = round(weigh(entry.measure, default_weights(model)))
+    paid = cost(model, read_tokens=entry.before_tokens, output_tokens=output, at=day_of(entry.at))
+    return CostItem(
+        name=model or UNKNOWN, unrecorded_calls=1, unrecorded_usd=paid.total if paid else 0.0
     )
 
 
@@ -110,8 +156,10 @@ def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def _priced(answer: UniqueAnswer | Forked) -> CostItem:
+def priced(answer: UniqueAnswer | Forked) -> CostItem:
     day, usage = day_of(answer.at), answer.usage
+    missing = _unrecorded_output(answer)
+    estimate = cost(answer.model, output_tokens=missing, at=day) if missing else None
     tokens = Tokens(
         uncached=usage.input_tokens,
         read=usage.cache_read_tokens,
@@ -122,14 +170,28 @@ def _priced(answer: UniqueAnswer | Forked) -> CostItem:
     paid = usage_cost(answer.model, usage, day)
     bare = cost(answer.model, uncached_tokens=tokens.prompt, output_tokens=tokens.output, at=day)
     return CostItem(
-        name=answer.model or "unknown model",
+        name=answer.model or UNKNOWN,
         calls=1,
         tokens=tokens,
         cost=paid or Cost(),
         bare_usd=bare.total if bare else 0.0,
         unpriced_calls=int(paid is None),
-        unfinished_calls=int(answer.stop_reason in UNFINISHED),
+        unrecorded_output=missing,
+        unrecorded_usd=estimate.total if estimate else 0.0,
     )
+
+
+def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
+    """Estimate what an answer that was recorded in mid-stream has beyond its usage.
+
+    Some clients never say why an answer stopped and count it right: what the usage says is
+    doubted only where it is a fraction of the text that is there.
+    """
+    if answer.stop_reason not in UNFINISHED:
+        return 0
+    shown = round(weigh(answer.measure, default_weights(answer.model)))
+    recorded = answer.usage.output_tokens
+    return shown - recorded if recorded < BELIEVED_SHARE * shown else 0
 
 
 def spent_by_day(ledger: Path) -> dict[str, Spent]:

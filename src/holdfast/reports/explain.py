@@ -16,6 +16,7 @@ from holdfast.log.entries import (
     Ended,
     Failed,
     Forked,
+    Framed,
     Noted,
     Pinned,
     Ran,
@@ -25,7 +26,6 @@ from holdfast.log.entries import (
     Replied,
     Restored,
     Rewound,
-    Said,
     Snipped,
     Spawned,
     Spilled,
@@ -35,8 +35,9 @@ from holdfast.log.entries import (
     ViewChange,
 )
 from holdfast.log.spending import Spent, spent_on
-from holdfast.messages import ToolUse, text_of
+from holdfast.messages import ToolUse
 from holdfast.messages.cut import counted, printable_line
+from holdfast.reports.cost import begins_turn, words_of
 from holdfast.view import View
 from holdfast.view.gauge import Follower
 
@@ -47,6 +48,11 @@ CLEARED_SHOWN = 4
 CALL_CHARS = 60
 """Of a call, to recognise it."""
 
+DROP_TOKENS, DROP_SHARE = 5_000, 0.1
+"""Below this the thinking of a finished turn may have left the prompt, as some models have it."""
+
+_MOVES = (ViewChange, Undone, Redone)
+_FORKED_BY = {"stopped": "an answer that was stopped", "branch": "another branch"}
 _NOTED_BY = {"engine": "the log alone", "model": "a model", "person": "a person"}
 _REMEMBERED_BY = {"agent": "the agent", "extraction": "a job beside it", "person": "a person"}
 
@@ -95,13 +101,17 @@ class _Reader:
         self.turns: list[ExplainedTurn] = []
         self._view, self._follower = View(), Follower()
         self._uses: dict[str, ToolUse] = {}
+        self._prompt_tokens = 0
+        self._is_moved = False
+        """An entry since the last call explains that the prompt is another."""
 
     def take(self, entry: AnyEntry) -> None:
         before = self._size()
+        self._is_moved = self._is_moved or isinstance(entry, (*_MOVES, Switched, Framed))
         self._view.apply(entry)
         after = self._size()
-        if (isinstance(entry, Said) and not entry.hidden) or not self.turns:
-            said = text_of(entry.content) if isinstance(entry, Said) else ""
+        if not self.turns or begins_turn(entry):
+            said = words_of(entry)
             self.turns.append(
                 ExplainedTurn(n=entry.n, at=entry.at, said=said, tokens_before=before)
             )
@@ -117,7 +127,9 @@ class _Reader:
             case Forked():
                 self._spend(entry)
         if _is_act(entry):
-            saved = before - after if isinstance(entry, ViewChange | Undone | Redone) else 0
+            saved = before - after if isinstance(entry, _MOVES) else 0
+            if isinstance(entry, Cleared):
+                saved = entry.saved_tokens or saved
             text = describe_entry(entry, self._uses)
             turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved))
 
@@ -126,6 +138,20 @@ class _Reader:
         turn.answers += 1
         if answer.usage.total_tokens:
             self._spend(answer)
+            self._notice_drop(answer)
+
+    def _notice_drop(self, answer: UniqueAnswer) -> None:
+        """Report a prompt that is much smaller than the one before, if no entry says why."""
+        before, now = self._prompt_tokens, answer.usage.prompt_tokens
+        gone, was_moved = before - now, self._is_moved
+        self._prompt_tokens, self._is_moved = now, False
+        if was_moved or gone < max(DROP_TOKENS, DROP_SHARE * before):
+            return
+        text = (
+            f"the prompt fell from {before:,} to {now:,} tokens, and the log does not say why: "
+            "its agent left something out"
+        )
+        self.turns[-1].acts.append(Act(n=answer.n, kind="shrank", text=text, saved_tokens=gone))
 
     def _spend(self, call: UniqueAnswer | Forked) -> None:
         turn = self.turns[-1]
@@ -186,7 +212,10 @@ def _describe_change(entry: ViewChange) -> str:
             return f"messages {first} to {last} are shown as one line"
         case Compacted(first=first, last=last, by=by, trigger=trigger, focus=focus):
             asked = f", with the focus {printable_line(focus, FOCUS_CHARS)!r}" if focus else ""
-            return f"messages {first} to {last} are shown as a summary (by {by}, {trigger}{asked})"
+            writer = "its client" if by == "import" else by
+            return (
+                f"messages {first} to {last} are shown as a summary (by {writer}, {trigger}{asked})"
+            )
         case Restored(compaction=n):
             return f"context was restored after compaction {n}"
         case Rewound(after=n):
@@ -236,6 +265,6 @@ def _describe_other(entry: AnyEntry) -> str:
 def _describe_fork(entry: Forked) -> str:
     usage, stop = entry.usage, entry.stop_reason
     share = usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0
-    text = f"{entry.source} asked the model beside the conversation: "
+    text = f"{_FORKED_BY.get(entry.source, entry.source)} asked the model beside the conversation: "
     text += f"{usage.prompt_tokens:,} tokens, {share:.0%} from the cache"
     return f"{text} ({stop})" if stop in ("aborted", "broken") else text

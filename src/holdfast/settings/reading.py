@@ -206,8 +206,20 @@ def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tu
             yield name, (_checked(name, _parsed(variables[variable], like), variable), variable)
 
 
+def check_setting(name: SettingName, text: str, where: str, *, is_project: bool) -> Value:
+    """Return the value that a text means for a setting, or raise a `ConfigError` that says why not."""
+    group, key = name
+    if group not in get_type_hints(Settings):
+        known = ", ".join(get_type_hints(Settings))
+        raise ConfigError(f"no group {group!r}; there are {known}")
+    if is_project and name in _specs() and _specs()[name].personal:
+        raise ConfigError(f"{group}.{key} is for the user alone; leave out --project")
+    like = _specs()[name].default if name in _specs() else ""
+    return _checked(name, _parsed(text, like), where)
+
+
 def _parsed(text: str, like: Value) -> Value:
-    """Read an environment variable as the type its default has."""
+    """Read a text, as an environment variable has it, as the type its default has."""
     if isinstance(like, bool):
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
     if isinstance(like, int | float):

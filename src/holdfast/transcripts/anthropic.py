@@ -44,7 +44,7 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
             yield from dialogue.spoken(message, number, content, ("system",))
 
 
-def write(view: View) -> Iterator[bytes]:
+def write(view: View, **_where: str) -> Iterator[bytes]:
     return document(_request(view), (message_to_wire(message) for message in view.messages()))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Framed, Said, Section, Snipped, Switched, Titled
 from holdfast.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
+from holdfast.messages.usage import WINDOW
 from holdfast.transcripts.codex_items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
@@ -186,7 +187,7 @@ class _Reader:
     def _counted(self, info: Json) -> None:
         """Give usage to the answer it was counted for; a repeated count says nothing new."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
-        usage = _usage(last) if isinstance(last, dict) else None
+        usage = _usage(last, info.get(WINDOW)) if isinstance(last, dict) else None
         if usage is None or info.get("total_token_usage") == self._total:
             self._account.skipped["event token_count"] += 1
             return
@@ -245,19 +246,20 @@ def _spoken(item: JsonObject) -> Content:
     return said_in(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
 
 
-def _usage(raw: JsonObject) -> Usage | None:
+def _usage(raw: JsonObject, window: Json) -> Usage | None:
     """Read token counts; Codex counts what was cached as part of the input."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     whole, cached, written, answer = (count(raw.get(name)) for name in names)
     if not whole + answer:
         return None
-    thought = raw.get("reasoning_output_tokens")
+    thought = "reasoning_output_tokens"
+    extra = {thought: raw.get(thought), WINDOW: window}
     return Usage(
         input_tokens=max(whole - cached - written, 0),
         output_tokens=answer,
         cache_read_tokens=cached,
         cache_write_tokens=written,
-        extra={"reasoning_output_tokens": thought} if thought else None,
+        extra={name: value for name, value in extra.items() if value} or None,
     )
 
 

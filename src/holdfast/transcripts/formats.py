@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import math
 import os
 import zlib
 from collections import Counter
@@ -14,11 +15,15 @@ from typing import IO, Protocol, cast
 from holdfast.errors import TranscriptError
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import open_to_read
+from holdfast.transcripts.records import decoded, spoken_lines
 from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
 from holdfast.view import View
 
 SNIFF_BYTES = 64 << 10
 """Enough for a few records, so that the first odd one does not decide."""
+
+ORIGIN_LINES = 50
+"""Among so many records at the start one says where the session is from."""
 
 LINE_BYTES = 128 << 20
 """One record, or a whole document on one line; the largest seen have a tenth of it."""
@@ -40,12 +45,16 @@ class Format(Protocol):
 
     def sniff(self, first: bytes) -> bool: ...
     def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
-    def write(self, view: View) -> Iterator[bytes]: ...
+    def write(self, view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
+        """Write what a model sees; the id and the directory are for clients that keep sessions."""
 
 
 FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
 """Names in the order they are tried; the most particular first. Modules load when needed."""
 
+
+CLIENTS = ("claude-code", "codex", "pi")
+"""Formats of agents that keep sessions; the others are lists of messages."""
 
 LOG = b'{"holdfast":'
 """How our own logs begin; they need no reader from here."""
@@ -58,6 +67,10 @@ class Transcript:
     format: str
     entries: Iterator[AnyEntry]
     account: ImportAccount
+    session: str = ""
+    """The client's own id of the session; a sub-agent's file has its parent's."""
+    directory: str = ""
+    """Where the client worked."""
 
 
 def named(name: str) -> Format:
@@ -80,9 +93,28 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
     with _open_file(path) as raw, _unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
-        writer = TranscriptWriter()
+        beside = getattr(format, "calls_beside", None)
+        writer = TranscriptWriter(beside(path) if beside else ())
         entries = _all(format, _lines(path, file, raw, progress), writer, path)
-        yield Transcript(format.NAME, entries, writer.account)
+        session, directory = _origin(first)
+        yield Transcript(format.NAME, entries, writer.account, session, directory)
+
+
+def _origin(first: bytes) -> tuple[str, str]:
+    """Find a session's id and its directory among the first records."""
+    session = directory = ""
+    for _, line in spoken_lines(first.split(b"\n")[:ORIGIN_LINES]):
+        record = decoded(line)
+        if not isinstance(record, dict):
+            continue
+        inner = record.get("payload")
+        fields = record | inner if isinstance(inner, dict) else record
+        is_head = record.get("type") in ("session", "session_meta")
+        session = session or str(fields.get("sessionId") or (is_head and fields.get("id")) or "")
+        directory = directory or str(fields.get("cwd") or "")
+        if session and directory:
+            break
+    return session, directory
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
@@ -98,6 +130,7 @@ def _all(
     format: Format, lines: Iterator[bytes], writer: TranscriptWriter, path: Path
 ) -> Iterator[AnyEntry]:
     yield from format.read(lines, writer)
+    yield from writer.beside(math.inf)
     yield writer.imported(format.NAME, printable(path))
 
 

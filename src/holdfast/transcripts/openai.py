@@ -182,7 +182,7 @@ def _tool(raw: Json) -> JsonObject:
     return {("input_schema" if k == "parameters" else k): v for k, v in function.items()}
 
 
-def write(view: View, account: ImportAccount | None = None) -> Iterator[bytes]:
+def write(view: View, account: ImportAccount | None = None, **_where: str) -> Iterator[bytes]:
     writer = _Writer(account or ImportAccount())
     frame = view.frame or Framed()
     messages = (wire for message in view.messages() for wire in writer.message(message))

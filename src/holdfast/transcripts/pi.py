@@ -13,7 +13,7 @@ usage is written as zero, because a view does not hold it for each answer.
 import itertools
 from collections.abc import Iterable, Iterator
 
-from holdfast.log.entries import AnyEntry, Failed, Switched, Titled
+from holdfast.log.entries import AnyEntry, Failed, Forked, Switched, Titled
 from holdfast.messages import (
     Block,
     Content,
@@ -38,7 +38,7 @@ from holdfast.transcripts.parts import (
     with_extra,
     wrap,
 )
-from holdfast.transcripts.pi_branch import active_branch
+from holdfast.transcripts.pi_branch import OffBranch, active_branch
 from holdfast.transcripts.records import (
     Numbered,
     count,
@@ -85,22 +85,23 @@ _USAGE = ("input", "output", "cacheRead", "cacheWrite")
 
 
 def sniff(first: bytes) -> bool:
-    header = first_record(first)
-    return (
-        isinstance(header, dict)
-        and header.get("type") == "session"
-        and isinstance(header.get("id"), str)
-    )
+    match first_record(first):
+        case {"type": "session", "id": str()}:
+            return True
+    return False
 
 
 def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
     reader = _Reader(writer)
-    for index, (number, record) in enumerate(_entries(lines, writer.account)):
+    unsent: list[tuple[int, JsonObject]] = []
+    for index, (number, record) in enumerate(_entries(lines, writer.account, unsent.append)):
         reader.place(index, record)
         yield from reader.record(record, number)
+    for number, record in unsent:
+        yield from reader.unsent(record, number)
 
 
-def _entries(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
+def _entries(lines: Iterable[bytes], account: ImportAccount, off_branch: OffBranch) -> Numbered:
     """Yield the header, then the entries that are in force."""
     numbered = spoken_lines(lines)
     first = next(numbered, None)
@@ -110,7 +111,7 @@ def _entries(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
     header = decoded(first[1])
     version = header.get("version") if isinstance(header, dict) else None
     if isinstance(version, int) and version >= TREE_VERSION:
-        yield from active_branch(numbered, account)
+        yield from active_branch(numbered, account, off_branch)
     else:
         yield from objects(numbered, account)
 
@@ -191,6 +192,7 @@ class _Reader:
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)
             yield self._writer.write(Failed(what="answer", error=error, detail=message), at)
+            yield from self._paid(message, at, origin, "stopped")
             return
         model = str(message.get("model") or "")
         if self._model and model:
@@ -204,6 +206,25 @@ class _Reader:
             usage=_usage(message.get("usage")),
             origin=origin,
         )
+
+    def unsent(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        """Write what an answer on another branch cost."""
+        message = record.get("message")
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            at = seconds(record.get("timestamp")) or seconds(message.get("timestamp"))
+            yield from self._paid(message, at, str(record.get("id") or f"line-{number}"), "branch")
+
+    def _paid(self, message: JsonObject, at: float, origin: str, source: str) -> Iterator[AnyEntry]:
+        """Write what an answer cost that is not part of the conversation."""
+        if usage := _usage(message.get("usage")):
+            call = Forked(
+                source=source,
+                model=str(message.get("model") or self._model),
+                usage=usage,
+                stop_reason="aborted" if message.get("stopReason") in _BROKEN_OFF else "end_turn",
+                response_id=origin,
+            )
+            yield self._writer.write(call, at)
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
         """Record a change of model, whether it was chosen or another model answered."""

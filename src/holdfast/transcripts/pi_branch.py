@@ -4,16 +4,19 @@ Newer sessions are trees, and which branch is active is known only at the end of
 are held as bytes, two ids read from each, and only those on the branch are decoded.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from holdfast.messages import JsonObject
 from holdfast.transcripts.records import Numbered, UnreadableRecord, checked, decoded
 from holdfast.transcripts.writer import ImportAccount
 
 OFF_BRANCH = "entry of another branch"
+OffBranch: TypeAlias = Callable[[tuple[int, JsonObject]], None]
+_USAGE = b'"usage"'
 
 
 class _Head(Struct):
@@ -31,8 +34,13 @@ class _Record(NamedTuple):
 _decoder = msgspec.json.Decoder(_Head)
 
 
-def active_branch(lines: Iterable[tuple[int, bytes]], account: ImportAccount) -> Numbered:
-    """Yield the entries from the root to the last one, each with its line's number."""
+def active_branch(
+    lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
+) -> Numbered:
+    """Yield the entries from the root to the last one, each with its line's number.
+
+    `off_branch` is given the answers of other branches, which were paid for all the same.
+    """
     held: dict[str, _Record] = {}
     last: str | None = None
     for number, line in lines:
@@ -46,7 +54,12 @@ def active_branch(lines: Iterable[tuple[int, bytes]], account: ImportAccount) ->
             account.repaired.update(["repeated entry id"] if head.id in held else [])
             held[head.id] = _Record(number, head.parentId, line)
             last = head.id
-    for entry in _path(held, last, account):
+    path = _path(held, last, account)
+    for left in held.values():
+        record = decoded(left.line) if _USAGE in left.line else None
+        if isinstance(record, dict):
+            off_branch((left.number, record))
+    for entry in path:
         yield from checked(entry.number, decoded(entry.line, account), account)
 
 

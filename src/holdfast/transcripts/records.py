@@ -4,6 +4,7 @@ What cannot be read is in the account with its line and the reason; half a chara
 than itself. Numbers are lines, or places in the list where there is only one document.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -26,6 +27,9 @@ LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 LARGEST_COUNT = 2**53
 """Larger numbers are not counts of anything, and some readers of JSON cannot hold them."""
+
+_first_value = json.JSONDecoder()
+"""Says where a value ends, which the quick decoder does not."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -83,7 +87,28 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     for number, text in lines:
         account.count()
-        yield from checked(number, decoded(text, account), account)
+        value = decoded(text, account)
+        if isinstance(value, UnreadableRecord) and (joined := _split(text)):
+            account.repaired["records that shared a line"] += len(joined)
+            for each in joined:
+                yield from checked(number, each, account)
+        else:
+            yield from checked(number, value, account)
+
+
+def _split(text: bytes | bytearray) -> list[Json]:
+    """Part the objects of a line that several writers or a lost newline ran together."""
+    left, found = text.decode("utf-8", "replace").strip(), []
+    while left:
+        try:
+            value, end = _first_value.raw_decode(left)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict) or _is_deep(value):
+            return []
+        found.append(value)
+        left = left[end:].lstrip()
+    return found
 
 
 def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:

@@ -4,13 +4,14 @@ It also keeps the account of what was skipped, malformed or mended. Entries are 
 so that a file of any size can be imported.
 """
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Framed, Imported, Ran, Replied, Said
+from holdfast.log.entries import AnyEntry, Forked, Framed, Imported, Ran, Replied, Said
 from holdfast.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
 from holdfast.messages.measure import measure_content
 from holdfast.messages.usage import has_odd_counts
@@ -53,9 +54,22 @@ class OfAnswer(TypedDict, total=False):
 
 
 class TranscriptWriter:
-    def __init__(self) -> None:
+    """`beside` are calls that files of their own record: sub-agents', and a summary's."""
+
+    def __init__(self, beside: Sequence[Forked] = ()) -> None:
         self.account = ImportAccount()
         self._n = 0
+        self._beside = deque(sorted(beside, key=lambda call: call.at))
+        self._known = {call.response_id for call in beside if call.response_id}
+
+    def is_beside(self, response_id: str) -> bool:
+        """Return whether a file of its own records this call."""
+        return response_id in self._known
+
+    def beside(self, until: float) -> Iterator[Forked]:
+        """Write the calls beside the conversation that had been made by then."""
+        while self._beside and self._beside[0].at <= until:
+            yield self.write(self._beside.popleft())
 
     @property
     def last(self) -> int:

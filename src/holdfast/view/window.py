@@ -7,10 +7,12 @@ Every distance is for a 200K window and shrinks in proportion for smaller ones.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.errors import ConfigError
+from holdfast.log.entries import AnyEntry, Compacted, Replied
 from holdfast.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
 from holdfast.settings import WindowSettings
 
@@ -19,6 +21,9 @@ Level = Literal["ok", "warning", "error", "auto", "blocking"]
 
 COST = "cost"
 """An auto line that is placed where compacting costs least; prices are known elsewhere."""
+
+WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
+"""Sizes that models are offered with, for a client that shows only how much it sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +115,25 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
         )
     line = max(1, math.floor(effective_tokens * number / 100)) if is_share else number
     return int(min(own, line))
+
+
+def evident_window(history: Iterable[AnyEntry]) -> int:
+    """Return the window that a history proves its client had; 0 if it proves none.
+
+    A client that states it is believed. One that compacted by itself did so near the end of its
+    window, whatever the model could take. A call larger than a window was not made in it.
+    """
+    stated = full = largest = 0
+    model = ""
+    for entry in history:
+        if isinstance(entry, Replied) and entry.usage is not None:
+            model = entry.model or model
+            stated = entry.usage.window_tokens or stated
+            largest = max(largest, entry.usage.prompt_tokens)
+        elif isinstance(entry, Compacted) and entry.by == "import" and entry.trigger == "auto":
+            full = max(full, entry.before_tokens)
+    if stated and stated >= largest:
+        return stated
+    if full or largest > capabilities(model).window_tokens:
+        return next((size for size in WINDOWS if size >= max(full, largest)), largest)
+    return 0

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from holdfast.log.entries.content import Entry
 from holdfast.messages import Json, Usage
+from holdfast.messages.measure import NOTHING, Measure
 
 
 class Failed(Entry, frozen=True, kw_only=True, tag="failed"):
@@ -113,6 +114,10 @@ class Forked(Entry, frozen=True, kw_only=True, tag="forked"):
     stop_reason: str = ""
     """The model's, or `aborted`, or `broken`."""
     seconds: float = 0.0
+    response_id: str = ""
+    """The provider's id of the answer, where a transcript has it: copies are one call."""
+    measure: Measure = NOTHING
+    """Of the answer's text, where a transcript has that and the usage may lack it."""
 
 
 class Noted(Entry, frozen=True, kw_only=True, tag="noted"):

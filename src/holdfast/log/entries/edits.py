@@ -66,6 +66,8 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     inputs: tuple[ClearedInput, ...] = ()
     thinking: tuple[int, ...] = ()
     """The answers whose thinking is no longer sent."""
+    saved_tokens: int = 0
+    """How much it freed by the count of whoever cleared; 0 where nobody counted."""
 
 
 class Collapsed(ViewChange, frozen=True, kw_only=True, tag="collapsed"):

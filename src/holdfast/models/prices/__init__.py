@@ -5,6 +5,7 @@ for other models, for past days, and for all models once it is newer than our ta
 a published price has None, never a guess.
 """
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Literal
@@ -18,6 +19,8 @@ from holdfast.models.prices.values import TOKENS_PER_PRICE, Cost, Prices, Tier
 
 __all__ = ["TOKENS_PER_PRICE", "Cost", "Prices", "Tier", "cost", "prices", "usage_cost"]
 
+SEARCH_USD = 0.01
+"""Ten dollars for a thousand web searches, whatever the model."""
 FAST_MULTIPLIER = 2.0
 FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
 """Models that can be asked to answer faster, at a multiple of every price."""
@@ -71,7 +74,7 @@ def cost(
 
 def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
     """Price what one request used; writes that are not said to be for an hour are for 5 minutes."""
-    return cost(
+    paid = cost(
         model,
         uncached_tokens=usage.input_tokens,
         read_tokens=usage.cache_read_tokens,
@@ -80,3 +83,5 @@ def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
         output_tokens=usage.output_tokens,
         at=at,
     )
+    searches = usage.web_searches
+    return replace(paid, searches=searches * SEARCH_USD) if paid and searches else paid

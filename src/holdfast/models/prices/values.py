@@ -66,10 +66,12 @@ class Cost:
     write_1h: float = 0.0
     uncached: float = 0.0
     output: float = 0.0
+    searches: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.read + self.write_5m + self.write_1h + self.uncached + self.output
+        tokens = self.read + self.write_5m + self.write_1h + self.uncached + self.output
+        return tokens + self.searches
 
     def __add__(self, other: "Cost") -> "Cost":
         return add_fields(self, other)

@@ -72,6 +72,8 @@ def _texts(facts: Facts) -> Iterator[str]:
 def _failed_last(facts: Facts) -> CommandFact | None:
     """Return the last run of tests, if it failed."""
     runs = [
-        step for _, step in facts.steps() if isinstance(step, CommandFact) and _TESTS.search(step.text)
+        step
+        for _, step in facts.steps()
+        if isinstance(step, CommandFact) and _TESTS.search(step.text)
     ]
     return runs[-1] if runs and runs[-1].has_failed else None

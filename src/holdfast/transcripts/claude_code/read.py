@@ -9,6 +9,7 @@ read as its own until the main conversation shows. Memory grows with the number 
 their size.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -35,6 +36,7 @@ from holdfast.messages import (
     text_of,
 )
 from holdfast.messages.measure import measure_content
+from holdfast.transcripts.claude_code.agents import SideCalls
 from holdfast.transcripts.claude_code.queue import MessageQueue, is_from_user, queued_prompt
 from holdfast.transcripts.claude_code.refusals import refusal
 from holdfast.transcripts.claude_code.standing import Standing
@@ -49,6 +51,9 @@ CLEARED = "This result was cleared to make room. Run the tool again if it is nee
 
 SYNTHETIC = "<synthetic>"
 """The model's name on error messages that no model wrote."""
+
+UNASKED = "No response requested."
+"""What the client writes where a turn ends without a request; nothing failed."""
 
 SNIFFED_LINES = 50
 """So many lines at the start may be odd ones before the format counts as another."""
@@ -90,6 +95,7 @@ class _Reader:
         """Parents under which the user has spoken already."""
         self._standing = Standing()
         self._queue = MessageQueue()
+        self._side_calls = SideCalls(writer)
         self._uses: set[str] = set()
         self._answer_to = ""
         """The response whose pieces come in."""
@@ -107,6 +113,7 @@ class _Reader:
         kind = str(record.get("type"))
         if self._is_main and record.get("isSidechain") and kind in (*_SPOKEN, "system"):
             self._skip("sidechain")
+            self._side_calls.take(record)
         elif kind in _SPOKEN:
             yield from self._spoken(record, kind, number)
         elif kind == "system":
@@ -117,6 +124,9 @@ class _Reader:
             self._titles.append(
                 (str(record.get("leafUuid", "")), str(record.get(_TITLES[kind], "")))
             )
+        elif kind == "progress":
+            self._skip(kind)
+            self._side_calls.take(record)
         elif "type" not in record:
             self._writer.account.malformed.append((number, "a record without a type"))
         else:
@@ -128,6 +138,7 @@ class _Reader:
         """Write what is known only now: words that nobody answered, and the title."""
         for words in self._queue.undelivered():
             yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
+        yield from self._side_calls.write(math.inf)
         if self._boundary is not None:
             self._mend("boundaries without a summary")
         titles = [title for leaf, title in self._titles if not leaf or leaf in self._place]
@@ -185,10 +196,14 @@ class _Reader:
     ) -> Iterator[AnyEntry]:
         model = str(message.get("model") or "")
         if model == SYNTHETIC or record.get("isApiErrorMessage"):
+            if text_of(content) == UNASKED:
+                self._skip("answer that nobody asked for")
+                return
             yield self._writer.write(Failed(what="model", error=text_of(content)), _time(record))
             return
         response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
         if response != self._answer_to:
+            yield from self._side_calls.write(_time(record))
             yield from self._delivered()
         self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
         entry = self._writer.replied(
@@ -219,6 +234,7 @@ class _Reader:
         if record.get("isVisibleInTranscriptOnly"):
             self._skip("transcript-only")
             return
+        yield from self._side_calls.write(_time(record))
         results, rest = parted(content)
         self._queue.show(tuple(rest))
         if not results:
@@ -309,7 +325,12 @@ class _Reader:
         if known:
             measure = measure_content(CLEARED)
             yield self._writer.write(
-                Cleared(ids=known, texts=(CLEARED,) * len(known), measures=(measure,) * len(known)),
+                Cleared(
+                    ids=known,
+                    texts=(CLEARED,) * len(known),
+                    measures=(measure,) * len(known),
+                    saved_tokens=count(found.get("tokensSaved")) if isinstance(found, dict) else 0,
+                ),
                 _time(record),
             )
 

@@ -6,10 +6,9 @@ and the entry's number, so the same view always gives the same file.
 
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from holdfast.messages import Block, JsonObject, block_to_wire, usage_to_wire
-from holdfast.transcripts.records import line
+from holdfast.transcripts.records import line, possible, timestamp
 from holdfast.view import View
 from holdfast.view.items import Round, Spoken
 
@@ -19,7 +18,9 @@ VERSION = "2.1.0"
 
 def write(view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
     chain = _Chain(session or str(uuid.UUID(int=0)), directory)
+    times = {entry.n: entry.at for entry in view.history}
     for item in view.items:
+        chain.reach(times.get(item.id, 0.0))
         yield from chain.spoken(item) if isinstance(item, Spoken) else chain.round(item)
 
 
@@ -31,7 +32,12 @@ class _Chain:
         self._directory = directory
         self._parent: str | None = None
         self._count = 0
+        self._at = 0.0
         self._responses: set[str] = set()
+
+    def reach(self, at: float) -> None:
+        """Go on to the time of the next item; records are a millisecond apart and never go back."""
+        self._at = max(self._at, possible(at))
 
     def spoken(self, item: Spoken) -> Iterator[bytes]:
         """Write something said; a summary at the very start has its boundary before it.
@@ -71,6 +77,7 @@ class _Chain:
 
     def _record(self, kind: str, fields: JsonObject) -> bytes:
         self._count += 1
+        self._at += 0.001
         id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._session}/{self._count}"))
         record = {
             "parentUuid": self._parent,
@@ -82,9 +89,7 @@ class _Chain:
             "type": kind,
             **fields,
             "uuid": id,
-            "timestamp": datetime.fromtimestamp(self._count, UTC).isoformat(
-                timespec="milliseconds"
-            ),
+            "timestamp": timestamp(self._at),
         }
         self._parent = id
         return line(record)

@@ -44,7 +44,6 @@ from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 
 
-
 class Parent(Protocol):
     """What forks need of the conversation they leave: an engine."""
 

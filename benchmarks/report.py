@@ -1,0 +1,182 @@
+"""How long `holdfast report` takes over many sessions, how much memory, and whether its sums are right.
+
+Sessions are made by repeating the recorded ones (or, where there are none, made-up ones) under new
+names and ids in a temporary directory, which is removed. The command runs as a user runs it:
+`first_s` with an empty index, `second_s` with a full one, best of three. `rss_mb` is the most that
+all its processes held together. `mismatches` counts the recorded files whose calls, cache reads
+and writes differ from a naive count. `page_kb` is the page of the report. `search_ms` is null until
+there is a search over all sessions.
+
+    python benchmarks/report.py [--mb 40] [--json]
+"""
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.reports.cost import bill
+from holdfast.simulator.sessions import write
+from holdfast.transcripts.formats import open_transcript
+
+RECORDED = Path(__file__).parent.parent.parent / "shared" / "data" / "transcripts"
+ID = re.compile(rb'msg_[0-9A-Za-z]{6}|"sessionId":"[0-9a-f]{6}')
+SAMPLE_SECONDS = 0.05
+
+
+def sources(directory: Path) -> list[bytes]:
+    """Return transcripts to repeat."""
+    found = sorted((RECORDED / "claude-code").glob("*/*.jsonl.gz"))
+    if found:
+        return [gzip.decompress(path.read_bytes()) for path in found]
+    made = directory / "made-up.jsonl"
+    texts = []
+    for seed in range(6):
+        write(made, seed, 400, compactions=1)
+        texts.append(made.read_bytes())
+        made.unlink()
+    return texts
+
+
+def fill(directory: Path, megabytes: int) -> int:
+    """Write so many megabytes of sessions, each with ids of its own; return how many."""
+    texts, written, count = sources(directory), 0, 0
+    while written < megabytes << 20:
+        text, mark = texts[count % len(texts)], f"{count:06x}".encode()
+        renamed = ID.sub(lambda id, mark=mark: id[0][:-6] + mark, text)
+        place = directory / f"project-{count % 12}" / f"{count}.jsonl"
+        place.parent.mkdir(exist_ok=True)
+        written += place.write_bytes(renamed)
+        count += 1
+    return count
+
+
+def children(pid: int) -> list[int]:
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += children(int(child))
+    return found
+
+
+def memory_kb(pid: int) -> int:
+    """Add up what a process and its children hold, shared pages shared out among them."""
+    total = 0
+    for each in children(pid):
+        try:
+            rollup = Path(f"/proc/{each}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += int(re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)[1])
+    return total
+
+
+def run(directory: Path, home: Path, *words: str) -> tuple[float, float, dict]:
+    """Run the command; return its seconds, the most memory in MB, and its report."""
+    environment = os.environ | {"HOLDFAST_HOME": str(home)}
+    command = [sys.executable, "-m", "holdfast", "report", str(directory), "--json", *words]
+    most, began = 0, time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    done: list[bytes] = []
+    reader = threading.Thread(target=lambda: done.append(process.stdout.read()))
+    reader.start()
+    while process.poll() is None:
+        with suppress(OSError, TypeError):  # a child may end while it is looked at
+            most = max(most, memory_kb(process.pid))
+        time.sleep(SAMPLE_SECONDS)
+    seconds = time.perf_counter() - began
+    reader.join()
+    if process.returncode:
+        raise SystemExit("the report failed")
+    return seconds, most / 1_000, json.loads(done[0])
+
+
+def usages(path: Path) -> dict[str, dict]:
+    """Collect the last usage of each answer, of sub-agents beside the file too."""
+    calls: dict[str, dict] = {}
+    for line in gzip.decompress(path.read_bytes()).split(b"\n"):
+        record = None
+        with suppress(ValueError):
+            record = json.loads(line)
+        message = record.get("message") if isinstance(record, dict) else None
+        if isinstance(record, dict) and record.get("type") == "progress":
+            message = ((record.get("data") or {}).get("message") or {}).get("message")
+        if isinstance(message, dict) and message.get("id") and message.get("usage"):
+            calls[message["id"]] = message["usage"]
+    for agent in path.with_name(path.name.removesuffix(".jsonl.gz")).glob("subagents/*.gz"):
+        calls |= usages(agent)
+    return calls
+
+
+def naive(path: Path) -> tuple[int, int, int]:
+    """Count calls, cache reads and writes without any of our readers."""
+    used = [usage for usage in usages(path).values() if any(map(_count, usage.values()))]
+    reads = sum(usage.get("cache_read_input_tokens") or 0 for usage in used)
+    return len(used), reads, sum(usage.get("cache_creation_input_tokens") or 0 for usage in used)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def mismatches() -> int | None:
+    """Count recorded files whose sums differ from a naive count; None where there are none."""
+    found = sorted((RECORDED / "claude-code").glob("**/*.jsonl.gz"))
+    if not found:
+        return None
+    wrong = 0
+    for path in found:
+        with open_transcript(path) as transcript:
+            total = bill(transcript.entries).total
+        tokens = total.tokens
+        wrong += naive(path) != (total.calls, tokens.read, tokens.write_5m + tokens.write_1h)
+    return wrong
+
+
+def measure(megabytes: int) -> dict[str, object]:
+    with tempfile.TemporaryDirectory(prefix="holdfast-report-") as name:
+        directory, home = Path(name) / "sessions", Path(name) / "home"
+        directory.mkdir()
+        home.mkdir(mode=0o700)
+        sessions = fill(directory, megabytes)
+        first, most, found = run(directory, home)
+        again = [run(directory, home) for _ in range(3)]
+        run(directory, home, "--html", str(home / "report.html"))
+        page = (home / "report.html").stat().st_size
+    assert all(report["total"] == found["total"] for _, _, report in again)
+    return {
+        "mb": megabytes,
+        "sessions": sessions,
+        "calls": found["total"]["calls"],
+        "first_s": round(first, 2),
+        "second_s": round(min(seconds for seconds, _, _ in again), 3),
+        "rss_mb": round(max(most, *(held for _, held, _ in again))),
+        "mismatches": mismatches(),
+        "page_kb": round(page / 1_000),
+        "search_ms": None,
+        "why_null": "search_ms: there is no search over all sessions yet",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mb", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = measure(options.mb)
+    if not options.json:
+        for key, value in found.items():
+            print(f"{key:>12}  {value}")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

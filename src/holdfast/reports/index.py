@@ -1,0 +1,204 @@
+"""What every session cost, kept in one SQLite file: only what changed since is read again.
+
+The file can be thrown away at any time, and is when this package or its prices changed. Sessions whose files are gone stay: agents delete old ones, and the money was spent.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager
+from importlib import metadata
+from multiprocessing import get_context
+from pathlib import Path
+
+from holdfast.models.prices.overrides import FILE as PRICES_FILE
+from holdfast.reports.places import SessionFile
+from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
+from holdfast.settings import home
+from holdfast.settings.files import PRIVATE_FILE, private_directory
+
+VERSION = 1
+"""What this module builds; an index of another version is built anew."""
+NAME = "sessions.sqlite"
+BUSY_SECONDS = 30.0
+"""How long another process may be reading sessions into it."""
+ALONE_BYTES = 24 << 20
+"""Less than this is read before another process has started."""
+
+Progress = Callable[[int], None]
+"""Told how many bytes were read since it was last told."""
+
+_CALL = SessionCall.__struct_fields__
+_SCHEMA = f"""
+CREATE TABLE stamp (stamp TEXT);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
+    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, problem TEXT
+);
+CREATE TABLE calls (
+    file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
+    day TEXT, {", ".join(_CALL)}
+);
+CREATE INDEX of_file ON calls (file);
+CREATE INDEX of_key ON calls (key);
+"""
+_INSERT = (
+    f"INSERT INTO calls (file, day, {', '.join(_CALL)}) "
+    f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_CALL))})"
+)
+_MARK_COPIES = """
+UPDATE calls SET is_copy = rowid NOT IN (SELECT min(rowid) FROM calls GROUP BY key)
+WHERE key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)
+"""
+"""A session that was resumed under a new name repeats its beginning: the file read first has it."""
+
+
+@contextmanager
+def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
+    """Open the index under the home directory, or one elsewhere."""
+    path = path or home() / NAME
+    with closing(_connect(path)) as connection:
+        yield SessionIndex(connection)
+
+
+class SessionIndex:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
+        """List the sessions that are new or were written to since they were read."""
+        known = dict(self._connection.execute("SELECT path, stamp FROM sessions"))
+        return [file for file in files if known.get(index_path(file.path)) != file.stamp]
+
+    def refresh(
+        self,
+        files: Sequence[SessionFile],
+        progress: Progress = lambda _: None,
+        *,
+        processes: int = 0,
+    ) -> int:
+        """Read what changed and return how many files that were.
+
+        With 0 `processes`, one for each core if there is much to read, and none of its own if not.
+        """
+        changed = self.stale(files)
+        if not changed:
+            return 0
+        for file, found in _read(changed, processes or _processes_for(changed)):
+            with self._connection:
+                self._put(file, found)
+            progress(file.bytes)
+        with self._connection:
+            self._connection.execute(_MARK_COPIES)
+        return len(changed)
+
+    def forget(self, paths: Iterable[Path]) -> None:
+        """Remove sessions that the user deleted."""
+        with self._connection as connection:
+            values = [(index_path(Path(os.path.realpath(path))),) for path in paths]
+            connection.executemany("DELETE FROM sessions WHERE path = ?", values)
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        return self._connection.execute(query, values).fetchall()
+
+    def _put(self, file: SessionFile, found: SessionCalls) -> None:
+        execute = self._connection.execute
+        execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
+        put = execute(
+            "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
+            " turns, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
+                *(found.title, found.window_tokens, found.turns, found.problem),
+            ),
+        )
+        self._connection.executemany(
+            _INSERT,
+            (
+                (put.lastrowid, call.at, *(getattr(call, name) for name in _CALL))
+                for call in found.calls
+            ),
+        )
+
+
+def _processes_for(files: Sequence[SessionFile]) -> int:
+    return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
+
+
+def _read(
+    files: Sequence[SessionFile], processes: int
+) -> Iterator[tuple[SessionFile, SessionCalls]]:
+    from holdfast.reports.read_session import (
+        read_encoded,
+        read_session,
+    )  # where all is read already, loading it would take longest
+
+    if processes < 2:
+        yield from ((file, read_session(file.path)) for file in files)
+        return
+    largest_first = sorted(files, key=lambda file: -file.bytes)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        reading = {pool.submit(read_encoded, str(file.path)): file for file in largest_first}
+        for done in as_completed(reading):
+            yield reading.pop(done), decode(done.result())
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    private_directory(path.parent)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        if _stamp_in(connection) != _stamp():
+            connection.close()
+            path.unlink(missing_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+            connection.executescript(_SCHEMA)
+            with connection:
+                connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = OFF")  # it can be built again
+    except BaseException:
+        connection.close()
+        raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _stamp_in(connection: sqlite3.Connection) -> str:
+    try:
+        found = connection.execute("SELECT stamp FROM stamp").fetchone()
+    except sqlite3.DatabaseError:
+        return ""
+    return str(found[0]) if found else ""
+
+
+def _stamp() -> str:
+    """Name what the figures rest on: this module, the package, and where prices come from."""
+    prices = home() / PRICES_FILE
+    stated = prices.stat().st_mtime_ns if prices.exists() else 0
+    return f"{VERSION} {_version('holdfast')} {_version('genai-prices')} {stated}"
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def index_path(path: Path) -> str:
+    """Return a path as the index has it; bytes that are no characters are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def within(roots: Iterable[Path]) -> tuple[str, list[str]]:
+    """Write the condition that a session lies below one of these places, or is one of them."""
+    tests: list[str] = []
+    values: list[str] = []
+    for root in roots:
+        place = index_path(Path(os.path.realpath(root)))
+        tests.append("(path = ? OR substr(path, 1, ?) = ?)")
+        values += [place, str(len(place) + 1), f"{place}/"]
+    return f"({' OR '.join(tests)})" if tests else "1", values

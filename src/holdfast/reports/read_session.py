@@ -1,0 +1,192 @@
+"""Read the calls of one session from its file.
+
+Texts are dropped as they are read, so that a session of any size fits into little memory.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import structs
+
+from holdfast.errors import HoldfastError, TranscriptError
+from holdfast.log import load
+from holdfast.log.answers import MAIN, UniqueAnswer, day_of, paid_calls
+from holdfast.log.entries import AnyEntry, Compacted, Forked, Imported, Ran, Replied, Said, Titled
+from holdfast.log.secrets import masked
+from holdfast.messages import Text, is_thought, text_of
+from holdfast.messages.cut import printable_line
+from holdfast.models.prices import TOKENS_PER_PRICE, prices
+from holdfast.reports.cost import (
+    COMPACT,
+    CostItem,
+    Tokens,
+    begins_turn,
+    priced,
+    unrecorded_summaries,
+    unrecorded_summary,
+    words_of,
+)
+from holdfast.reports.places import OURS
+from holdfast.reports.session_calls import SessionCall, SessionCalls, encode
+from holdfast.request.cache.calls import CallReport, explain_calls
+from holdfast.transcripts.formats import CLIENTS, LOG, open_transcript, printable
+from holdfast.view.window import evident_window
+
+KEPT_CHARS = 600
+"""Of what was said: enough for a title, and for the command that restarted an agent."""
+TITLE_CHARS = 72
+PROVIDER_ID_CHARS = 16
+"""Ids as long as this are a provider's and unlike any other; shorter ones are a file's own."""
+
+
+def read_session(path: Path) -> SessionCalls:
+    """Read a session's calls; a file that cannot be read says why."""
+    try:
+        return _read_log(path) if is_log(path) else _read_transcript(path)
+    except (HoldfastError, OSError) as error:
+        return SessionCalls(problem=printable(str(error)))
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of our own."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(LOG)) == LOG
+    except OSError:
+        return False  # opening it as a transcript reports the error
+
+
+def _read_log(path: Path) -> SessionCalls:
+    loaded = load(path)
+    imported = [entry for entry in loaded.entries if isinstance(entry, Imported)]
+    return session_calls(
+        map(_slim, loaded.entries),
+        agent=imported[-1].format if imported else OURS,
+        session=path.stem,
+        directory=loaded.header.directory,
+    )
+
+
+def _read_transcript(path: Path) -> SessionCalls:
+    with open_transcript(path) as transcript:
+        if transcript.format not in CLIENTS:
+            raise TranscriptError(path, "is a list of messages without what they cost")
+        return session_calls(
+            map(_slim, transcript.entries),
+            agent=transcript.format,
+            session=transcript.session or path.stem,
+            directory=transcript.directory,
+        )
+
+
+def session_calls(
+    entries: Iterable[AnyEntry], *, agent: str, session: str, directory: str
+) -> SessionCalls:
+    history = list(entries)
+    return SessionCalls(
+        agent=agent,
+        session=session,
+        directory=directory,
+        title=_title(history),
+        window_tokens=evident_window(history),
+        turns=sum(map(begins_turn, history)),
+        calls=tuple(_calls(history)),
+    )
+
+
+def _slim(entry: AnyEntry) -> AnyEntry:
+    """Drop the texts that no figure needs; what was measured stays."""
+    match entry:
+        case Ran():
+            return structs.replace(entry, content="", extra=None)
+        case Replied():
+            thoughts = tuple(block for block in entry.content if is_thought(block))
+            return structs.replace(entry, content=thoughts[:1])
+        case Said():
+            return structs.replace(entry, content=(Text(text=text_of(entry.content)[:KEPT_CHARS]),))
+        case Compacted():
+            return structs.replace(entry, summary=())
+    return entry
+
+
+def _title(history: Iterable[AnyEntry]) -> str:
+    first = title = ""
+    for entry in history:
+        if isinstance(entry, Titled):
+            title = entry.title
+        elif not first and begins_turn(entry):
+            first = words_of(entry)
+    return printable_line(masked(title or first), TITLE_CHARS)
+
+
+def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
+    explained = {call.n: call for call in explain_calls(history)}
+    paid = paid_calls(history)
+    for call in paid:
+        yield _call(call, priced(call), explained.get(call.n))
+    unpaid = unrecorded_summaries(history)
+    model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
+    for entry in history:
+        if isinstance(entry, Compacted) and entry.n in unpaid:
+            yield _summary_call(entry, unrecorded_summary(entry, model))
+
+
+def _call(call: UniqueAnswer | Forked, item: CostItem, report: CallReport | None) -> SessionCall:
+    tokens, at = item.tokens, call.at
+    listed = prices(call.model, day_of(at)) if tokens.write_5m else None
+    hour = (listed.write_1h - listed.write_5m) / TOKENS_PER_PRICE if listed else 0.0
+    found = SessionCall(
+        key=_key(call, tokens),
+        at=at,
+        model=item.name,
+        source=call.source if isinstance(call, Forked) else MAIN,
+        uncached=tokens.uncached,
+        read=tokens.read,
+        write_5m=tokens.write_5m,
+        write_1h=tokens.write_1h,
+        output=tokens.output,
+        usd=item.cost.total,
+        is_priced=not item.unpriced_calls,
+        unrecorded_output=item.unrecorded_output,
+        unrecorded_usd=item.unrecorded_usd,
+        hour_usd=max(0.0, hour * tokens.write_5m),
+    )
+    if report is None or not report.cause:
+        return found
+    return structs.replace(
+        found,
+        cause=report.cause,
+        is_expected=report.is_expected,
+        idle_seconds=report.seconds_since or 0.0,
+        lost_tokens=report.lost_tokens,
+        lost_usd=max(0.0, report.lost_usd),
+    )
+
+
+def _summary_call(entry: Compacted, item: CostItem) -> SessionCall:
+    return SessionCall(
+        key=f"summary|{entry.origin}|{entry.at}",
+        at=entry.at,
+        model=item.name,
+        source=COMPACT,
+        uncached=0,
+        read=0,
+        write_5m=0,
+        write_1h=0,
+        output=0,
+        usd=0.0,
+        is_priced=True,
+        unrecorded_calls=1,
+        unrecorded_usd=item.unrecorded_usd,
+    )
+
+
+def _key(call: UniqueAnswer | Forked, tokens: Tokens) -> str:
+    id = call.response_id
+    place = "" if len(id) >= PROVIDER_ID_CHARS else f"|{call.at}"
+    return f"{id}|{call.model}|{tokens.uncached}|{tokens.read}|{tokens.prompt}{place}"
+
+
+def read_encoded(path: str) -> bytes:
+    """Read a session in another process; what comes back is small."""
+    return encode(read_session(Path(path)))

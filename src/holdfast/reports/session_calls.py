@@ -1,0 +1,47 @@
+"""The calls of one session, each with what it cost and what it lost: what the index keeps."""
+
+import msgspec
+from msgspec import Struct
+
+
+class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
+    key: str
+    """The same for copies of one call in several files."""
+    at: float
+    model: str
+    source: str
+    uncached: int
+    read: int
+    write_5m: int
+    write_1h: int
+    output: int
+    usd: float
+    is_priced: bool
+    unrecorded_output: int = 0
+    unrecorded_calls: int = 0
+    unrecorded_usd: float = 0.0
+    cause: str = ""
+    """Why it read less from the cache than it could; '' if it did not."""
+    is_expected: bool = False
+    idle_seconds: float = 0.0
+    lost_tokens: int = 0
+    lost_usd: float = 0.0
+    hour_usd: float = 0.0
+    """What writing for an hour instead of five minutes would have added."""
+
+
+class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
+    agent: str = ""
+    """Whose session it is; '' for a file that is none."""
+    session: str = ""
+    directory: str = ""
+    title: str = ""
+    window_tokens: int = 0
+    """As far as the file proves it."""
+    turns: int = 0
+    calls: tuple[SessionCall, ...] = ()
+    problem: str = ""
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(SessionCalls).decode

@@ -1,0 +1,82 @@
+"""`holdfast report`, run as a user runs it."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from command_line import holdfast
+from holdfast.reports.places import newest_session
+from holdfast.simulator.sessions import write
+
+
+@pytest.fixture
+def agents(tmp_path, monkeypatch):
+    """A machine with sessions of another agent, where that keeps them."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    folder = tmp_path / "claude" / "projects" / "-work-shop"
+    folder.mkdir(parents=True)
+    for n in (1, 2):
+        write(folder / f"{n}.jsonl", n, 60, compactions=1)
+    return folder
+
+
+def test_without_arguments_it_finds_what_is_there(agents):
+    """The verdict first, what would have saved most, then the tables."""
+    done = holdfast("report")
+    assert done.returncode == 0, done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("About $")
+    assert "2 sessions" in first
+    titles = [line.split("  ")[0] for line in lines if line.startswith("by ")]
+    assert titles[-1] == "by session"
+    assert done.stdout.index("avoidable") < done.stdout.index("by session")
+
+
+def test_json_and_csv_have_the_same_sums(agents):
+    """Every table adds up to the whole."""
+    found = json.loads(holdfast("report", agents, "--json").stdout)
+    whole = found["total"]["recorded_usd"]
+    for groups in found["groups"].values():
+        assert sum(each["spending"]["recorded_usd"] for each in groups) == pytest.approx(whole)
+    rows = list(csv.DictReader(io.StringIO(holdfast("report", agents, "--csv").stdout)))
+    assert sum(float(row["recorded_usd"]) for row in rows) == pytest.approx(whole)
+    assert rows[0]["day"].count("-") == 2
+
+
+def test_since_leaves_out_what_was_before(agents):
+    """A day, or so many days ago; what is neither is explained."""
+    days = json.loads(holdfast("report", agents, "--json").stdout)["groups"]["day"]
+    last = days[-1]["name"]
+    since = json.loads(holdfast("report", agents, "--since", last, "--json").stdout)
+    assert [each["name"] for each in since["groups"]["day"]] == [last]
+    wrong = holdfast("report", "--since", "yesterday")
+    assert wrong.returncode == 2
+    assert "7d" in wrong.stderr
+
+
+def test_nothing_found_says_where_it_looked():
+    """And what to do instead."""
+    done = holdfast("report")
+    assert done.returncode == 0
+    assert "nowhere/projects" in done.stdout
+    assert "Name a directory" in done.stdout
+
+
+def test_commands_without_a_target_take_this_project_s_newest_session(agents, tmp_path):
+    """Of whichever agent; in a project without one they say so and take no other's."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    file = agents / "1.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text(
+        "".join(json.dumps(line | {"cwd": str(shop)}) + "\n" for line in lines), encoding="utf-8"
+    )
+    assert newest_session(shop) == file
+    for command in ("context", "cost", "cache", "explain"):
+        done = holdfast(command, cwd=shop)
+        assert done.stdout.startswith("1.jsonl"), done.stderr
+        elsewhere = holdfast(command, cwd=tmp_path)
+        assert elsewhere.returncode != 0
+        assert "sessions --all" in elsewhere.stderr

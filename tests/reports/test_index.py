@@ -1,0 +1,192 @@
+"""The index of all sessions: only what changed is read, each call counts once, nothing is kept open."""
+
+import json
+import os
+import sqlite3
+
+import pytest
+
+from holdfast.log import Header, write_log
+from holdfast.log.entries import Forked, Replied, Said
+from holdfast.messages import Text, Usage
+from holdfast.reports.index import NAME, open_index
+from holdfast.reports.places import default_roots, find_sessions
+from holdfast.reports.report import make_report
+from holdfast.settings import home
+from holdfast.simulator.sessions import write
+
+DAY = 86_400.0
+JANUARY = 1_767_225_600.0
+"""The first of January 2026."""
+
+
+def record(kind: str, n: int, **message) -> dict:
+    return {
+        "type": kind,
+        "uuid": f"u{n}",
+        "sessionId": "s",
+        "cwd": "/work/shop",
+        "timestamp": f"2026-01-05T10:{n:02}:00Z",
+        "message": {"role": kind, **message},
+    }
+
+
+def answer(n: int, id: str, *, model: str = "claude-sonnet-4-5", **usage: int) -> dict:
+    counts = {"input_tokens": 1_000, "output_tokens": 10} | usage
+    content = [{"type": "text", "text": "ok"}]
+    return record(
+        "assistant", n, id=id, model=model, usage=counts, content=content, stop_reason="end_turn"
+    )
+
+
+def put(path, *records: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+
+
+def totals(*roots, since: str = ""):
+    with open_index() as index:
+        read = index.refresh(find_sessions(roots))
+        return read, make_report(index, roots, since=since)
+
+
+def test_only_what_changed_is_read_again(tmp_path):
+    """A second look reads nothing; a session that was written to is read anew, alone."""
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    put(one, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    put(other, record("user", 1, content="hi"), answer(2, "msg_0000000000000002"))
+    assert totals(tmp_path)[0] == 2
+    read, found = totals(tmp_path)
+    assert (read, found.total.calls) == (0, 2)
+    with one.open("a") as file:
+        file.write(json.dumps(answer(3, "msg_0000000000000003")) + "\n")
+    read, found = totals(tmp_path)
+    assert (read, found.total.calls) == (1, 3)
+
+
+def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
+    """As a client leaves them that goes on under a new name."""
+    begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
+    put(tmp_path / "a.jsonl", *begun)
+    put(tmp_path / "b.jsonl", *begun, answer(3, "msg_0000000000000002"))
+    _, found = totals(tmp_path)
+    assert found.total.calls == 2
+    assert found.total.recorded_usd == pytest.approx(2 * (1_000 * 3 + 10 * 15) / 1e6)
+
+
+def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):
+    """Not a session of its own, and read again when only the sub-agent went on."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    agent = tmp_path / "a" / "subagents" / "agent-x.jsonl"
+    put(agent, record("user", 1, content="look"), answer(2, "msg_0000000000000002"))
+    _, found = totals(tmp_path)
+    assert (found.sessions, found.total.calls) == (1, 2)
+    assert {group.name for group in found.groups["source"]} == {"main", "sub-agents"}
+    put(agent, record("user", 1, content="look"), answer(2, "msg_02"), answer(3, "msg_03"))
+    read, found = totals(tmp_path)
+    assert (read, found.total.calls) == (1, 3)
+
+
+def test_what_was_spent_stays_when_a_file_is_deleted(tmp_path):
+    """Agents delete old transcripts; the bill was paid."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    totals(tmp_path)
+    (tmp_path / "a.jsonl").unlink()
+    assert totals(tmp_path)[1].total.calls == 1
+
+
+def test_an_index_that_is_damaged_or_of_another_make_is_built_anew(tmp_path):
+    """It holds nothing that cannot be read again, and is private."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    totals(tmp_path)
+    file = home() / NAME
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_bytes(b"no database" * 100)
+    assert totals(tmp_path)[0] == 1
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE stamp SET stamp = 'older'")
+    connection.close()
+    assert totals(tmp_path)[0] == 1
+    (home() / "prices.toml").write_text('["claude-sonnet-4-5"]\ninput = 6.0\noutput = 0.0\n')
+    read, found = totals(tmp_path)
+    assert (read, found.total.recorded_usd) == (1, pytest.approx(0.006))
+
+
+def test_many_sessions_are_read_by_several_processes(tmp_path):
+    """With the same figures as one by one."""
+    for n in range(4):
+        write(tmp_path / f"{n}.jsonl", n, 20)
+    sums = []
+    for processes in (1, 2):
+        (home() / NAME).unlink(missing_ok=True)
+        with open_index() as index:
+            assert index.refresh(find_sessions([tmp_path]), processes=processes) == 4
+            sums.append(make_report(index, [tmp_path]).total)
+    alone, apart = sums
+    assert (apart.calls, apart.tokens) == (alone.calls, alone.tokens)
+    assert apart.usd == pytest.approx(alone.usd)
+
+
+def cached(n: int, at: float, read: int, written: int, **more) -> Replied:
+    usage = Usage(cache_read_tokens=read, cache_write_tokens=written, cache_write_5m_tokens=written)
+    model = more.pop("model", "claude-opus-5")
+    return Replied(
+        n=n,
+        at=at,
+        response_id=f"r{n}",
+        model=model,
+        content=(),
+        usage=usage,
+        stop_reason="end_turn",
+    )
+
+
+def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
+    """A pause, and a switch of models; a compaction's own cold call is none of the user's doing."""
+    said = Said(n=1, at=JANUARY, content=(Text(text="go"),))
+    history = [
+        said,
+        cached(2, JANUARY, 0, 150_000),
+        cached(3, JANUARY + 60, 150_000, 1_000),
+        cached(4, JANUARY + DAY, 0, 152_000),
+        cached(5, JANUARY + DAY + 60, 0, 153_000, model="claude-opus-4-8"),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="log", directory="/work/shop"), history)
+    _, found = totals(path)
+    assert [(loss.cause, loss.is_avoidable) for loss in found.losses] == [
+        ("model", True),
+        ("pause", True),
+    ]
+    assert found.avoidable_usd == pytest.approx(found.total.avoidable_usd)
+    assert 0 < found.avoidable_usd < found.total.usd
+    assert "Compact before a break" in found.remedies[-1].what
+    assert 0 < found.remedies[-1].usd < found.losses[-1].usd
+
+
+def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):
+    """Without a word of set-up; the agents' own variables move the places."""
+    places = {
+        "CLAUDE_CONFIG_DIR": "projects/-work-shop/a.jsonl",
+        "CODEX_HOME": "sessions/2026/01/05/rollout-b.jsonl",
+        "PI_CODING_AGENT_DIR": "sessions/--work-shop--/c.jsonl",
+    }
+    for variable, place in places.items():
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        put(tmp_path / variable / place, record("user", 1, content="hi"))
+    spent = Forked(n=1, at=JANUARY, source="notes", usage=Usage(input_tokens=5))
+    write_log(home() / "projects" / "shop" / "d.jsonl", Header(session="d"), [spent])
+    names = {file.path.name for file in find_sessions(default_roots())}
+    assert names == {"a.jsonl", "rollout-b.jsonl", "c.jsonl", "d.jsonl"}
+
+
+def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
+    """Its neighbours are read all the same; a name that is no text is no obstacle."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    (tmp_path / "notes.jsonl").write_text("nothing of the kind\n")
+    odd = os.fsencode(tmp_path) + b"/caf\xe9.jsonl"
+    with open(odd, "wb") as file:
+        file.write((tmp_path / "a.jsonl").read_bytes())
+    _, found = totals(tmp_path)
+    assert found.total.calls == 1
+    assert [line.partition(": ")[0].endswith("notes.jsonl") for line in found.unreadable] == [True]

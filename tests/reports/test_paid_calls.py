@@ -1,0 +1,221 @@
+"""Every call that a transcript records is paid for once: held against a second, naive reader."""
+
+import gzip
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from holdfast.log.entries import AnyEntry, Cleared, Failed, Forked
+from holdfast.reports.cost import bill
+from holdfast.transcripts.formats import open_transcript, read_lines
+
+PRICES = {
+    "claude-opus-4-5": (5.0, 0.5, 6.25, 10.0, 25.0),
+    "claude-opus-4-6": (5.0, 0.5, 6.25, 10.0, 25.0),
+    "claude-sonnet-4-5": (3.0, 0.3, 3.75, 6.0, 15.0),
+    "claude-sonnet-4": (3.0, 0.3, 3.75, 6.0, 15.0),
+    "claude-3-sonnet": (3.0, 0.3, 3.75, 6.0, 15.0),
+    "claude-haiku-4-5": (1.0, 0.1, 1.25, 2.0, 5.0),
+}
+"""Published dollars for a million tokens: uncached, read, written for 5 minutes and an hour, output."""
+
+
+def records(file: Path) -> list[dict]:
+    text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    found = []
+    for line in text.split(b"\n"):
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return [record for record in found if isinstance(record, dict)]
+
+
+def claude_calls(file: Path) -> dict[str, dict]:
+    """Collect the last usage of each answer, of sub-agents too."""
+    calls: dict[str, dict] = {}
+    for record in records(file):
+        message = record.get("message")
+        if record.get("type") == "progress":
+            message = ((record.get("data") or {}).get("message") or {}).get("message")
+        is_call = isinstance(message, dict) and message.get("usage") and message.get("id")
+        if is_call and message.get("model") != "<synthetic>":
+            calls[message["id"]] = message
+    name = file.name.removesuffix(".gz").removesuffix(".jsonl")
+    for agent in sorted(file.with_name(name).glob("subagents/agent-*")):
+        calls |= claude_calls(agent)
+    return calls
+
+
+def naive_claude(file: Path) -> tuple[int, int, int, float]:
+    count = reads = writes = 0
+    usd = 0.0
+    for message in claude_calls(file).values():
+        usage = message["usage"]
+        read, written = (
+            usage.get("cache_read_input_tokens") or 0,
+            usage.get("cache_creation_input_tokens") or 0,
+        )
+        uncached, output = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+        if not read + written + uncached + output:
+            continue
+        hour = (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+        name = max((name for name in PRICES if message["model"].startswith(name)), key=len)
+        parts = (uncached, read, written - hour, hour, output)
+        usd += sum(n * price for n, price in zip(parts, PRICES[name], strict=True)) / 1e6
+        count, reads, writes = count + 1, reads + read, writes + written
+    return count, reads, writes, usd
+
+
+def naive_pi(file: Path) -> tuple[int, int, int, float]:
+    count = reads = writes = 0
+    usd = 0.0
+    for record in records(file):
+        message = record.get("message") or {}
+        usage = message.get("usage") or {}
+        if message.get("role") == "assistant" and usage.get("totalTokens", 0) >= 0:
+            parts = [usage.get(name, 0) for name in ("input", "output", "cacheRead", "cacheWrite")]
+            if sum(parts):
+                count, reads, writes = count + 1, reads + parts[2], writes + parts[3]
+                usd += usage["cost"]["total"]
+    return count, reads, writes, usd
+
+
+def entries_of(file: Path) -> list[AnyEntry]:
+    with open_transcript(file) as transcript:
+        return list(transcript.entries)
+
+
+def test_calls_reads_writes_and_dollars_are_those_of_a_naive_count(recorded):
+    """In every recorded session, sub-agents, summaries and stopped answers included."""
+    naive = naive_pi if recorded.parent.name == "pi" else naive_claude
+    total = bill(entries_of(recorded)).total
+    tokens = total.tokens
+    found = (total.calls, tokens.read, tokens.write_5m + tokens.write_1h)
+    assert (*found, pytest.approx(total.cost.total, abs=1e-6)) == naive(recorded)
+
+
+def lines(*found: dict) -> list[bytes]:
+    return [json.dumps(record).encode() for record in found]
+
+
+def spoken(kind: str, uuid: str, content, *, at: int = 0, **more) -> dict:
+    return {
+        "type": kind,
+        "uuid": uuid,
+        "sessionId": "s",
+        "timestamp": f"2026-01-01T00:00:{at:02}Z",
+        "message": {"role": kind, "content": content} | more.pop("message", {}),
+        **more,
+    }
+
+
+def answer(uuid: str, id: str, *, at: int = 0, output: int = 5, **more) -> dict:
+    usage = {"input_tokens": 100, "output_tokens": output, **more.pop("usage", {})}
+    facts = {"id": id, "model": "claude-sonnet-4-5", "usage": usage}
+    return spoken("assistant", uuid, [{"type": "text", "text": "ok"}], at=at, message=facts, **more)
+
+
+def test_a_side_chain_is_paid_for_and_not_part_of_the_conversation():
+    """Each answer once, with its last usage, in the turn it was made in."""
+    found = list(
+        read_lines(
+            lines(
+                spoken("user", "u1", "look"),
+                answer("a1", "m1", at=1),
+                answer("s1", "side", at=2, output=1, isSidechain=True, agentId="x"),
+                answer("s2", "side", at=2, output=9, isSidechain=True, agentId="x"),
+                spoken("user", "u2", "and now?", at=3),
+            ),
+            "claude-code",
+        )
+    )
+    calls = [entry for entry in found if isinstance(entry, Forked)]
+    assert [(call.source, call.usage.output_tokens) for call in calls] == [("agent:x", 9)]
+    assert [turn.item.calls for turn in bill(found).turns] == [2]
+
+
+def test_web_searches_are_billed():
+    """A cent each, beside the tokens."""
+    searched = answer("a1", "m1", usage={"server_tool_use": {"web_search_requests": 3}})
+    total = bill(read_lines(lines(spoken("user", "u1", "look"), searched), "claude-code")).total
+    assert total.cost.searches == pytest.approx(0.03)
+    assert total.cost.total == pytest.approx(0.03 + (100 * 3 + 5 * 15) / 1e6)
+
+
+def test_two_records_on_one_line_are_both_read():
+    """As two writers leave them, also where a text looks like the joint between them."""
+    joined = b"".join(lines(spoken("user", "u1", "a } { b"), answer("a1", "m1")))
+    found = list(read_lines([joined, *lines(answer("a2", "m2"))], "claude-code"))
+    assert bill(found).total.calls == 2
+
+
+def test_an_answer_nobody_asked_for_is_no_failure():
+    """The client writes one where a turn ends without a request; other errors stay failures."""
+    made_up = {"model": "<synthetic>", "id": "x"}
+    found = list(
+        read_lines(
+            lines(
+                spoken("user", "u1", "hello"),
+                spoken("assistant", "a1", "No response requested.", message=made_up),
+                spoken("assistant", "a2", "API Error: overloaded", message=made_up),
+            ),
+            "claude-code",
+        )
+    )
+    assert [entry.error for entry in found if isinstance(entry, Failed)] == [
+        "API Error: overloaded"
+    ]
+
+
+def test_a_microcompaction_says_itself_what_it_saved():
+    """The client counted; we only estimate."""
+    use = [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "x" * 50}]
+    boundary = {
+        "type": "system",
+        "subtype": "microcompact_boundary",
+        "uuid": "b1",
+        "microcompactMetadata": {"tokensSaved": 38_535, "compactedToolIds": ["t1"]},
+    }
+    found = list(
+        read_lines(
+            lines(
+                spoken("user", "u1", "read"),
+                spoken("assistant", "a1", use, message={"id": "m1"}),
+                spoken("user", "u2", result),
+                boundary,
+            ),
+            "claude-code",
+        )
+    )
+    assert [entry.saved_tokens for entry in found if isinstance(entry, Cleared)] == [38_535]
+
+
+def pi_message(id: str, parent: str | None, **message) -> dict:
+    usage = {"input": 100, "output": 10, "cacheRead": 0, "cacheWrite": 0}
+    body = {"role": "assistant", "content": [], "model": "claude-sonnet-4-5", "usage": usage}
+    return {"type": "message", "id": id, "parentId": parent, "message": body | message}
+
+
+def test_pi_answers_that_were_stopped_or_left_behind_are_paid_for():
+    """An aborted answer is not sent again, and one on another branch neither; both were billed."""
+    header = {"type": "session", "version": 3, "id": "s", "cwd": "/x"}
+    asked = {"type": "message", "id": "a", "parentId": None, "message": {"role": "user"}}
+    asked["message"]["content"] = "hello"
+    found = list(
+        read_lines(
+            lines(
+                header,
+                asked,
+                pi_message("b", "a", stopReason="stop"),
+                pi_message("c", "a", stopReason="aborted"),
+                pi_message("d", "a", stopReason="stop"),
+            ),
+            "pi",
+        )
+    )
+    sources = {item.name: item.calls for item in bill(found).sources}
+    assert sources == {"main": 1, "branch": 2}
+    found = list(read_lines(lines(header, asked, pi_message("c", "a", stopReason="aborted")), "pi"))
+    assert [entry.source for entry in found if isinstance(entry, Forked)] == ["stopped"]
