@@ -13,6 +13,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.cost import CostSettings
 from holdfast.settings.memory import (
     DreamSettings,
     HistorySettings,
@@ -42,6 +43,7 @@ __all__ = [
     "ClearSettings",
     "CollapseSettings",
     "CompactSettings",
+    "CostSettings",
     "DreamSettings",
     "GaugeSettings",
     "HistorySettings",

@@ -109,6 +109,12 @@ class ClearSettings:
     server_target_tokens: int = setting(
         40_000, "and only if that can bring the prompt down to this", low=0
     )
+    warm_share: float = setting(
+        0.5,
+        "of the auto line: below it nothing is cleared that is cached, as there is room for it",
+        low=0.0,
+        high=1.0,
+    )
     paid: bool = setting(True, "clear when the calls to come save more than it costs")
     paid_least_tokens: int = setting(
         10_000, "a batch is worth a rewrite of the cache, a single result seldom is", low=0
