@@ -18,7 +18,10 @@ class CostSettings:
         high=1.0,
     )
     needed_fetch: float = setting(
-        0.25, "the same for a page: 10 of 43, in few sessions, so taken as a file", low=0.0, high=1.0
+        0.25,
+        "the same for a page: 10 of 43, in few sessions, so taken as a file",
+        low=0.0,
+        high=1.0,
     )
     needed_shell: float = setting(
         0.05,
@@ -29,15 +32,22 @@ class CostSettings:
     )
     needed_search: float = setting(0.01, "the same for a search: 3 of 474", low=0.0, high=1.0)
     halving_calls: int = setting(
-        50, "calls in which a rate halves: files by .225, .182, .130, .078 after 10, 20, 40, 80", low=1
+        50,
+        "calls in which a rate halves: files by .225, .182, .130, .078 after 10, 20, 40, 80",
+        low=1,
     )
     need_weight: float = setting(
-        30.0,
+        40.0,
         "what a missing result costs, in calls that get it again: a model does not always notice"
         " that it lacks something, and what it then builds on a guess is done twice",
         low=0.0,
     )
     compaction_needs: float = setting(
-        2.0, "results of before that are needed after a compaction: the median of 26", low=0.0
+        0.6, "results of before that are needed after a compaction and were not restored", low=0.0
     )
-    compaction_need_tokens: int = setting(9_000, "of all of them: the mean of 26", low=0)
+    compaction_need_tokens: int = setting(3_500, "of all of them together", low=0)
+    work_tokens: int = setting(
+        30_000,
+        "room for the work at hand above what a compaction leaves: 95 % of 417 turns needed less",
+        low=0,
+    )

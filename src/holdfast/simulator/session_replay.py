@@ -7,18 +7,16 @@ of the size that the recorded one must have had.
 """
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-from holdfast.errors import PromptTooLong
+from holdfast.errors import BudgetSpent
 from holdfast.log import Header, Log
-from holdfast.log.answers import paid_calls
 from holdfast.log.entries import (
     AnyEntry,
     Cleared,
@@ -34,6 +32,8 @@ from holdfast.log.entries import (
     Switched,
 )
 from holdfast.log.spending import spent_on
+from holdfast.memory.jobs import MemoryJobs
+from holdfast.memory.tool import MEMORY
 from holdfast.messages import JsonObject, Text, ToolUse, Usage
 from holdfast.messages.measure import NOTHING, measure_text
 from holdfast.models.capabilities import capabilities
@@ -55,9 +55,11 @@ from holdfast.stages.standard import build_layers
 from holdfast.turn.background import Background
 from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
+from holdfast.turn.fork.asking import deny_all
+from holdfast.turn.own_calls import own_refusal
 
 WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))
-TOOLS = ("Edit", "Memory", "Read", "Write")
+TOOLS = ("Edit", "Read", "Write", MEMORY)
 """Listed in the frame, so that layers which need them find them."""
 JOB_SECONDS = 60.0
 RESTORED_FILES = 5
@@ -89,9 +91,9 @@ class ReplayResult:
     prompts: list[int] = field(default_factory=list)
     """Each call's prompt as the gauge saw it."""
     usd: float = 0.0
-    """The conversation's own prompts; what was answered is the same under every policy."""
-    own_usd: Counter[str] = field(default_factory=Counter)
-    """What the engine asked for itself, by layer, output included."""
+    """The conversation's calls; what was answered is the recording's under every policy."""
+    own_usd: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """What the engine asked for itself, by layer."""
     own_calls: Counter[str] = field(default_factory=Counter)
     cleared: list[tuple[int, Cleared]] = field(default_factory=list)
     """Clearings, each with the number of the call it came before."""
@@ -99,7 +101,6 @@ class ReplayResult:
     needed_tokens: Counter[str] = field(default_factory=Counter)
     """Results that had left the view when a later call needed them, by kind."""
     needed: Counter[str] = field(default_factory=Counter)
-    overflows: int = 0
 
     @property
     def total_usd(self) -> float:
@@ -110,6 +111,7 @@ class ReplayResult:
 class ReplayStages:
     stages: tuple[Stage, ...] = ()
     after_turn: tuple[AfterTurn, ...] = ()
+    close: Callable[[], None] = lambda: None
 
 
 BuildStages = Callable[[Engine, Spill, AskFork, CompactionHooks, Background], ReplayStages]
@@ -120,7 +122,22 @@ def standard_stages(
 ) -> ReplayStages:
     """Put the layers together as an agent has them."""
     layers = build_layers(spill, ask=ask, hooks=hooks, background=background, edits_notes=True)
-    return ReplayStages(stages=layers.stages, after_turn=layers.after_turn)
+    memory = MemoryJobs(
+        engine=engine,
+        root=engine.directory,
+        home=engine.directory,
+        ask=ask,
+        unasked=lambda places: deny_all,
+        background=background,
+        notify=lambda line: None,
+        caller="chat",
+        clock=engine.monitor.clock,
+    )
+    return ReplayStages(
+        stages=layers.stages,
+        after_turn=(*layers.after_turn, memory.after_turn),
+        close=memory.store.close,
+    )
 
 
 class SessionReplay:
@@ -204,6 +221,7 @@ class SessionReplay:
                 self._count_need(need)
         await self._finish()
         await self._background.stop()
+        self._built.close()
         self.engine.log.close()
         return self.result
 
@@ -219,11 +237,13 @@ class SessionReplay:
         usage = None
         if is_call and entry.response_id not in self._responses:
             self._responses.add(entry.response_id)
-            usage = await self._call()
+            assert entry.usage is not None
+            usage = await self._call(entry.usage.output_tokens)
             self._is_open = True
         is_rest = not any(isinstance(block, ToolUse) for block in entry.content)
         stop = entry.stop_reason or ("end_turn" if is_rest else "tool_use")
-        self._record(structs.replace(entry, model="", usage=usage, stop_reason=stop))
+        model = self.engine.model if usage else ""
+        self._record(structs.replace(entry, model=model, usage=usage, stop_reason=stop))
 
     async def _finish(self) -> None:
         """End a turn, and let the background work that it begins come to its end."""
@@ -234,7 +254,7 @@ class SessionReplay:
         for job in list(self._background.jobs.values()):
             await job.wait(JOB_SECONDS)
 
-    async def _call(self) -> Usage:
+    async def _call(self, output_tokens: int) -> Usage:
         before, stages = len(self.engine.view.history), self._built.stages
         request = await self.engine.prepare(stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
@@ -244,13 +264,13 @@ class SessionReplay:
                 self.result.compactions += 1
         for job in list(self._background.jobs.values()):  # a summary that is prepared
             await job.wait(JOB_SECONDS)
-        usage = await self._billed(request)
+        usage = structs.replace(await self._billed(request), output_tokens=output_tokens)
         self.result.usd += spent_on(self.engine.model, usage).usd
         self.result.prompts.append(self.engine.fullness().used_tokens)
         return usage
 
     async def _billed(self, request: Request) -> Usage:
-        """Have a prompt billed; one that is too long is billed all the same, and counted."""
+        """Have a prompt billed, with what the provider's cache holds by then."""
         body = parse_request(msgspec.json.encode(request.kwargs | {"max_tokens": 0}))
         outcome = await self.simulation.create(body, Caller(betas=frozenset(request.betas)))
         self.simulation.begin(outcome)
@@ -265,6 +285,8 @@ class SessionReplay:
 
     async def ask(self, request: ForkRequest) -> ForkReply:
         """Answer a question of the engine's own, at the price that a model's answer has."""
+        if not request.is_wanted and (why := own_refusal(self.engine, request.source)):
+            raise BudgetSpent(f"no call was made: {why}")
         size = FORK_SIZES.get(request.source, ForkSize(output_tokens=300))
         prefix, said = request.prefix or self.engine.prefix(), str(request.say)
         own: list[JsonObject] = [{"role": "user", "content": [{"type": "text", "text": said}]}]
@@ -303,7 +325,6 @@ class SessionReplay:
         is_gone = result.cleared is not None if result else id not in self._restored
         if is_gone and id in self._shown:
             self._shown.remove(id)
-            self.result.own_calls[f"{'clr' if result else 'cmp'} {need.result.kind} {min(160,need.age//20*20)}"]+=round(weight(measure_text(need.result.text)))
             self.result.needed[need.result.kind] += 1
             measure = measure_text(need.result.text)
             self.result.needed_tokens[need.result.kind] += round(weight(measure))

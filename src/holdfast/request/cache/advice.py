@@ -153,12 +153,16 @@ def cheapest_line(
 def window_at_cost(
     model: str, settings: WindowSettings, cost: CostSettings = NEEDS, lifetime: Lifetime = "5m"
 ) -> Window:
-    """Return a model's window; the `cost` setting puts the auto line where it is cheapest."""
+    """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
+
+    It leaves room for the work at hand, whatever that costs.
+    """
     window = window_for(model, settings)
     if settings.auto_line != COST:
         return window
     usual = expect(calls=0, lifetime=lifetime)
     line = cheapest_line(model, window, forecast=usual, lifetime=lifetime, cost=cost)
+    line = max(line, COMPACTED_TOKENS + cost.work_tokens)
     return window_for(model, replace(settings, auto_line=str(line)))
 
 
