@@ -8,6 +8,7 @@ the main agent and a sub-agent alike.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +29,7 @@ from holdfast.tools.protocol import Tool
 from holdfast.turn.engine import Engine, Stage
 from holdfast.turn.fork import Forks
 from holdfast.turn.models import Models
+from holdfast.turn.own_calls import own_refusal
 from holdfast.turn.round import Toolbox
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class AgentParts:
             model=self.models.current,
             toolbox=lambda: self.toolbox,
             budget=self.budget,
+            refuses=partial(own_refusal, self.engine),
         )
 
     @property

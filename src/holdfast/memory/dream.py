@@ -128,6 +128,7 @@ async def dream_with(
             instead={MEMORY: memory_tool(branch, store.clock)},
             writes_cache=True,
             on_event=observer(steps),
+            is_wanted=True,  # whoever begins a dream has seen that it may cost something
             prefix=dreamer.prefix,
         )
     )

@@ -30,6 +30,7 @@ from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, Prefix
+from holdfast.turn.own_calls import own_refusal
 from holdfast.view.items import Round
 from holdfast.view.window import scaled
 
@@ -202,7 +203,7 @@ class MemoryJobs:
                 return
             if settings.memory.extract in ("always", self.caller):
                 self._offer_extraction(engine)
-            if settings.dream.where in ("always", self.caller):
+            if settings.dream.where in ("always", self.caller) and not own_refusal(engine, DREAM):
                 self.dreams.offer(engine)
         except TROUBLE as error:
             engine.record(Failed(what=EXTRACT, error=str(error)))
@@ -216,7 +217,8 @@ class MemoryJobs:
             self._report(Remembered(cursor=upto, names=new.own, by="agent"))
             return
         self._rests += 1
-        if self._rests >= engine.settings.memory.extract_every:
+        is_due = self._rests >= engine.settings.memory.extract_every
+        if is_due and not own_refusal(engine, EXTRACT):  # what is new waits until it can be paid
             self._rests = 0
             work = partial(self._extract, upto, engine.prefix())
             self.background.job(EXTRACT).begin(work)

@@ -1,9 +1,12 @@
 """A program's client behind a session: checked at once, asked on forks of the conversation."""
 
+from functools import partial
+
 from holdfast.models.clients import model_over
 from holdfast.session.own_tools import context_over
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Forks, out_of_reach
+from holdfast.turn.own_calls import own_refusal
 from holdfast.turn.round import Toolbox
 
 
@@ -20,4 +23,5 @@ def forks_over(engine: Engine, client: object) -> Forks:
         parent=engine,
         model=lambda: model_over(client, engine.model),
         toolbox=lambda: Toolbox(tools=out_of_reach(engine.frame), tool_context=context),
+        refuses=partial(own_refusal, engine),
     )

@@ -13,6 +13,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.cost import CostSettings
 from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.memory import (
     DreamSettings,
@@ -44,6 +45,7 @@ __all__ = [
     "ClearSettings",
     "CollapseSettings",
     "CompactSettings",
+    "CostSettings",
     "DreamSettings",
     "GatewaySettings",
     "GaugeSettings",

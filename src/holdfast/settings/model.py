@@ -40,8 +40,9 @@ class WindowSettings:
     )
     auto: bool = setting(True, "make room without being asked once the auto line is reached")
     auto_line: str = setting(
-        "",
-        "where room is made: '' is the window's own line, '150000' tokens, '80%', or 'cost'",
+        "cost",
+        "where room is made: 'cost' is where carrying more costs more than compacting and what that"
+        " loses, '' the window's own line, or '150000' tokens, '80%'",
         form=r"|cost|[1-9][\d_,]*|\d{1,3}(\.\d+)?%",
     )
     auto_window_tokens: int = setting(
@@ -101,3 +102,13 @@ class BudgetSettings:
     max_tokens: int = setting(0, "tokens per session, read and written", low=0, personal=True)
     max_usd_per_day: float = setting(0.0, "dollars per day over all sessions", low=0, personal=True)
     max_tokens_per_day: int = setting(0, "tokens per day over all sessions", low=0, personal=True)
+    own_share: float = setting(
+        0.05,
+        "of a session's spending for calls the engine makes for itself, so that they stay small"
+        " beside the work; past it summaries are digests, notes the engine's, and memories wait",
+        low=0,
+        high=1,
+    )
+    own_floor_usd: float = setting(
+        0.25, "for summaries in any case: what one costs at the line of a dear model", low=0
+    )

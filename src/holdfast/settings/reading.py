@@ -19,6 +19,7 @@ from holdfast.settings.agent import (
     PromptSettings,
     ShellSettings,
 )
+from holdfast.settings.cost import CostSettings
 from holdfast.settings.gateway import GatewaySettings
 from holdfast.settings.memory import (
     DreamSettings,
@@ -65,6 +66,7 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
+    cost: CostSettings = field(default_factory=CostSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     instructions: InstructionsSettings = field(default_factory=InstructionsSettings)

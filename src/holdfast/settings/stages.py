@@ -109,13 +109,20 @@ class ClearSettings:
     server_target_tokens: int = setting(
         40_000, "and only if that can bring the prompt down to this", low=0
     )
+    warm_share: float = setting(
+        0.5,
+        "of the auto line: below it nothing is cleared that is cached, as there is room for it",
+        low=0.0,
+        high=1.0,
+    )
     paid: bool = setting(True, "clear when the calls to come save more than it costs")
     paid_least_tokens: int = setting(
         10_000, "a batch is worth a rewrite of the cache, a single result seldom is", low=0
     )
     line_room: float = setting(
-        0.1,
-        "at the auto line, clear instead of compacting if that leaves this share of it free",
+        0.3,
+        "at the auto line, clear instead of compacting if that leaves this share of it free; with"
+        " less the line is soon reached again, and every call until then reads a full window",
         low=0.0,
         high=1.0,
     )
@@ -154,11 +161,33 @@ class NotesSettings:
         True,
         "let a model add what needs judgement; off leaves what the log says, which costs nothing",
     )
+    model_when: str = setting(
+        "paying",
+        "when it does: 'paying' is near the line and after a pause, where its notes save a summary;"
+        " 'always' is with each update, which reads the whole context",
+        form="paying|always",
+    )
+    near_ratio: float = setting(
+        0.85,
+        "of the auto line; from there a model's notes pay: what comes after them can stay word for"
+        " word, so one update is enough",
+        low=0.0,
+        high=1.0,
+    )
+    paused_ratio: float = setting(
+        0.6,
+        "the same once work goes on after a pause: the next may end the session",
+        low=0.0,
+        high=1.0,
+    )
     first_tokens: int = setting(
         10_000, "notes begin when the context is this full; before, there is little to note", low=0
     )
     growth_tokens: int = setting(
-        5_000, "and go on whenever it has grown by this much; each update reads all of it", low=1
+        15_000,
+        "and go on whenever it has grown by this much: nine of ten turns add less, and each update"
+        " is written to disk",
+        low=1,
     )
     tool_calls: int = setting(
         3,

@@ -27,6 +27,7 @@ from holdfast.log.entries import (
     Said,
     Switched,
 )
+from holdfast.log.own_spending import OwnSpending
 from holdfast.log.results import Results, headed, is_over
 from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
@@ -97,6 +98,7 @@ class Engine:
         self.limits_chars: dict[str, int | None] = {}
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
+        self.own = OwnSpending()
         self._on_result = on_result or take_bounded
         self._follower = Follower(load_calibration, settings.gauge, window=settings.window)
         self._wire = Wire()
@@ -214,7 +216,9 @@ class Engine:
         return Fullness(
             used_tokens=gauge.size_tokens(total),
             margin_tokens=gauge.margin_tokens(total),
-            window=window_at_cost(self.model, self.settings.window, self.frame.lifetime),
+            window=window_at_cost(
+                self.model, self.settings.window, self.settings.cost, self.frame.lifetime
+            ),
         )
 
     def doubt_report(self) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.settings import NotesSettings
-from holdfast.stages.notes.notes import is_due
+from holdfast.stages.notes.due import is_due
 from holdfast.view.window import scaled
 
 WINDOW_TOKENS = 200_000

@@ -10,22 +10,23 @@ from functools import lru_cache
 from typing import Literal
 
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect
+from holdfast.request.cache.need import need_usd
 from holdfast.request.lifetime import Lifetime
-from holdfast.settings import WindowSettings
+from holdfast.settings import CostSettings, WindowSettings
 from holdfast.view.window import COST, Window, window_for
 
 SUMMARY_TOKENS = 5_000
 """A typical summary; the window reserves 20,000."""
 FRAME_TOKENS = 15_000
 """System prompt and tools of a coding agent, where they were not measured; no edit removes them."""
-RESTORED_TOKENS = 20_000
-"""Files, plan and skills restored after a compaction: less than half of what is allowed."""
+RESTORED_TOKENS = 30_000
+"""Files, plan and skills restored after a compaction: with the rest the 50,000 that is the median
+of 26 recorded ones.
+"""
 COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
 """Size of a typical session after a compaction."""
-REREAD_TOKENS = 10_000
-"""What an agent reads again after a compaction; a guess until it is measured."""
-
+NEEDS = CostSettings()
 Choice = Literal["send_all", "clear_first", "compact_first"]
 
 
@@ -117,12 +118,13 @@ def cheapest_line(
     compacted_tokens: int = COMPACTED_TOKENS,
     frame_tokens: int = FRAME_TOKENS,
     summary_tokens: int = SUMMARY_TOKENS,
-    reread_tokens: int = REREAD_TOKENS,
+    cost: CostSettings = NEEDS,
 ) -> int:
     """Find the context size at which compacting costs least per call; at most the auto line.
 
     A context repeatedly grows from its compacted size up to the line. Too low a line pays for
-    summaries, too high a line for carrying the context; a price step is a natural line.
+    summaries and what they lose, too high a line for carrying the context; a price step is a
+    natural line.
     """
     listed = prices(model)
     forecast = forecast or Forecast()
@@ -130,9 +132,12 @@ def cheapest_line(
         return window.auto_tokens
     costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
     rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
-    rewritten += costs.call_usd(compacted_tokens + reread_tokens, compacted_tokens)
+    reread = cost.compaction_need_tokens
+    rewritten += cost.compaction_needs * need_usd(
+        costs, compacted_tokens, reread / max(1.0, cost.compaction_needs), cost
+    )
     best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
-    prompt = float(compacted_tokens + reread_tokens)
+    prompt = float(compacted_tokens + reread)
     while prompt + forecast.growth_tokens <= window.auto_tokens:
         paid += _mean_usd(costs, prompt)
         prompt += forecast.growth_tokens
@@ -145,12 +150,19 @@ def cheapest_line(
 
 
 @lru_cache(maxsize=16)
-def window_at_cost(model: str, settings: WindowSettings, lifetime: Lifetime = "5m") -> Window:
-    """Return a model's window; the `cost` setting puts the auto line where it is cheapest."""
+def window_at_cost(
+    model: str, settings: WindowSettings, cost: CostSettings = NEEDS, lifetime: Lifetime = "5m"
+) -> Window:
+    """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
+
+    It leaves room for the work at hand, whatever that costs.
+    """
     window = window_for(model, settings)
     if settings.auto_line != COST:
         return window
-    line = cheapest_line(model, window, lifetime=lifetime)
+    usual = expect(calls=0, lifetime=lifetime)
+    line = cheapest_line(model, window, forecast=usual, lifetime=lifetime, cost=cost)
+    line = max(line, COMPACTED_TOKENS + cost.work_tokens)
     return window_for(model, replace(settings, auto_line=str(line)))
 
 

@@ -57,13 +57,21 @@ class Candidate(NamedTuple):
     before: float
     """The weight of everything before its round, without the frame."""
     paths: tuple[str, ...] = ()
+    round: int = 0
+    """The number of its answer in the view."""
 
     @classmethod
     def of(
-        cls, item: Round, use: ToolUse, result: Result, tool: Described, before: float = 0.0
+        cls,
+        item: Round,
+        use: ToolUse,
+        result: Result,
+        tool: Described,
+        before: float = 0.0,
+        round: int = 0,
     ) -> "Candidate":
         shown, paths = weight(sent_measure(result)), tool.paths_in(use.input)
-        return cls(result, use, tool, item.order, shown, before, paths)
+        return cls(result, use, tool, item.order, shown, before, paths, round)
 
     @property
     def id(self) -> str:
@@ -130,6 +138,8 @@ class Candidates:
         """What permanent results refer to."""
         self.cleared_weight = 0.0
         self._ids: set[str] = set()
+        self.rounds = 0
+        """How many answers were read."""
         self._taken = 0
         self._weight = 0.0
 
@@ -176,10 +186,11 @@ class Candidates:
         self._weight += self._weigh(item)
         if not isinstance(item, Round):
             return
+        self.rounds += 1
         self._hold(item, vetoes, is_pinned=is_pinned)
         for use, tool, result in self._answers(item):
             self._ids.add(use.id)
-            found = Candidate.of(item, use, result, tool, before)
+            found = Candidate.of(item, use, result, tool, before, self.rounds)
             if result.cleared is not None and result.cleared.how == "rewritten":
                 self.cleared_weight += weight(result.measure) - found.weight
             elif not (is_pinned or use.id in vetoes or any(map(self._is_kept, found.paths))):

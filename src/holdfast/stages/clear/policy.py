@@ -58,17 +58,18 @@ def plan_clearing(
     if standing.is_stale and standing.can_move:
         return _stale(candidates.edited, batch, now, settings)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _idle(candidates.edited + candidates.served, batch, now, settings)
+        return _idle(candidates, batch, now, settings)
     if standing.is_stale:
         return _at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
-        is_due = active >= settings.edits_trigger_results
+        is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
         # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
         return _edits(batch, now) if is_due or _at_line(batch, now, standing, settings) else None
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
-    by_price = _paid(batch, now, settings) if settings.paid and may_pay else None
-    return by_price or _at_line(batch, now, standing, settings)
+    may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
+    by_price = _paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    return by_price or _at_line(spared(batch, candidates, now), now, standing, settings)
 
 
 def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
@@ -78,9 +79,12 @@ def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) 
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _idle(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
+def _idle(
+    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
+) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
-    taken = _with(hidden, batch, now, settings)
+    hidden = candidates.edited + candidates.served
+    taken = _with(hidden, spared(batch, candidates, now), now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
@@ -96,6 +100,25 @@ def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
     return hidden + batch if is_enough else hidden
 
 
+def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+    """Leave out results whose keeping costs less than the chance of needing them.
+
+    A file that was read again since is not needed as it was before.
+    """
+    newest = {_question(one): one.id for one in candidates.newest}
+    return batch.without(
+        {
+            one.id
+            for one in batch.results
+            if now.need_usd(one) >= now.keep_usd(one) > 0 and newest.get(_question(one)) == one.id
+        }
+    )
+
+
+def _question(result: Candidate) -> str:
+    return f"{result.use.name} {result.use.input}"
+
+
 def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
@@ -103,8 +126,11 @@ def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _paid(batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
+def _paid(
+    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
+) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
+    batch = spared(batch, candidates, now)
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None

@@ -20,11 +20,13 @@ from holdfast.log.entries import (
     Switched,
 )
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState, Forecast, expect
+from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect
+from holdfast.request.cache.need import need_usd, needed_rate
 from holdfast.request.cache.payback import HistoryEdit, Payback, payback
 from holdfast.request.edits import deleted_tokens
 from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.request.server_side import cleared_tokens
+from holdfast.settings import CostSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates, weight
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.view.window import scaled
@@ -128,6 +130,10 @@ class Snapshot:
     lifetime: Lifetime
     listed: Prices | None
     outlook: Forecast
+    cost: CostSettings
+    warm_share: float = 0.0
+    rounds: int = 0
+    """Answers in the view, by which the age of a result is counted."""
 
     @property
     def is_at_line(self) -> bool:
@@ -176,6 +182,26 @@ class Snapshot:
             lifetime=self.lifetime,
         )
 
+    @property
+    def is_mostly_empty(self) -> bool:
+        """True while clearing what is cached would only lose information: there is room."""
+        return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
+
+    def need_usd(self, result: Candidate) -> float:
+        """Price the chance that a result is needed once it is gone."""
+        if self.listed is None:
+            return 0.0
+        age, tokens = self.rounds - result.round, result.weight * self.scale
+        costs = CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
+        rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        return rate * need_usd(costs, self.full.used_tokens, tokens, self.cost)
+
+    def keep_usd(self, result: Candidate) -> float:
+        """Price keeping a result until the session ends or the cache dies."""
+        tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
+        now = self.write_usd(tokens) if self.cold else 0.0
+        return now + self.outlook.warm_calls * self.read_usd(tokens)
+
     def read_usd(self, tokens: int) -> float:
         """Price reading tokens from the cache once; 0 without a price."""
         listed = self.listed.at_length(self.full.used_tokens).read if self.listed else 0.0
@@ -218,6 +244,9 @@ def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> S
             removable_tokens=round(candidates.heavy.weight * scale) + cleared,
             lifetime=lifetime,
         ),
+        cost=engine.settings.cost,
+        warm_share=engine.settings.clear.warm_share,
+        rounds=candidates.rounds,
     )
 
 

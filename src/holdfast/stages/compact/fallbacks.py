@@ -63,9 +63,8 @@ class Fallbacks:
             return MadeSummary()
         if request.trigger != "manual" and is_broken(engine.view.history, settings, time.time()):
             return MadeSummary()
-        for name, write in _attempts(
-            engine, self._writer(engine, asked), material.segment, request.error
-        ):
+        writer = replace(self._writer(engine, asked), is_wanted=request.trigger == "manual")
+        for name, write in _attempts(engine, writer, material.segment, request.error):
             try:
                 async with asyncio.timeout(settings.rung_seconds):
                     made = await write()

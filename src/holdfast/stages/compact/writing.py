@@ -81,6 +81,8 @@ class SummaryWriter:
     able: Capabilities
     asked: str
     window_tokens: int = PLAIN_WINDOW_TOKENS
+    is_wanted: bool = False
+    """The user asked for the summary."""
     retries: Retries | None = SOON
     """None if nobody waits: then as many as for the conversation itself."""
 
@@ -139,7 +141,8 @@ class SummaryWriter:
         return reply.text
 
     async def _reply(self, request: ForkRequest) -> ForkReply:
-        reply = await self.ask(replace(request, retries=self.retries))
+        own = replace(request, retries=self.retries, is_wanted=self.is_wanted)
+        reply = await self.ask(own)
         if reply.reason == "aborted":
             raise Aborted("the summary was stopped; nothing was changed")
         return reply

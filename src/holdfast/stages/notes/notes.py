@@ -13,29 +13,32 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.log.cursor import LogCursor
-from holdfast.log.entries import AnyEntry, Failed, Noted, Replied
+from holdfast.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from holdfast.log.secrets import masked
 from holdfast.messages import ToolUse, Usage
-from holdfast.settings import NotesSettings, home
+from holdfast.request.lifetime import seconds_of
+from holdfast.settings import home
 from holdfast.settings.files import Overtaken
 from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
+from holdfast.stages.notes.due import is_due, model_pays
 from holdfast.stages.notes.engine_lines import engine_sections
 from holdfast.stages.notes.file import NotesFile, NotesOnDisk
 from holdfast.stages.notes.page import NotesPage, merged
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
-from holdfast.turn.engine import Engine
+from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
+from holdfast.turn.own_calls import own_refusal
 from holdfast.turn.round import Allowed, Denied
 from holdfast.view.items import Item, Round, last_round
 from holdfast.view.tokens import estimated_tokens
-from holdfast.view.window import scaled
 
 SOURCE = "notes"
 WHAT = "notes"
@@ -54,6 +57,17 @@ class UpdatePoint:
     used_tokens: int
     prefix: Prefix | None = None
     """What a fork would share; None if no model is asked."""
+
+
+EngineLines: TypeAlias = Mapping[str, str]
+"""What the engine writes, by heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPage:
+    page: NotesPage
+    sha256: str
+    lines: EngineLines
 
 
 async def _nothing(engine: Engine) -> None:
@@ -88,6 +102,11 @@ class Notes:
         self._began = 0.0
         self._asks = False
         """The update in progress asks a model."""
+        self._judged_tokens = 0
+        """How full the context was when a model last wrote notes on it."""
+        self._asked_at = 0.0
+        self._is_after_pause = False
+        """The cache has died since, so that nobody expects an answer at once."""
 
     def file(self, engine: Engine) -> NotesFile:
         if self._file is None:
@@ -108,18 +127,42 @@ class Notes:
         if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
         full, last = engine.fullness(), last_round(engine.view.items)
-        self._follow(engine.view.history)
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         if self._baseline_tokens is not None:
             self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
-        if is_due(
+        self._judged_tokens = min(self._judged_tokens, full.used_tokens)
+        due = is_due(
             engine.settings.notes,
             full.window.limit_tokens,
             used_tokens=full.used_tokens,
             before_tokens=self._baseline_tokens,
             calls=self._calls,
             is_at_rest=last is not None and not last.tool_uses(),
-        ) and (point := self._update_point(engine, full.used_tokens)):
+        )
+        asks = self._asks_model(engine, full, is_due=due)
+        if (due or asks) and (point := self._update_point(engine, full.used_tokens, asks=asks)):
             self._begin(engine, point)
+
+    def _asks_model(self, engine: Engine, full: Fullness, *, is_due: bool) -> bool:
+        """True if a model's notes pay now, and may be paid for."""
+        settings = engine.settings.notes
+        if not self._can_ask(engine) or (self.is_asking and settings.model_when == "paying"):
+            return False
+        if settings.model_when == "always":
+            wanted = is_due
+        else:
+            wanted = model_pays(
+                settings,
+                full,
+                judged_tokens=self._judged_tokens,
+                is_after_pause=self._is_after_pause,
+            )
+        return wanted and not own_refusal(engine, SOURCE)
+
+    def _can_ask(self, engine: Engine) -> bool:
+        listed = {str(tool.get("name")) for tool in engine.frame.tools}
+        is_able = self._can_edit and self.ask is not None and listed.issuperset(TOOLS)
+        return is_able and engine.settings.notes.model
 
     async def wait(self, seconds: float, stale_seconds: float) -> None:
         """Wait for an update in progress, unless it has run so long that it hangs."""
@@ -127,9 +170,11 @@ class Notes:
             await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
+        """Bring the notes up to date now, by a model where one can be asked."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
-        self._follow(engine.view.history)
-        if (point := self._update_point(engine, engine.fullness().used_tokens)) is not None:
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        used, asks = engine.fullness().used_tokens, self._can_ask(engine)
+        if (point := self._update_point(engine, used, asks=asks)) is not None:
             await self._guarded(engine, point)
 
     def close(self, engine: Engine) -> None:
@@ -142,26 +187,31 @@ class Notes:
             return
         used_tokens = engine.fullness().used_tokens
         try:
-            self._note(engine, UpdatePoint(cursor=last.id, used_tokens=used_tokens), None)
+            written = self._write(self.file(engine), self._lines(engine), self._last_lines)
+            point = UpdatePoint(cursor=last.id, used_tokens=used_tokens)
+            self._note(engine, point, None, written)
         except FAILURES as error:
             _tell(engine, error)
 
-    def _follow(self, history: Sequence[AnyEntry]) -> None:
+    def _follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
         for entry in self._cursor.advance(history):
             match entry:
                 case Noted(by="engine" | "model"):
                     self._before, self._baseline_tokens = entry, entry.context_tokens
                     self._calls = 0
+                    if entry.by == "model":
+                        self._judged_tokens, self._is_after_pause = entry.context_tokens, False
+                case Asked(at=at):
+                    self._is_after_pause |= 0 < self._asked_at <= at - lifetime_seconds
+                    self._asked_at = at
                 case Replied(content=content):
                     self._calls += sum(isinstance(block, ToolUse) for block in content)
 
-    def _update_point(self, engine: Engine, used_tokens: int) -> UpdatePoint | None:
+    def _update_point(self, engine: Engine, used_tokens: int, *, asks: bool) -> UpdatePoint | None:
         item = last_whole(engine.view.items)
         if item is None:
             return None
-        asks = self._can_edit and self.ask is not None and engine.settings.notes.model
-        listed = {str(tool.get("name")) for tool in engine.frame.tools}
-        prefix = engine.prefix() if asks and listed.issuperset(TOOLS) else None
+        prefix = engine.prefix() if asks else None
         return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
 
     def _begin(self, engine: Engine, point: UpdatePoint) -> None:
@@ -179,7 +229,9 @@ class Notes:
         self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
             usage = await self._ask(engine, point) if point.prefix is not None else None
-            self._note(engine, point, usage)
+            lines, before = self._lines(engine), self._last_lines
+            written = await asyncio.to_thread(self._write, self.file(engine), lines, before)
+            self._note(engine, point, usage, written)
             await self._on_update(engine)
         except FAILURES as error:
             _tell(engine, error)
@@ -233,51 +285,32 @@ class Notes:
         is_edited = any(each.is_edited for each in page.sections)
         return page.with_logs(self._lines(engine), self._last_lines) if is_edited else page
 
-    def _note(self, engine: Engine, point: UpdatePoint, usage: Usage | None) -> None:
-        sha256, tokens = self._write_log(engine)
+    def _note(
+        self, engine: Engine, point: UpdatePoint, usage: Usage | None, written: "WrittenPage"
+    ) -> None:
+        self._last_lines = written.lines
         noted = Noted(
             cursor=point.cursor,
             by="model" if usage is not None else "engine",
-            tokens=tokens,
+            tokens=written.page.tokens,
             context_tokens=point.used_tokens,
-            sha256=sha256,
+            sha256=written.sha256,
             usage=usage,
         )
         engine.report(noted)
-        self._follow(engine.view.history)
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
 
-    def _write_log(self, engine: Engine) -> tuple[str, int]:
-        lines, before = self._lines(engine), self._last_lines
-        page, sha256 = self.file(engine).change(lambda found: found.page.with_logs(lines, before))
-        self._last_lines = lines
-        return sha256, page.tokens
+    @staticmethod
+    def _write(file: NotesFile, lines: EngineLines, before: EngineLines) -> "WrittenPage":
+        """Write the engine's lines into the page; it waits for the disk."""
+        page, sha256 = file.change(lambda found: found.page.with_logs(lines, before))
+        return WrittenPage(page=page, sha256=sha256, lines=lines)
 
     def _lines(self, engine: Engine) -> Mapping[str, str]:
         if self._account is None:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
         return engine_sections(self._account, engine.settings.notes.log_tokens)
-
-
-def is_due(
-    settings: NotesSettings,
-    window_tokens: int,
-    *,
-    used_tokens: int,
-    before_tokens: int | None,
-    calls: int,
-    is_at_rest: bool,
-) -> bool:
-    """True if there is enough to note for the first time, or enough new since.
-
-    `before_tokens` is how full the context was then, None if notes were never updated. Growth is
-    that of the context: after a compaction it counts anew.
-    """
-    if before_tokens is None:
-        return used_tokens >= scaled(settings.first_tokens, window_tokens)
-    if used_tokens - before_tokens < scaled(settings.growth_tokens, window_tokens):
-        return False
-    return calls >= settings.tool_calls or is_at_rest
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:

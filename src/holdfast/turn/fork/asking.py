@@ -57,6 +57,8 @@ class ForkRequest:
     """Its answers may be this long even if the parent's may not; the cache does not depend on it."""
     retries: Retries | None = None
     """Try no more often and wait no longer than this: the caller waits, and can do without."""
+    is_wanted: bool = False
+    """The user asked for it, so that no share of the engine's own limits it."""
     prefix: Prefix | None = None
     """Fork this rather than the conversation as it stands when asked."""
 

@@ -19,6 +19,7 @@ from msgspec import structs
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 from holdfast.log import Header, Log
 from holdfast.log.entries import AnyEntry, Forked, Said, Switched, measured
+from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Budget
 from holdfast.messages import JsonObject, Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
@@ -66,6 +67,8 @@ class Forks:
     abort: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every fork made here; a turn that is stopped does not set it."""
     budget: Budget | None = None
+    refuses: Callable[[str], str] = lambda source: ""
+    """Says why a layer may not ask for itself now; '' lets it."""
     retries: Retries = RETRIES
     patience: Patience = PATIENCE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -79,6 +82,9 @@ class Forks:
         toolbox = self.toolbox()
         check_may_fork(toolbox.tool_context)
         check_says_something(request)
+        is_limited = is_own(request.source) and not request.is_wanted
+        if is_limited and (why := self.refuses(request.source)):
+            raise BudgetSpent(f"no call was made: {why}")
         if not self.parent.log.is_open:
             raise RequestRejected("the session is closed: what a fork costs could not be recorded")
         prefix = (request.prefix or self.parent.prefix()).with_output(request.least_output_tokens)
