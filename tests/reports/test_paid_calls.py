@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from command_line import holdfast
 from holdfast.log.entries import AnyEntry, Cleared, Failed, Forked
 from holdfast.reports.cost import bill
 from holdfast.transcripts.formats import open_transcript, read_lines
+from holdfast.view.window import evident_window
 
 PRICES = {
     "claude-opus-4-5": (5.0, 0.5, 6.25, 10.0, 25.0),
@@ -219,3 +221,45 @@ def test_pi_answers_that_were_stopped_or_left_behind_are_paid_for():
     assert sources == {"main": 1, "branch": 2}
     found = list(read_lines(lines(header, asked, pi_message("c", "a", stopReason="aborted")), "pi"))
     assert [entry.source for entry in found if isinstance(entry, Forked)] == ["stopped"]
+
+
+def proved_window(file: Path) -> int:
+    """Return the window that a file proves, read without any of our readers: 0 if it proves none."""
+    full = largest = 0
+    for record in records(file):
+        metadata = record.get("compactMetadata") or {}
+        if metadata.get("trigger") == "auto":
+            full = max(full, metadata["preTokens"])
+        message = record.get("message")
+        usage = (message.get("usage") if isinstance(message, dict) else None) or {}
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        largest = max(largest, sum(usage.get(name) or 0 for name in names))
+    return 0 if not full else 200_000 if max(full, largest) <= 200_000 else 1_000_000
+
+
+def test_windows_are_right_wherever_the_file_proves_them(recorded):
+    """An automatic compaction shows where the window ended, whatever the model could take."""
+    if (window := proved_window(recorded)) == 0:
+        pytest.skip("this file proves no window")
+    shown = json.loads(holdfast("context", recorded, "--json").stdout)["context"]
+    assert shown["window"]["limit_tokens"] == window
+    assert all(part["tokens"] >= 0 for part in shown["parts"])
+
+
+def test_codex_states_its_window():
+    """In every count of tokens; it is not the model's, and what the client says counts."""
+    usage = {"input_tokens": 100, "output_tokens": 10}
+    counted = {"last_token_usage": usage, "total_token_usage": usage}
+    event = {"type": "token_count", "info": counted | {"model_context_window": 258_400}}
+    answer = {"type": "message", "role": "assistant", "content": []}
+    answer["content"] = [{"type": "output_text", "text": "done"}]
+    found = read_lines(
+        lines(
+            {"type": "session_meta", "payload": {"id": "x", "cwd": "/x"}},
+            {"type": "turn_context", "payload": {"model": "gpt-5.6-sol"}},
+            {"type": "response_item", "payload": answer},
+            {"type": "event_msg", "payload": event},
+        ),
+        "codex",
+    )
+    assert evident_window(found) == 258_400

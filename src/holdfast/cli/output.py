@@ -140,13 +140,16 @@ def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -
     """Write a sum, and what of it is an estimate because nothing recorded it."""
     if not output and not summaries:
         return dollars(usd)
+    missing = not_recorded(output, summaries)
+    return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and {missing}"
+
+
+def not_recorded(output: int, summaries: int) -> str:
+    """Name what a transcript shows and did not count."""
     missing = [f"~{tokens(output)} output tokens"] if output else []
     if summaries:
         missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
-    return (
-        f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and"
-        f" {' and '.join(missing)} that were not"
-    )
+    return f"{' and '.join(missing)} that {'was' if missing == ['a summary'] else 'were'} not"
 
 
 def percent(part: float, whole: float) -> str:

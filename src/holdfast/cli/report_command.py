@@ -16,11 +16,11 @@ from holdfast.cli import options
 from holdfast.cli.output import (
     dollars,
     encoded_out,
+    not_recorded,
     one_line,
     percent,
     plain,
     progress_bar,
-    recorded,
     report,
     say,
     tokens,
@@ -133,13 +133,8 @@ def _verdict(found: Report) -> Iterator[str]:
         f"{tokens(total.tokens)} tokens"
     )
     if about:
-        spent = recorded(
-            total.recorded_usd,
-            estimated_usd=total.unrecorded_usd,
-            output=total.unrecorded_output,
-            summaries=total.unrecorded_calls,
-        )
-        yield f"  {spent}"
+        missing = not_recorded(total.unrecorded_output, total.unrecorded_calls)
+        yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
     if total.unpriced_calls:
         yield f"  {counted(total.unpriced_calls, 'call')} of models without a known price are not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]

@@ -29,6 +29,21 @@ ALONE_BYTES = 24 << 20
 Progress = Callable[[int], None]
 """Told how many bytes were read since it was last told."""
 
+SUMMED = (
+    *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
+    *(
+        "unrecorded_usd",
+        "unrecorded_output",
+        "lost_usd",
+        "lost_tokens",
+        "hour_usd",
+        "unpriced_calls",
+    ),
+)
+"""What `sums` adds up of the calls that are no copies, so that a report reads few rows."""
+LONG_SECONDS = 3_600
+"""A break that outlives every cache lifetime a user can choose."""
+
 _CALL = SessionCall.__struct_fields__
 _SCHEMA = f"""
 CREATE TABLE stamp (stamp TEXT);
@@ -39,6 +54,10 @@ CREATE TABLE sessions (
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
     day TEXT, {", ".join(_CALL)}
+);
+CREATE TABLE sums (
+    file INTEGER, day TEXT, model TEXT, source TEXT, cause TEXT, is_expected INTEGER,
+    is_long INTEGER, rows INTEGER, {", ".join(SUMMED)}
 );
 CREATE INDEX of_file ON calls (file);
 CREATE INDEX of_key ON calls (key);
@@ -52,6 +71,15 @@ UPDATE calls SET is_copy = rowid NOT IN (SELECT min(rowid) FROM calls GROUP BY k
 WHERE key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)
 """
 """A session that was resumed under a new name repeats its beginning: the file read first has it."""
+
+
+_SUM_UP = f"""
+INSERT INTO sums SELECT file, day, model,
+    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END, cause, is_expected,
+    idle_seconds > {LONG_SECONDS}, count(*),
+    {", ".join(f"sum({name})" for name in SUMMED[:-1])}, sum(NOT is_priced)
+FROM calls WHERE NOT is_copy GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
 
 
 @contextmanager
@@ -89,15 +117,21 @@ class SessionIndex:
             with self._connection:
                 self._put(file, found)
             progress(file.bytes)
-        with self._connection:
-            self._connection.execute(_MARK_COPIES)
+        self._sum_up()
         return len(changed)
+
+    def _sum_up(self) -> None:
+        with self._connection as connection:
+            connection.execute(_MARK_COPIES)
+            connection.execute("DELETE FROM sums")
+            connection.execute(_SUM_UP)
 
     def forget(self, paths: Iterable[Path]) -> None:
         """Remove sessions that the user deleted."""
         with self._connection as connection:
             values = [(index_path(Path(os.path.realpath(path))),) for path in paths]
             connection.executemany("DELETE FROM sessions WHERE path = ?", values)
+        self._sum_up()
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()

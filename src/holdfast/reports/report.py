@@ -77,17 +77,9 @@ class Report:
 
 
 _SUMS = """
-SELECT sessions.id AS file, day, agent, session, directory, title, model, cause, is_expected,
-    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source,
-    idle_seconds > 3600 AS is_long, count(*) AS rows, sum(unrecorded_calls) AS unrecorded_calls,
-    sum(uncached) AS uncached, sum(read) AS read, sum(write_5m) AS write_5m,
-    sum(write_1h) AS write_1h, sum(output) AS output, sum(usd) AS usd,
-    sum(unrecorded_usd) AS unrecorded_usd, sum(unrecorded_output) AS unrecorded_output,
-    sum(NOT is_priced) AS unpriced_calls, sum(lost_usd) AS lost_usd,
-    sum(lost_tokens) AS lost_tokens, sum(hour_usd) AS hour_usd
-FROM calls JOIN sessions ON sessions.id = calls.file
-WHERE NOT is_copy AND {scope} AND (day >= ? OR ? = '')
-GROUP BY calls.file, day, model, 10, cause, is_expected, is_long
+SELECT sums.*, agent, session, directory, title
+FROM sums JOIN sessions ON sessions.id = sums.file
+WHERE {scope} AND (day >= ? OR ? = '')
 """
 
 
