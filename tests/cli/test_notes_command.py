@@ -10,6 +10,7 @@ from holdfast.log import load
 from holdfast.log.entries import Noted, Replied, Said, Switched
 from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse
+from holdfast.simulator.sessions import write
 
 
 @pytest.fixture
@@ -120,3 +121,15 @@ def test_who_comes_back_is_told_where_they_were(session, tmp_path, monkeypatch):
         cli, ["run", "--offline", "--resume", "abc", "-p", "What is left?"], catch_exceptions=False
     )
     assert "Where you were:\nFix the login, and keep the cookie." in done.stderr
+
+
+def test_a_file_shows_the_notes_its_history_gives(tmp_path):
+    """Like its siblings the command takes a file; it changes nothing there."""
+    file = tmp_path / "made-up.jsonl"
+    write(file, 3, 40)
+    before = sorted(tmp_path.iterdir())
+    shown = CliRunner().invoke(cli, ["notes", str(file)])
+    assert shown.exit_code == 0, shown.output
+    assert "## " in shown.stdout
+    assert sorted(tmp_path.iterdir()) == before
+    assert "import it first" in CliRunner().invoke(cli, ["notes", str(file), "--rebuild"]).output

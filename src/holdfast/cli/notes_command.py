@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli import options
 from holdfast.cli.output import report, say
+from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
 from holdfast.log.store import FileStore, FoundSession
@@ -26,8 +27,13 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
 
     SESSION is an id or `newest`. Lines between comments are generated from the log; everything
     else was written by a model or a person and is never overwritten. For a session without notes
-    they are generated.
+    they are generated, and for another agent's file, which is never written to.
     """
+    if Path(session).exists():
+        if edit or rebuild:
+            raise click.UsageError("a file has no notes to change; import it first")
+        _show_file(open_target(session), as_json)
+        return
     found = FileStore().find(session)
     file = NotesFile(found.directory, template(home()))
     settings = load_settings(Path(found.header.directory or ".")).notes
@@ -39,6 +45,14 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         _edit(found, file, shown(file, history, settings))
     page = shown(file, history, settings)
     report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
+
+
+def _show_file(target: CommandTarget, as_json: bool) -> None:
+    """Show the notes that a transcript's history gives."""
+    file = NotesFile(target.directory or Path(target.name), template(home()))
+    page = shown(file, target.history, load_settings().notes)
+    document = {"session": target.name, "path": "", "is_kept": False, **_sections(page)}
+    report(as_json, document, [page.render().removesuffix("\n")])
 
 
 def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
@@ -65,6 +79,12 @@ def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[st
         "session": session.id,
         "path": str(file.path),
         "is_kept": file.path.exists(),
+        **_sections(page),
+    }
+
+
+def _sections(page: NotesPage) -> dict[str, object]:
+    return {
         "tokens": page.tokens,
         "sections": [
             {
