@@ -31,7 +31,7 @@ def session(tmp_path):
 def address(session):
     path, _ = session
     sessions = FollowedSessions(
-        partial(listed, (path.parent,)), partial(read_session, settings=SETTINGS), SETTINGS.page
+        partial(listed, [path.parent]), partial(read_session, settings=SETTINGS), SETTINGS.page
     )
     with serving(sessions, follow_seconds=FOLLOW_SECONDS) as found:
         yield found

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -63,11 +63,13 @@ class FollowedSessions:
         listing: Callable[[], Iterable[ListedSession]],
         read: Callable[[ListedSession], ReadSession],
         settings: PageSettings,
+        *,
+        known: Mapping[str, SessionRow] | None = None,
     ) -> None:
         self._listing, self._read, self._settings = listing, read, settings
         self._listed: dict[str, ListedSession] = {}
-        self._rows: dict[str, SessionRow] = {}
-        """What is known of sessions that were read, by id."""
+        self._rows = dict(known or {})
+        """What is known of sessions that were read, here or before, by id."""
         self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._lock = Lock()
 
