@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from command_line import holdfast
+from holdfast.cli.serve_command import known_sessions, listed
 from holdfast.simulator.sessions import write
 
 
@@ -66,10 +67,10 @@ def test_a_directory_leaves_out_what_is_no_session_and_says_so(transcript, tmp_p
 
 
 def test_an_empty_directory_is_an_error(tmp_path):
-    """Which says what sessions are called."""
+    """Which says what to name instead."""
     done = holdfast("inspect", tmp_path, "--json")
     assert done.returncode == 3
-    assert ".jsonl" in done.stderr
+    assert "holds no session" in done.stderr
 
 
 def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
@@ -85,6 +86,29 @@ def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
+
+
+def test_the_list_has_the_figures_of_the_report(transcript):
+    """Before a session is opened, what the report's index knows of it is shown."""
+    total = json.loads(holdfast("report", transcript, "--json").stdout)["total"]
+    (known,) = known_sessions([transcript]).values()
+    (one,) = listed([transcript])
+    assert known.id == one.id
+    assert known.calls == total["calls"]
+    assert known.usd == pytest.approx(total["recorded_usd"] + total["unrecorded_usd"])
+    assert 0 < known.hit_share < 1
+
+
+def test_a_report_is_a_page_too(transcript, tmp_path):
+    """With the verdict that is printed, and the same sums."""
+    page = tmp_path / "report.html"
+    done = holdfast("report", transcript, "--html", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])["report"]
+    assert data["lines"][0] == done.stdout.splitlines()[0]
+    assert data["total"] == json.loads(holdfast("report", transcript, "--json").stdout)["total"]
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
 
 
 def test_a_port_that_is_taken_is_one_line(transcript):

@@ -37,7 +37,7 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 
 def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, Follower(load_calibration))
-    window = window_at_cost(model or view.model, _window_settings(opened, model))
+    window = window_at_cost(model or view.model, window_settings(opened, model))
     context = describe(view, gauge, window)
     document = {
         "target": opened.name,
@@ -51,7 +51,7 @@ def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterat
     return document, lines(opened, context)
 
 
-def _window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
+def window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
     """Return the settings, with the window that a transcript proves unless one is asked for."""
     settings = load_settings(Path.cwd()).window
     proved = 0 if model else evident_window(target.history)

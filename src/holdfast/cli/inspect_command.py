@@ -7,29 +7,29 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
+from holdfast.cli.context_command import window_settings
 from holdfast.cli.output import report, say, size
-from holdfast.cli.target import CommandTarget, open_target
+from holdfast.cli.target import NEWEST, CommandTarget, open_target
 from holdfast.errors import HoldfastError, TranscriptError
 from holdfast.log.reading import open_to_read
 from holdfast.pages.html import DOCTYPE, render, row_of
 from holdfast.pages.session_data import SessionData, session_data
+from holdfast.reports.places import SessionFile, find_sessions
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import PageSettings, Settings, load_settings
 from holdfast.settings.files import write_private
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".json")
-"""What sessions are called in a directory."""
-
 
 @click.command(epilog="Example: holdfast inspect newest --html session.html")
-@options.target
+@click.argument("target", default=NEWEST)
 @click.option("--html", type=click.Path(path_type=Path), help="Write the page to this file.")
 @options.as_json
 def command(target: str, html: Path | None, as_json: bool) -> None:
     """Write a page about a session: context, cache, money, changes.
 
-    TARGET is a session's id, `newest`, a file, or a directory of sessions. The page is one file
-    that opens offline; secrets are masked and long texts cut. --json prints its data instead.
+    TARGET is a session's id, a file, or a directory of sessions; by default this project's newest
+    session. The page is one file that opens offline; secrets are masked and long texts cut.
+    --json prints its data instead.
     """
     if html is None and not as_json:
         raise click.UsageError("say where the page goes: --html FILE; --json prints its data")
@@ -52,16 +52,16 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
     if not path.is_dir():
         yield page_data(open_target(target), settings)
         return
-    files = session_files(path)
+    files = sorted(find_sessions([path]), key=modified, reverse=True)
     if not files:
-        raise TranscriptError(path, f"holds no session; they end in {', '.join(SUFFIXES)}")
+        raise TranscriptError(path, "holds no session; name a file or another directory")
     most = settings.page.sessions
     if len(files) > most:
         say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
     shared = _shared(settings.page, min(len(files), most))
     for number, file in enumerate(files[:most], 1):
         try:
-            yield page_data(open_target(str(file)), settings, page=shared, id=str(number))
+            yield page_data(open_target(str(file.path)), settings, page=shared, id=str(number))
         except HoldfastError as error:
             say(f"left out: {error}", err=True)
 
@@ -75,13 +75,12 @@ def write_page(path: Path, page: bytes) -> None:
     write_private(path, page)
 
 
-def session_files(place: Path) -> list[Path]:
-    """List the sessions in a directory, the newest first; a file stands for itself."""
-    if place.is_file():
-        return [place]
-    named = (file for file in place.rglob("*") if file.name.endswith(SUFFIXES))
-    dated = [(file.stat().st_mtime, file) for file in named if file.is_file()]
-    return [file for _, file in sorted(dated, reverse=True)]
+def modified(file: SessionFile) -> float:
+    """Return when a session was last written to; one that vanished never was."""
+    try:
+        return file.path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _shared(page: PageSettings, sessions: int) -> PageSettings:
@@ -96,7 +95,7 @@ def page_data(
         id=id or opened.name,
         name=opened.name,
         format=opened.format,
-        window=window_at_cost(opened.view.model, settings.window),
+        window=window_at_cost(opened.view.model, window_settings(opened, None)),
         settings=page or settings.page,
         problems=opened.problem_lines(),
     )

@@ -5,6 +5,7 @@ import io
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
@@ -26,8 +27,8 @@ from holdfast.cli.output import (
     tokens,
 )
 from holdfast.messages.cut import counted
-from holdfast.reports.index import open_index
-from holdfast.reports.places import default_roots, find_sessions
+from holdfast.reports.index import SessionIndex, open_index
+from holdfast.reports.places import SessionFile, default_roots, find_sessions
 from holdfast.reports.report import DIMENSIONS, Report, Spending, SpendingGroup, make_report
 
 RECENT_DAYS = 30
@@ -44,7 +45,9 @@ DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 @click.option("--since", default="", help="From this day on: 2026-01-31, 7d, 4w, or all.")
 @click.option("--by", type=click.Choice(DIMENSIONS), help="Only this table, all of it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table (--by, or days) as CSV.")
-@click.option("--html", "page", type=click.Path(path_type=Path), help="New file for a page of it.")
+@click.option(
+    "--html", "page", type=click.Path(path_type=Path), help="Write a page of it to this file."
+)
 @options.as_json
 def command(
     paths: tuple[Path, ...],
@@ -74,23 +77,29 @@ def command(
 
 
 def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None:
-    from holdfast.cli.export_command import write_out  # where a page is asked for
+    from holdfast.cli.inspect_command import write_page  # where a page is asked for
     from holdfast.pages.html import render_report
     from holdfast.pages.report_data import report_data
 
-    size = write_out(out, [render_report(report_data(document, verdict)).encode()])
-    say(f"{out}: {size:,} bytes", err=True)
+    write_page(out, render_report(report_data(document, verdict)).encode())
+    say(f"{out} is the page of this report; open it in a browser", err=True)
 
 
 def _report(roots: Sequence[Path], since: str) -> Report:
-    files = find_sessions(roots)
+    with fresh_index(find_sessions(roots)) as index:
+        return make_report(index, roots, since=since)
+
+
+@contextmanager
+def fresh_index(files: Sequence[SessionFile]) -> Iterator[SessionIndex]:
+    """Open the index once what changed of these sessions is read, with progress."""
     with open_index() as index:
         changed = index.stale(files)
         total = sum(file.bytes for file in changed)
         label = f"Reading {counted(len(changed), 'session')}"
         with progress_bar(total, label) as advance:
             index.refresh(files, advance or (lambda _: None))
-        return make_report(index, roots, since=since)
+        yield index
 
 
 def _first_day(since: str) -> str:

@@ -1,22 +1,28 @@
 """`holdfast serve`: the pages of sessions, live in the browser, on this machine only."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import lru_cache, partial
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.inspect_command import page_data, session_files
+from holdfast.cli.inspect_command import modified, page_data
 from holdfast.cli.output import report
-from holdfast.cli.target import OURS, open_target
+from holdfast.cli.report_command import fresh_index
+from holdfast.cli.target import open_target
 from holdfast.errors import ConfigError
-from holdfast.log.store import FileStore
-from holdfast.log.titles import title_of
 from holdfast.pages.followed import FollowedSessions, ListedSession, ReadSession
+from holdfast.pages.html import SessionRow
+from holdfast.pages.texts import shown
+from holdfast.reports.index import index_path, within
+from holdfast.reports.places import default_roots, find_sessions
 from holdfast.settings import Settings, load_settings
+from holdfast.transcripts.claude_code.agents import session_name
+
+TITLE_CHARS = 200
 
 
 @click.command(epilog="Example: holdfast serve")
@@ -32,16 +38,19 @@ from holdfast.settings import Settings, load_settings
 def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     """Show sessions live in the browser, on this machine only.
 
-    PATHS are files or directories of sessions; without any, your own sessions are listed. Files
-    are followed while they grow. The address that is printed holds a key: who has it can read.
+    PATHS are files or directories of sessions; without any, those of Claude Code, Codex, pi and
+    Holdfast where they keep them. Files are followed while they grow. The address that is printed holds a key: who has it can read.
     """
     try:
         from holdfast.pages.app import serve
     except ImportError as error:
         raise ConfigError(f"{error}; install it with: pip install 'holdfast[serve]'") from error
-    settings = load_settings()
+    settings, roots = load_settings(), list(paths) or default_roots()
     sessions = FollowedSessions(
-        partial(listed, paths), partial(read_session, settings=settings), settings.page
+        partial(listed, roots),
+        partial(read_session, settings=settings),
+        settings.page,
+        known=known_sessions(roots),
     )
 
     def started(address: str) -> None:
@@ -50,35 +59,56 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     serve(sessions, port=port, follow_seconds=settings.page.follow_seconds, started=started)
 
 
-def listed(paths: tuple[Path, ...]) -> Iterator[ListedSession]:
-    """List the sessions in some files and directories; without any, the user's own."""
-    if not paths:
-        for found in FileStore().sessions():
-            own = _listed(found.path, found.id)
-            title = _title(found.path, own.stamp)
-            yield replace(own, format=OURS, title=title, directory=found.header.directory)
-        return
-    for place in paths:
-        for file in session_files(place):
-            id = blake2b(bytes(file.resolve()), digest_size=8).hexdigest()
-            yield replace(_listed(file, id), directory=str(file.parent))
+def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
+    """List the sessions in some files and directories."""
+    for file in find_sessions(roots):
+        yield ListedSession(
+            id=_id(index_path(file.path)),
+            name=session_name(file.path),
+            path=file.path,
+            stamp=file.stamp,
+            modified=modified(file),
+            directory=str(file.path.parent),
+        )
 
 
-def _listed(path: Path, id: str) -> ListedSession:
-    stat = path.stat()
-    return ListedSession(
-        id=id,
-        name=path.name.split(".jsonl")[0],
-        path=path,
-        stamp=f"{stat.st_size}:{stat.st_mtime_ns}",
-        modified=stat.st_mtime,
+def _id(path: str) -> str:
+    return blake2b(path.encode(), digest_size=8).hexdigest()
+
+
+def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
+    """Return what the index of `holdfast report` knows of the sessions, by id."""
+    scope, values = within(roots)
+    with fresh_index(find_sessions(roots)) as index:
+        return {
+            _id(row["path"]): _row_of(row)
+            for row in index.rows(f"{_ROWS} AND {scope} {_BY}", values)
+        }
+
+
+_ROWS = """
+SELECT path, agent, session, directory, title, model, max(at) AS at, count(*) AS calls,
+    sum(usd + unrecorded_usd) AS usd, sum(lost_usd * NOT is_expected) AS lost_usd,
+    total(read) / max(1, sum(uncached + read + write_5m + write_1h)) AS hit_share
+FROM sessions JOIN calls ON sessions.id = calls.file WHERE NOT is_copy
+"""
+_BY = "GROUP BY sessions.id"
+
+
+def _row_of(row: sqlite3.Row) -> SessionRow:
+    return SessionRow(
+        id=_id(row["path"]),
+        name=row["session"],
+        format=row["agent"],
+        title=shown(row["title"], TITLE_CHARS),
+        model=row["model"],
+        directory=row["directory"],
+        last_at=row["at"],
+        calls=row["calls"],
+        usd=row["usd"],
+        lost_usd=row["lost_usd"],
+        hit_share=row["hit_share"],
     )
-
-
-@lru_cache(maxsize=10_000)
-def _title(path: Path, stamp: str) -> str:
-    """Read a title once for each state of a log: the list is made anew every second."""
-    return title_of(path)
 
 
 def read_session(one: ListedSession, settings: Settings) -> ReadSession:

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -16,6 +16,7 @@ from holdfast.pages.tables import changes
 from holdfast.pages.texts import shown
 from holdfast.settings import PageSettings
 from holdfast.tools.history.history import History
+from holdfast.tools.history.question import parse_question
 
 OPEN_SESSIONS = 6
 """Kept in memory; one of 10 MB takes about 60."""
@@ -62,11 +63,13 @@ class FollowedSessions:
         listing: Callable[[], Iterable[ListedSession]],
         read: Callable[[ListedSession], ReadSession],
         settings: PageSettings,
+        *,
+        known: Mapping[str, SessionRow] | None = None,
     ) -> None:
         self._listing, self._read, self._settings = listing, read, settings
         self._listed: dict[str, ListedSession] = {}
-        self._rows: dict[str, SessionRow] = {}
-        """What is known of sessions that were read, by id."""
+        self._rows = dict(known or {})
+        """What is known of sessions that were read, here or before, by id."""
         self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._lock = Lock()
 
@@ -82,15 +85,16 @@ class FollowedSessions:
             return self._session(id).read.data
 
     def text(self, id: str, n: int) -> str:
-        """Return the whole text of a message, without secrets."""
+        """Return the whole text of one message and no more than that, without secrets."""
         with self._lock:
-            records = self._session(id).records
-            return shown(records.open(f"#{n}", limit_chars=WHOLE_CHARS).page.text, WHOLE_CHARS)
+            opened = self._session(id).records.open(f"#{n}-#{n}", limit_chars=WHOLE_CHARS)
+            return shown(opened.page.text, WHOLE_CHARS)
 
     def search(self, id: str, words: str) -> list[int]:
         """Return the numbers of the messages that hold these words, also beyond where they are cut."""
         with self._lock:
-            return self._session(id).records.find(words)
+            found = self._session(id).records.find(parse_question(words))
+            return [match.n for match in found]
 
     def changes(self) -> list[dict[str, Any]]:
         """Look at the sessions that are open, and return what to add to the pages of some."""
