@@ -270,7 +270,7 @@ def undeclared_breaks(played: Sequence[Played], home: str) -> int:
             count += one.lost
             continue
         entries = load(logs[0]).entries
-        count += sum(isinstance(e, CacheBroke) and not e.expected for e in entries)
+        count += sum(isinstance(e, CacheBroke) and e.first_moved != "" and not e.expected for e in entries)
     return count
 
 

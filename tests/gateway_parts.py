@@ -103,8 +103,14 @@ def gateway_process(url, *options):
         process.stdout.close()
 
 
+CLIENTS = []
+"""The clients of a test, closed after it."""
+
+
 def client_of(url, key="sk-test", **headers):
-    return anthropic.Anthropic(base_url=url, api_key=key, default_headers=headers, max_retries=0)
+    made = anthropic.Anthropic(base_url=url, api_key=key, default_headers=headers, max_retries=0)
+    CLIENTS.append(made)
+    return made
 
 
 def marked(messages):

@@ -4,11 +4,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from gateway_parts import Reader, Upstream, gateway_to
+from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
 
 from holdfast.simulator import SimulatorClock, SimulatorSettings
 from holdfast.simulator.serving import in_thread, server_of
 from holdfast.simulator.simulation import Simulation
+
+
+@pytest.fixture(autouse=True)
+def _close_clients() -> Iterator[None]:
+    yield
+    while CLIENTS:
+        CLIENTS.pop().close()
 
 
 @pytest.fixture
