@@ -18,7 +18,9 @@ from holdfast.simulator.server import application
 from holdfast.simulator.simulation import Simulation
 
 MODEL = "claude-opus-4-8"
-SYSTEM = [{"type": "text", "text": "You read files. " * 900, "cache_control": {"type": "ephemeral"}}]
+SYSTEM = [
+    {"type": "text", "text": "You read files. " * 900, "cache_control": {"type": "ephemeral"}}
+]
 TOOLS = [
     {
         "name": "Read",
@@ -145,13 +147,20 @@ class Agent:
         while True:
             answer = self.call(**more)
             self.messages.append(
-                {"role": "assistant", "content": [b.model_dump(exclude_unset=True) for b in answer.content]}
+                {
+                    "role": "assistant",
+                    "content": [b.model_dump(exclude_unset=True) for b in answer.content],
+                }
             )
             uses = [block for block in answer.content if block.type == "tool_use"]
             if not uses:
                 return answer
             results = [
-                {"type": "tool_result", "tool_use_id": use.id, "content": listing(use.input["file_path"])}
+                {
+                    "type": "tool_result",
+                    "tool_use_id": use.id,
+                    "content": listing(f"{use.input['file_path']} at {len(self.messages)}"),
+                }
                 for use in uses
             ]
             self.messages.append({"role": "user", "content": results})

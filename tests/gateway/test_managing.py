@@ -92,9 +92,9 @@ def test_old_results_are_cleared_once_the_cache_is_cold(gateway, upstream, clock
     given, sent = results(agent.messages), results(upstream.requests[-1]["messages"])
     assert cleared.how == "rewritten"
     assert len(cleared.ids) >= 5
-    repeated = {entry.tool_use_id for entry in entries(Spilled)}
+    gone = {id for entry in entries(Cleared) for id in entry.ids}
     for id, text in sent.items():
-        assert (text != given[id]) == (id in cleared.ids or id in repeated)
+        assert (text != given[id]) == (id in gone)
         assert len(text) <= len(given[id])
     assert all("x-holdfast-passed" not in headers for headers in agent.headers)
 
