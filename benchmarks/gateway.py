@@ -270,7 +270,9 @@ def undeclared_breaks(played: Sequence[Played], home: str) -> int:
             count += one.lost
             continue
         entries = load(logs[0]).entries
-        count += sum(isinstance(e, CacheBroke) and not e.expected for e in entries)
+        count += sum(
+            isinstance(e, CacheBroke) and e.first_moved != "" and not e.expected for e in entries
+        )
     return count
 
 
@@ -281,7 +283,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def compared(direct: Sequence[Played], through: Sequence[Played]) -> JsonObject:
     pairs = list(zip(direct, through, strict=True))
-    added = [b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)]
+    added = [
+        b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)
+    ]
     changed = sum(
         a != b for one, other in pairs for a, b in zip(one.contents, other.contents, strict=True)
     )

@@ -25,6 +25,9 @@ class PassingAnswer:
         self._bytes += chunk
         return self._is_stream and self._bytes.find(self._ends, before) >= 0
 
+    def whole(self) -> bytes:
+        return bytes(self._bytes)
+
     def reply(self) -> Reply:
         """Read the whole answer; raise what is wrong with it otherwise."""
         if self._is_stream:

@@ -13,6 +13,7 @@ from holdfast.log import Log
 from holdfast.log.entries import Failed, Switched
 from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Reply, Request
+from holdfast.request.cache.fingerprint import blocks_of
 from holdfast.request.frame import frame
 from holdfast.session.configuration import Wishes
 from holdfast.session.program import Program, system_head
@@ -24,6 +25,9 @@ from holdfast.turn.engine import Engine, Stage
 
 BILLING = "x-anthropic-billing-header:"
 """How a client begins the system block that is about the call, not for the model."""
+
+NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options")
+"""Fields of other dialects that are read elsewhere, or on which no cache depends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,8 @@ class Conversation:
         self._lock = asyncio.Lock()
         self._clock = clock
         self.used_at = clock()
+        self._last: list[JsonObject] = []
+        """The messages of the last request: what is equal is not hashed again."""
         self._in_flight = 0
         """Requests that were prepared and whose answer is not over."""
 
@@ -99,7 +105,7 @@ class Conversation:
 
             def build() -> Request:
                 sent.append(self._projected(call))
-                return _as_sent(call, sent[-1] or call.messages)
+                return self._as_sent(call, sent[-1] or call.messages)
 
             limit = call.output_limit or self._engine.output_limit()
             await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
@@ -150,6 +156,21 @@ class Conversation:
         view, known = self._engine.view, self._program.followed
         return project(messages, head, view, known, call.endpoint.dialect)
 
+    def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
+        """Give the request as the cache sees it: a text is a block, no block is about billing."""
+        as_blocks = [
+            {**message, "content": [{"type": "text", "text": content}]}
+            if isinstance(content := message.get("content"), str)
+            else message
+            for message in messages
+        ]
+        self._last = reused(as_blocks, self._last)
+        kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
+        kwargs["messages"] = self._last
+        if (system := _system_of(call)) is not None:
+            kwargs["system"] = system
+        return Request(kwargs=kwargs, betas=call.betas)
+
     async def _compact_if_blocked(self, engine: Engine) -> None:
         if engine.fullness().is_blocked:
             await self._layers.compact(engine)
@@ -166,23 +187,20 @@ def _is_billing(block: Json) -> bool:
     return isinstance(block, dict) and str(block.get("text", "")).startswith(BILLING)
 
 
-def _as_sent(call: Call, messages: list[JsonObject]) -> Request:
-    """Give the request as the cache sees it: a text is a block, and no block is about billing."""
-    blocks = [
-        {**message, "content": [{"type": "text", "text": content}]}
-        if isinstance(content := message.get("content"), str)
-        else message
-        for message in messages
-    ]
-    kwargs = {
-        key: value
-        for key, value in call.body.items()
-        if key not in ("instructions", "input", "prompt_cache_key", "stream_options")
-    }
-    kwargs["messages"] = blocks
-    if (system := _system_of(call)) is not None:
-        kwargs["system"] = system
-    return Request(kwargs=kwargs, betas=call.betas)
+def reused(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
+    """Put the objects of the last request in the place of equal ones, up to the first change.
+
+    From there on all are new, as a fingerprint expects; a mark that moved is no change.
+    """
+    kept: list[JsonObject] = []
+    for new, old in zip(messages, before, strict=False):
+        if new == old:
+            kept.append(old)
+        elif (new.get("role"), blocks_of(new)) == (old.get("role"), blocks_of(old)):
+            kept.append(new)
+        else:
+            break
+    return [*kept, *messages[len(kept) :]]
 
 
 def _marks(body: JsonObject) -> Iterator[JsonObject]:

@@ -59,7 +59,7 @@ class Conversations:
         self._settings = settings or load_settings(self._directory)
         self._store: Store = store or FileStore()
         self._opens_files = opens_files
-        self._clock = clock
+        self.clock = clock
         self._open: dict[str, Conversation] = {}
         """By session id, the longest unused first."""
         self._ids: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ class Conversations:
 
     def close_idle(self) -> None:
         """Close what was not used for a while, so that other processes can write to it."""
-        before = self._clock() - self._settings.gateway.idle_seconds
+        before = self.clock() - self._settings.gateway.idle_seconds
         for id, one in list(self._open.items()):
             if one.used_at <= before and not one.is_busy:
                 self._close(id)
@@ -113,7 +113,7 @@ class Conversations:
             self._make_room()
             log = self._store.open(id)
             with log.closed_on_failure():
-                one = Conversation(log, self._settings, clock=self._clock)
+                one = Conversation(log, self._settings, clock=self.clock)
                 one.resume()
         self._open[id] = one
         return one
@@ -123,7 +123,7 @@ class Conversations:
         number = int(ids[-1].rpartition("-")[2]) + 1 if ids else 1
         log = self._store.create(directory=self._directory, session=f"{name}-{number}")
         with log.closed_on_failure():
-            one = Conversation(log, self._settings, clock=self._clock)
+            one = Conversation(log, self._settings, clock=self.clock)
             one.begin(call, opens_files=self._opens_files)
         ids.append(one.id)
         del ids[:-NEWEST]

@@ -3,8 +3,7 @@
 Whatever goes wrong in here, the client's own bytes go upstream, with the reason beside the answer.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.gateway.answer import PassingAnswer
@@ -41,13 +40,11 @@ class Manager:
         salt: bytes,
         shadow: Shadow | None = None,
         apart: bool = True,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """`apart` keeps credentials apart; off where only one client can reach the gateway."""
         self._conversations = conversations
         self._salt, self._apart = salt, apart
         self._shadow = shadow
-        self._clock = clock
         self._failures: dict[str, int] = {}
 
     async def plan(self, endpoint: Endpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
@@ -61,7 +58,7 @@ class Manager:
             if endpoint.is_count:
                 known = self._conversations.peek(identity, call)
                 return Plan(body=(known and known.counted(call)) or body)
-            at = self._clock()
+            at = self._conversations.clock()
             conversation = self._conversations.find(identity, call)
             prepared = await conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request goes on without us

@@ -104,20 +104,22 @@ class Proxy:
         self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: Endpoint
     ) -> Response:
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        is_read = response.status_code == 200 and plan.call is not None
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
-        is_whole = response.status_code == 200 and plan.call is not None
 
         async def chunks() -> AsyncIterator[bytes]:
-            settled = not is_whole
+            """Pass an answer on; it is in the log before the client can act on its end."""
+            is_settled = not is_read
             try:
                 async for chunk in response.aiter_raw():
-                    if not settled and answer.feed(chunk):
-                        # before the client can ask again
+                    if not is_settled and answer.feed(chunk):
                         self._manager.answered(plan, given, answer)
-                        settled = True
-                    yield chunk
-                if not settled and not is_stream:
+                        is_settled = True
+                    if is_stream or not is_read:
+                        yield chunk
+                if is_read and not is_stream:
                     self._manager.answered(plan, given, answer)
+                    yield answer.whole()
             finally:
                 self._manager.end(plan)
                 await response.aclose()
@@ -154,11 +156,7 @@ class Proxy:
         query = request.scope["query_string"]
         url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
         headers = forwarded(request.scope["headers"], is_plain=is_plain)
-        if isinstance(body, bytes) and not body:
-            content = None
-        else:
-            content = body
-        out = httpx2.Request(request.method, url, headers=headers, content=content)
+        out = httpx2.Request(request.method, url, headers=headers, content=body or None)
         try:
             return await self._client.send(out, stream=True)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:

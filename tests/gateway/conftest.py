@@ -1,0 +1,42 @@
+"""Gateways in front of a simulator that remembers what it was sent."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
+
+from holdfast.simulator import SimulatorClock, SimulatorSettings
+from holdfast.simulator.serving import in_thread, server_of
+from holdfast.simulator.simulation import Simulation
+
+
+@pytest.fixture(autouse=True)
+def _close_clients() -> Iterator[None]:
+    yield
+    while CLIENTS:
+        CLIENTS.pop().close()
+
+
+@pytest.fixture
+def clock():
+    return SimulatorClock()
+
+
+@pytest.fixture
+def upstream(clock) -> Iterator[Upstream]:
+    made = Upstream(Simulation(Reader(), SimulatorSettings(), clock))
+    with in_thread(server_of(made)) as url:
+        made.url = url
+        yield made
+
+
+@pytest.fixture
+def gateway(upstream, clock):
+    """Start gateways in front of the simulator."""
+    with ExitStack() as stack:
+
+        def start(settings=None, **options):
+            return stack.enter_context(gateway_to(upstream.url, settings, clock, **options))
+
+        yield start

@@ -1,0 +1,244 @@
+"""Unmodified clients through the gateway: what goes upstream instead, and that it stays so."""
+
+import anthropic
+import msgspec
+import pytest
+from gateway_parts import (
+    MODEL,
+    SYSTEM,
+    TOOLS,
+    Agent,
+    gateway_process,
+    gateway_to,
+    listing,
+    marked,
+)
+
+from holdfast import load
+from holdfast.log.entries import Cleared, Failed, Spilled
+from holdfast.settings import home
+
+SHELL = [{**TOOLS[0], "name": "Bash"}, *TOOLS]
+BUILT = [
+    {"role": "user", "content": "Build it."},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": listing("make", 4_000)}
+        ],
+    },
+]
+"""A build that said more than a result may."""
+
+
+def logs():
+    return sorted(home().glob("projects/*/gw-*.jsonl"))
+
+
+def entries(kind):
+    return [entry for log in logs() for entry in load(log).entries if isinstance(entry, kind)]
+
+
+def without_marks(messages):
+    """Give messages as the cache compares them."""
+    blocks = [
+        [{"type": "text", "text": m["content"]}] if isinstance(m["content"], str) else m["content"]
+        for m in messages
+    ]
+    return [
+        (m["role"], [{k: v for k, v in block.items() if k != "cache_control"} for block in content])
+        for m, content in zip(messages, blocks, strict=True)
+    ]
+
+
+def results(messages):
+    """Give the text of each result by its call."""
+    return {
+        block["tool_use_id"]: block["content"]
+        for message in messages
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    }
+
+
+def test_a_short_conversation_goes_upstream_byte_for_byte(gateway, upstream):
+    """While nothing is worth changing, the provider gets the client's own bytes."""
+    agent = Agent(gateway().url)
+    upstream.simulation.brain.files = 2
+    agent.ask("Read two files.")
+    direct = Agent(upstream.url)
+    direct.messages = agent.messages[:3]
+    through, upstream.bodies[:] = upstream.bodies[1], []
+    direct.call()
+    assert through == upstream.bodies[0]
+    assert [a.content[-1].type for a in agent.answers] == ["tool_use", "tool_use", "text"]
+    assert not entries(Failed)
+
+
+def test_old_results_are_cleared_once_the_cache_is_cold(gateway, upstream, clock):
+    """After a pause the whole prompt is written anew anyway, so old results leave it for free."""
+    agent = Agent(gateway().url)
+    agent.ask("Read a dozen files.")
+    clock.advance(600)
+    agent.ask("Again.")
+    [cleared, *_] = entries(Cleared)
+    given, sent = results(agent.messages), results(upstream.requests[-1]["messages"])
+    assert cleared.how == "rewritten"
+    assert len(cleared.ids) >= 5
+    gone = {id for entry in entries(Cleared) for id in entry.ids}
+    for id, text in sent.items():
+        assert (text != given[id]) == (id in gone)
+        assert len(text) <= len(given[id])
+    assert all("x-holdfast-passed" not in headers for headers in agent.headers)
+
+
+def test_what_was_sent_is_sent_again(gateway, upstream, clock):
+    """Between two decisions each request begins with the one before it."""
+    agent = Agent(gateway().url)
+    agent.ask("Read a dozen files.")
+    clock.advance(600)
+    agent.ask("Again.")
+    agent.ask("And again.")
+    sent = [without_marks(request["messages"]) for request in upstream.requests]
+    moved = [i for i in range(1, len(sent)) if sent[i][: len(sent[i - 1])] != sent[i - 1]]
+    assert len(moved) == len(entries(Cleared)) > 0
+
+
+def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):
+    """Decisions are in the log: a new process of the gateway makes the same request of them."""
+    with gateway_to(upstream.url, clock=clock) as first:
+        agent = Agent(first.url)
+        agent.ask("Read a dozen files.")
+        clock.advance(600)
+        agent.ask("Again.")
+    before = without_marks(upstream.requests[-1]["messages"])
+    with gateway_to(upstream.url, clock=clock) as second:
+        agent.move(second.url)
+        agent.messages.append({"role": "user", "content": "Go on."})
+        agent.call()
+    after = without_marks(upstream.requests[-1]["messages"])
+    assert after[: len(before)] == before
+    assert agent.answers[-1].usage.cache_read_input_tokens > 0
+    assert len(logs()) == 1
+
+
+def test_a_log_that_another_process_writes_costs_the_client_nothing(upstream, gateway):
+    """What cannot be managed passes as it is, and the answer says why."""
+    agent = Agent(gateway().url)
+    upstream.simulation.brain.files = 1
+    agent.ask("Read a file.")
+    agent.move(gateway().url)
+    agent.ask("Read another.")
+    assert agent.answers[-1].content[0].text == "Done after 1."
+    assert "LogLocked" in agent.headers[-1]["x-holdfast-passed"]
+
+
+def test_killed_and_started_again_the_prefix_is_byte_equal(upstream, tmp_path):
+    """A SIGKILL in the middle of an answer loses nothing of what was decided."""
+    agent = Agent("")
+    agent.messages = list(BUILT)
+    with gateway_process(upstream.url) as (url, process):
+        agent.move(url)
+        agent.call(tools=SHELL)
+        before = without_marks(upstream.requests[-1]["messages"])
+        process.kill()
+        process.wait()
+    with gateway_process(upstream.url) as (url, _):
+        agent.move(url)
+        agent.messages += [{"role": "assistant", "content": "It is built."}]
+        agent.messages += [{"role": "user", "content": "Test it."}]
+        agent.call(tools=SHELL)
+    after = without_marks(upstream.requests[-1]["messages"])
+    assert len(str(before)) < len(BUILT[-1]["content"][0]["content"])
+    assert after[: len(before)] == before
+    assert agent.answers[-1].usage.cache_read_input_tokens > 0
+
+
+def test_a_large_result_is_spilled_before_it_is_ever_sent(gateway, upstream):
+    """The preview names a file that the client's own Read can open."""
+    agent = Agent(gateway().url)
+    agent.messages = list(BUILT)
+    agent.call(tools=SHELL)
+    [spilled] = entries(Spilled)
+    [block] = upstream.requests[-1]["messages"][-1]["content"]
+    assert len(block["content"]) < len(BUILT[-1]["content"][0]["content"]) / 2
+    assert spilled.file in block["content"]
+    assert block["cache_control"] == {"type": "ephemeral"}
+
+
+def test_messages_of_the_system_within_the_list_pass_as_they_are(gateway, upstream):
+    agent = Agent(gateway().url)
+    agent.messages = [
+        {"role": "user", "content": "Hello."},
+        {"role": "system", "content": "The user may be in a hurry."},
+    ]
+    agent.call(tools=[])
+    assert upstream.requests[-1]["messages"][-1]["role"] == "system"
+    assert "x-holdfast-passed" not in agent.headers[-1]
+
+
+def test_counting_tokens_counts_what_is_sent(gateway, upstream, clock):
+    """A client that asks how full it is hears about the request that would go upstream."""
+    agent = Agent(gateway().url)
+    agent.ask("Read a dozen files.")
+    clock.advance(600)
+    agent.ask("Again.")
+    given = {"model": MODEL, "system": SYSTEM, "tools": TOOLS, "messages": agent.messages[:-1]}
+    counted = agent.client.messages.count_tokens(**given).input_tokens
+    plain = agent.client.messages.count_tokens(
+        **given, extra_headers={"x-holdfast-bypass": "1"}
+    ).input_tokens
+    usage = agent.answers[-1].usage
+    read = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+    assert counted == pytest.approx(read, rel=0.01)
+    assert counted < 0.8 * plain
+
+
+def test_the_shadow_says_what_direct_calls_would_have_cost(gateway, upstream, clock):
+    """Saved is the difference to the bill of the same calls without a gateway."""
+    running = gateway()
+    agent = Agent(running.url)
+    for words in ("Read a dozen files.", "Again.", "And again."):
+        agent.ask(words)
+        clock.advance(600)
+    stats = running.manager.stats()["totals"]
+    billed = upstream.simulation.stats.to_json()["totals"]["cost_usd"]["total"]
+    assert stats["billed_usd"] == pytest.approx(billed, rel=1e-6)
+    assert stats["saved_usd"] > 0.1 * billed
+    assert stats["unpriced_calls"] == 0
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_the_asynchronous_client_works(gateway, upstream, is_stream):
+    url = gateway().url
+    async with anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0) as client:
+        given = {
+            "model": MODEL,
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": "Hello"}],
+        }
+        if is_stream:
+            async with client.messages.stream(**given) as stream:
+                answer = await stream.get_final_message()
+        else:
+            answer = await client.messages.create(**given)
+    assert answer.content[0].text == "Done after 0."
+
+
+def test_streams_arrive_as_upstream_sent_them(gateway, upstream):
+    """The events of a managed stream are the provider's own, in order."""
+    agent = Agent(gateway().url)
+    agent.messages = [{"role": "user", "content": "Hello"}]
+    given = {"model": MODEL, "max_tokens": 50, "messages": marked(agent.messages)}
+    with agent.client.messages.stream(**given) as stream:
+        kinds = [event.type for event in stream]
+    assert kinds[0] == "message_start"
+    assert kinds[-1] == "message_stop"
+    assert msgspec.json.decode(upstream.bodies[-1])["stream"] is True

@@ -1,0 +1,94 @@
+"""One command behind a gateway of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.gateway.wrapping import environment_for, upstreams_in
+from holdfast.settings import home
+
+ASKS = """
+import sys, anthropic
+client = anthropic.Anthropic(max_retries=0)
+said = client.messages.create(
+    model="claude-opus-4-8", max_tokens=50, messages=[{"role": "user", "content": "Hello"}]
+)
+print(said.content[0].text, client.base_url)
+sys.exit(7)
+"""
+
+
+def wrapped(upstream, *words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", "wrap", *words],
+        env={
+            **os.environ,
+            "ANTHROPIC_BASE_URL": upstream.url,
+            "ANTHROPIC_API_KEY": "sk-test",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=100,
+    )
+
+
+def test_a_command_is_answered_through_a_gateway_that_ends_with_it(upstream):
+    """Its output and exit code are its own; one line on stderr says what was saved."""
+    done = wrapped(upstream, sys.executable, "-c", ASKS)
+    words, address = done.stdout.rsplit(maxsplit=1)
+    assert words == "Done after 0."
+    assert address.rstrip("/") != upstream.url
+    assert done.returncode == 7
+    [line] = done.stderr.strip().splitlines()
+    assert "1 calls" in line
+    assert "holdfast explain gw-" in line
+    assert list(home().glob("projects/*/gw-*.jsonl"))
+
+
+def test_a_command_that_sends_nothing_is_only_run(upstream):
+    done = wrapped(upstream, "sh", "-c", "exit 3")
+    assert done.returncode == 3
+    assert "nothing was sent" in done.stderr
+
+
+def test_a_command_that_does_not_exist(upstream):
+    assert wrapped(upstream, "no-such-command-here").returncode == 127
+
+
+def test_what_the_user_set_stays():
+    given = {"ENABLE_TOOL_SEARCH": "false", "PATH": "/bin"}
+    made = environment_for("http://127.0.0.1:1", given)
+    assert made["ENABLE_TOOL_SEARCH"] == "false"
+    assert made["OPENAI_BASE_URL"] == "http://127.0.0.1:1/v1"
+    assert made["PATH"] == "/bin"
+
+
+def test_a_base_url_that_was_set_is_the_upstream():
+    found = upstreams_in({"OPENAI_BASE_URL": "http://localhost:8000/v1/"})
+    assert found == {"anthropic": "https://api.anthropic.com", "openai": "http://localhost:8000"}
+
+
+CLAUDE = shutil.which("claude") or os.environ.get("HOLDFAST_TEST_CLAUDE", "")
+
+
+@pytest.mark.optional
+@pytest.mark.skipif(
+    os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1" or not CLAUDE,
+    reason="HOLDFAST_TEST_OPTIONAL=1 runs a client found on the path or by HOLDFAST_TEST_CLAUDE",
+)
+def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
+    """It runs its tools, goes on with its session, and nothing is passed on unmanaged."""
+    own = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
+    upstream.simulation.brain.files = 0
+    first = wrapped(upstream, CLAUDE, "-p", "Say hello.", **own)
+    second = wrapped(upstream, CLAUDE, "-p", "--continue", "And again.", **own)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert "Done after" in first.stdout
+    assert "Done after" in second.stdout
+    assert not (Path(tmp_path) / ".holdfast").exists()
