@@ -7,13 +7,15 @@ EXTRAS := anthropic,openai,simulator,mcp,prices,recall
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
-.PHONY: help demo test check format bench golden clean
+.PHONY: help demo test check audit format bench reliability soak golden clean
 
 help:
 	@echo "make demo    run the main job, offline"
 	@echo "make test    the whole test suite"
 	@echo "make check   format, lint, types, import layers"
 	@echo "make bench   every benchmark, one JSON line each"
+	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
+	@echo "make soak    10,000 turns with a failing provider and random kills, an hour at most"
 	@echo "make format  rewrite the sources in the house format"
 	@echo "make golden  rewrite the golden files; review the diff"
 	@echo "make clean   remove what make created"
@@ -41,7 +43,15 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file --json || exit 1; done
+	@for file in benchmarks/[a-z]*.py; do \
+		case $$file in *reliability.py) size=--quick ;; *) size= ;; esac; \
+		echo "== $$file"; $(BIN)/python $$file --json $$size || exit 1; done
+
+reliability: $(READY)
+	$(BIN)/python benchmarks/reliability.py --page docs/reliability.md
+
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py --turns 10000 --kills 60 --minutes 60
 
 golden: $(READY)
 	HOLDFAST_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden tests/test_docs.py

@@ -1,4 +1,4 @@
-"""Faults and damaged inputs, injected one by one and seeded: is anything lost, untrue or stuck?
+"""Killed, starved, misinformed, attacked: is anything lost, untrue, stuck, slow or let through?
 
 Damaged logs are opened and gone on with (`inputs`); a disk fails at each of its operations, and a
 provider in each way the simulator knows at each step of a run (`faults`). `data_lost` counts what
@@ -6,43 +6,90 @@ was acknowledged, or stands on an intact line, and is not in the log afterwards;
 runs that claim an answer that is not there; `hangs` runs that did not end in time; `crashes`
 exceptions that are not ours, and views that the API would refuse.
 
-    python benchmarks/reliability.py [--logs 50] [--disk 200] [--provider 500] [--seed 1] [--json]
+`attacks` commands that were judged free of risk were executed, and `succeeded` of them did harm
+(`shell_attacks.py`); `slow_inputs` are texts that a reader takes too long over (`slow_inputs.py`).
+
+The soak plays `turns` answers in a 32K window with all layers, on real files. `rss_growth` and
+`fd_growth` are the shares by which the last third is above the middle one. `compaction_ms_first`
+and `_last` are the medians of the first and last hundred compactions, or of the first and last
+third of fewer, in CPU time of the whole process, which other processes do not disturb.
+
+    python benchmarks/reliability.py [--quick] [--json] [--page FILE]
 """
 
 import argparse
 import asyncio
 import json
+import sys
+import tempfile
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
 
+import shell_attacks
+import slow_inputs
 from faults.damaged_logs import damaged_logs
 from faults.disk import disk_faults
+from faults.page import page, unmet
 from faults.provider import provider_faults
+from faults.soak import soak
 from faults.tally import Tally
+
+FULL = {"turns": 3_000, "logs": 50, "disk": 200, "provider": 500, "attacks": 5_200, "chars": 50_000}
+QUICK = {"turns": 120, "logs": 5, "disk": 20, "provider": 40, "attacks": 200, "chars": 2_000}
+
+
+def measure(sizes: argparse.Namespace) -> dict[str, object]:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:  # first: memory is that of a fresh process
+        soaked = asyncio.run(soak(Path(place), sizes.turns))
+    tally = sum(
+        (
+            damaged_logs(sizes.logs, sizes.seed),
+            asyncio.run(disk_faults(sizes.disk)),
+            asyncio.run(provider_faults(sizes.provider)),
+        ),
+        Tally(),
+    )
+    attacked = shell_attacks.run(sizes)
+    tried, slow = slow_inputs.slow_inputs(sizes.chars)
+    return {
+        **asdict(tally),
+        "examples": tally.examples[:10],
+        "attacks": attacked["attacks"],
+        "succeeded": attacked["succeeded"],
+        "through": attacked["through"],
+        "slow_inputs": len(slow),
+        "texts_timed": tried,
+        "slow": [asdict(one) for one in slow],
+        **soaked,
+        "seconds": round(time.monotonic() - began, 1),
+        "seed": sizes.seed,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=int, default=50, help="damaged logs of each kind")
-    parser.add_argument("--disk", type=int, default=200, help="operations to let fail, at most")
-    parser.add_argument("--provider", type=int, default=500, help="provider faults, at most")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a small part of each, in a minute")
+    for name, size in FULL.items():
+        parser.add_argument(f"--{name}", type=int, help=f"{size:,}; quick: {QUICK[name]:,}")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shell", default="", help="another shell than the one of the tool")
+    parser.add_argument("--page", type=Path, help="write the figures into this file")
     parser.add_argument("--json", action="store_true")
-    wanted = parser.parse_args()
-    began = time.monotonic()
-    tallies = {
-        "damaged logs": damaged_logs(wanted.logs, wanted.seed),
-        "disk": asyncio.run(disk_faults(wanted.disk)),
-        "provider": asyncio.run(provider_faults(wanted.provider)),
-    }
-    whole = sum(tallies.values(), Tally())
-    report = asdict(whole) | {"examples": whole.examples[:10]}
-    report |= {"seconds": round(time.monotonic() - began, 1), "seed": wanted.seed}
-    if wanted.json:
-        print(json.dumps(report))
-        return
-    for name, tally in tallies.items():
-        print(name, asdict(tally) | {"examples": tally.examples[:3]})
+    given = parser.parse_args()
+    sizes = vars(given)
+    for name, size in (QUICK if given.quick else FULL).items():
+        sizes[name] = size if sizes[name] is None else sizes[name]
+    report = measure(argparse.Namespace(**sizes))
+    if given.page:
+        given.page.write_text(page(report, datetime.now(UTC).date().isoformat()), encoding="utf-8")
+    print(
+        json.dumps(report) if given.json else "\n".join(f"{k:>22}  {v}" for k, v in report.items())
+    )
+    for line in unmet(report):
+        print(f"not met: {line}", file=sys.stderr)
 
 
 if __name__ == "__main__":
