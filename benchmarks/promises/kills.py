@@ -9,6 +9,7 @@ a call that left a mark.
 
 import asyncio
 import multiprocessing
+import os
 import random
 import re
 import signal
@@ -22,13 +23,13 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 
 import anthropic
-from kill_resume import command_for
 
 from holdfast.messages import JsonObject
 from holdfast.session import Session
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN
+from kill_resume import command_for
 
 MODEL = "claude-sonnet-5-5"
 TASK = "Charge the customers, one by one."
@@ -42,7 +43,7 @@ UNKNOWN = (INTERRUPTED, MAY_HAVE_RUN)
 EARLY_SHARE = 0.15
 """So often a program is killed at any moment of its start, not while it works."""
 WORK_SECONDS = 0.4
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 TOOL_SECONDS = 0.01
 """Between a tool's mark and its result, so that kills fall there as well."""
 PRELOADED = ("anthropic", "holdfast.agent.build", "holdfast.session", "holdfast.simulator")
@@ -140,10 +141,14 @@ class Command:
     """The command `holdfast run`, with the face of a process of multiprocessing."""
 
     def __init__(self, url: str, place: Path) -> None:
-        begun = (place / "marks.txt").exists()
-        words = ("--resume", "newest") if begun else ("-p", TASK)
+        has_begun = (place / "marks.txt").exists()
+        words = ("--resume", "newest") if has_begun else ("-p", TASK)
         self._child = Popen(
-            command_for(url, *words), cwd=place, stdout=DEVNULL, stderr=DEVNULL
+            command_for(url, *words),
+            cwd=place,
+            env=os.environ | {"HOLDFAST_HOME": f"{place}-home"},
+            stdout=DEVNULL,
+            stderr=DEVNULL,
         )
 
     def kill(self) -> None:
