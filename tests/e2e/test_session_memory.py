@@ -88,9 +88,7 @@ async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path
     assert not of(history, Failed) and not of(history, CacheBroke)
     [asked] = [prompt for prompt in brain.prompts if "You now keep the memory" in prompt]
     assert "You have the `memory` tool for `/memories`. Everything else is refused." in asked
-    async with Session.open(
-        model=MODEL, memory=True, client=client, directory=tmp_path
-    ) as session:
+    async with Session.open(model=MODEL, memory=True, client=client, directory=tmp_path) as session:
         session.user(QUESTION)
         request = await session.prepare()
         assert [entry.names for entry in of(session.view.history, Recalled)] == [(FILE,)]
@@ -103,9 +101,7 @@ async def test_a_followed_list_is_reminded_too(client, tmp_path):
     await learnt(client, tmp_path)
     messages = [{"role": "user", "content": QUESTION}]
     options = {"system": "Be brief.", "tools": [READ]}
-    async with Session.open(
-        model=MODEL, memory=True, client=client, directory=tmp_path
-    ) as session:
+    async with Session.open(model=MODEL, memory=True, client=client, directory=tmp_path) as session:
         request = await session.follow(messages, **options)
         first = request.kwargs
         response = await answered(session, client, request)
@@ -154,7 +150,9 @@ async def test_the_model_writes_memories_itself(tmp_path):
         def answer(self, request):
             if request.messages[-1]["content"][-1]["type"] == "tool_result":
                 return BrainAnswer(blocks=(text("Noted."),))
-            head = "---\nname: board\ndescription: where tickets are\ntype: reference\n---\nLinear.\n"
+            head = (
+                "---\nname: board\ndescription: where tickets are\ntype: reference\n---\nLinear.\n"
+            )
             given = {"command": "create", "path": "/memories/board.md", "file_text": head}
             return BrainAnswer(blocks=(tool_use("memory", given),))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
-from holdfast.log.entries import Configured, Followed, Rewound, Section, Snipped
+from holdfast.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
@@ -21,7 +21,7 @@ from holdfast.models.capabilities import capabilities, is_known
 from holdfast.models.clients import DialectName
 from holdfast.models.limits import ask_limits
 from holdfast.models.protocol import Request
-from holdfast.request.frame import reframed
+from holdfast.request.frame import frame, reframed
 from holdfast.session.arguments import checked_sections, listed, plain_object
 from holdfast.session.configuration import Wishes, configured, overlaid
 from holdfast.session.dialects import (
@@ -119,7 +119,15 @@ class Program:
         own = {tool.name: tool.definition() for tool in self.own_tools if wanted[tool.name]}
         return (*(tool for tool in theirs if tool.get("name") not in own), *own.values())
 
-    def sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
+    def set_up(
+        self, wishes: Wishes, system: Sequence[Section], tools: DeclaredTools, options: JsonObject
+    ) -> Framed:
+        """Record what the program wants of a new session; return what its requests begin with."""
+        self.configure(wishes)
+        definitions = self.declare(tools, "opened")
+        return frame(self._sections(system), definitions, options)
+
+    def _sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
         """Complete the program's system prompt with what it must say about the session's tools."""
         before = self._engine.view.frame
         return with_memory(tuple(given), before.sections if before else (), self.memory)
@@ -129,7 +137,7 @@ class Program:
     ) -> None:
         """Let requests begin with another system prompt or other tools from here on."""
         old = self._engine.frame
-        sections = self.sections(_theirs(old.sections) if system is None else system)
+        sections = self._sections(_theirs(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
         if (sections, new) != (old.sections, old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())

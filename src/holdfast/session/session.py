@@ -31,7 +31,6 @@ from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
-from holdfast.request.frame import frame
 from holdfast.session.arguments import (
     ContentLike,
     MessageLike,
@@ -119,11 +118,10 @@ class Session:
         `max_tokens` is the output limit per answer (0: a sane one), `window` the model's (0: as
         the table or the server says). Requests are worded for `client`, of Anthropic's or OpenAI's
         SDK, or as `dialect` says; layers that need a model use the client, if there is one.
-        `history` gives the model a tool that opens what left its view, `memory` one for what lasts
-        between the sessions of `directory`: it is recalled, extracted and put in order in the
-        background. `options` are request parameters that stay the same for the whole session;
-        `source` says who asks, which decides how long the provider keeps the prompt. `notify` gets
-        a line for whatever changed what the model sees; `clock` tells what its cache still holds.
+        `history` gives the model a tool that opens what left its view, `memory` what lasts between
+        the sessions of `directory`. `options` are request parameters that stay the same for the
+        whole session; `source` says who asks, which decides how long the provider keeps the prompt.
+        `notify` gets a line for whatever changed what the model sees.
         """
         check_client(client)
         model = checked_model(model)
@@ -142,10 +140,7 @@ class Session:
         log = (store or FileStore()).create(directory=directory, session=name)
         with log.closed_on_failure():
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
-            made._program.configure(wishes)
-            definitions = made._program.declare(own_tools, "opened")
-            sections = made._program.sections(sections)
-            made.begin(model, frame(sections, definitions, extra), source)
+            made.begin(model, made._program.set_up(wishes, sections, own_tools, extra), source)
         return made
 
     @classmethod
