@@ -60,16 +60,16 @@ class Stepper:
         return BrainAnswer(blocks=(text(words), step, *((look,) if done % 3 == 0 else ())))
 
 
-def command_for(url: str, *words: str) -> list[str]:
+def words_for(url: str, *words: str) -> list[str]:
     """Word the agent's command against the simulator."""
     model = ["--model", "claude-sonnet-4-6", "--base-url", url, "--mode", "bypass"]
-    return [sys.executable, "-m", "holdfast", "run", *model, "--json", *words]
+    return ["run", *model, "--json", *words]
 
 
 def start(url: str, project: Path, home: Path, *words: str) -> subprocess.Popen:
     """Start the agent's command."""
     return subprocess.Popen(
-        command_for(url, *words),
+        [sys.executable, "-m", "holdfast", *words_for(url, *words)],
         cwd=project,
         env=os.environ | {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "x"},
         stdout=subprocess.PIPE,

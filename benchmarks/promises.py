@@ -29,15 +29,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.cli.run_command import NOTHING_DONE
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text, tool_use
 from promises.background import background_survives_abort
 from promises.kills import false_statements
 from promises.memories import dreams, recall_after_compaction
 from promises.words import user_words_kept
 from tool_changes import all_changes, tool_change_read_share
-
-from holdfast.cli.run_command import NOTHING_DONE
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
 
 KEPT: dict[str, Callable[[float], bool]] = {
     "user_words_kept": lambda share: share == 1.0,

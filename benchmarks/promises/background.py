@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from promises.memories import remember
-
 from holdfast.agent.agent import Agent
 from holdfast.agent.build import build_agent
 from holdfast.log.entries import Dreamt, Failed, Noted, Remembered
@@ -15,6 +13,7 @@ from holdfast.models import open_model
 from holdfast.settings import Settings
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text
+from promises.memories import remember
 
 JOBS = {"notes": Noted, "memory": Remembered, "dream": Dreamt}
 """Each with what it leaves when it comes to its end."""

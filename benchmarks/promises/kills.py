@@ -9,26 +9,27 @@ a call that left a mark.
 
 import asyncio
 import multiprocessing
+import os
 import random
 import re
-import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from subprocess import DEVNULL, Popen
 
 import anthropic
-from kill_resume import command_for
 
+from holdfast.cli import main
 from holdfast.messages import JsonObject
 from holdfast.session import Session
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN
+from kill_resume import words_for
 
 MODEL = "claude-sonnet-5-5"
 TASK = "Charge the customers, one by one."
@@ -42,10 +43,10 @@ UNKNOWN = (INTERRUPTED, MAY_HAVE_RUN)
 EARLY_SHARE = 0.15
 """So often a program is killed at any moment of its start, not while it works."""
 WORK_SECONDS = 0.4
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 TOOL_SECONDS = 0.01
 """Between a tool's mark and its result, so that kills fall there as well."""
-PRELOADED = ("anthropic", "holdfast.agent.build", "holdfast.session", "holdfast.simulator")
+PRELOADED = ("anthropic", "holdfast.cli.run_command", "holdfast.session", "holdfast.simulator")
 """What programs import, loaded once in the process that they are forked from."""
 MARKED = re.compile(r"customer-(\d+)")
 
@@ -63,8 +64,11 @@ class Charger:
         for message in request.messages:
             for block in message["content"]:
                 self._read(block)
-        if self.is_done:
-            return BrainAnswer(blocks=(text("All are charged."),))
+        last = request.messages[-1]["content"][-1]
+        if self.is_done or (last["type"] == "text" and TASK not in last["text"]):
+            return BrainAnswer(
+                blocks=(text("Nothing is left to do."),)
+            )  # a fork asks something else
         has_shell = any(tool.get("name") == "Bash" for tool in request.tools)
         return BrainAnswer(blocks=(text("The next two."), *(self._order(has_shell) for _ in "12")))
 
@@ -123,43 +127,34 @@ async def charge_all(url: str, place: Path, records_beginnings: bool) -> None:
         session.close()
 
 
-def run_own_loop(url: str, place: Path, records_beginnings: bool) -> None:
+def run_own_loop(url: str, place: Path, *, records_beginnings: bool) -> None:
     asyncio.run(charge_all(url, place, records_beginnings))
 
 
-def own_loop(records_beginnings: bool, url: str, place: Path) -> BaseProcess:
-    """Start a loop of one's own, in a process that has everything imported."""
+def run_command(url: str, place: Path) -> None:
+    """Be the command, in the directory of its project."""
+    os.chdir(place)
+    os.environ["HOLDFAST_HOME"] = f"{place}-home"
+    has_begun = (place / "marks.txt").exists()
+    words = ("--resume", "newest") if has_begun else ("-p", TASK)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        main(words_for(url, *words))
+
+
+PROGRAMS: dict[str, Callable[[str, Path], None]] = {
+    "command": run_command,
+    "own loop": partial(run_own_loop, records_beginnings=False),
+    "own loop, beginnings recorded": partial(run_own_loop, records_beginnings=True),
+}
+
+
+def started(name: str, url: str, place: Path) -> BaseProcess:
+    """Start a program in a process of its own that has everything imported."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
-    process = context.Process(target=run_own_loop, args=(url, place, records_beginnings))
+    process = context.Process(target=PROGRAMS[name], args=(url, place))
     process.start()
     return process
-
-
-class Command:
-    """The command `holdfast run`, with the face of a process of multiprocessing."""
-
-    def __init__(self, url: str, place: Path) -> None:
-        begun = (place / "marks.txt").exists()
-        words = ("--resume", "newest") if begun else ("-p", TASK)
-        self._child = Popen(command_for(url, *words), cwd=place, stdout=DEVNULL, stderr=DEVNULL)
-
-    def kill(self) -> None:
-        self._child.send_signal(signal.SIGKILL)
-
-    def join(self) -> None:
-        self._child.wait()
-
-    def is_alive(self) -> bool:
-        return self._child.poll() is None
-
-
-STARTS = {
-    "command": Command,
-    "command again": Command,
-    "own loop": partial(own_loop, False),
-    "own loop, beginnings recorded": partial(own_loop, True),
-}
 
 
 def killed(name: str, kills: int, seed: int, place: Path) -> list[str]:
@@ -167,7 +162,7 @@ def killed(name: str, kills: int, seed: int, place: Path) -> list[str]:
     place.mkdir(parents=True)
     dice, brain = random.Random(seed), Charger()
     with running(brain) as simulator:
-        start = partial(STARTS[name], simulator.url, place)
+        start = partial(started, name, simulator.url, place)
         for _ in range(kills):
             before, process = _marks(place).total(), start()
             if dice.random() < EARLY_SHARE:
@@ -192,10 +187,10 @@ def _marks(place: Path) -> Counter[int]:
 
 def false_statements(place: Path, kills: int, seed: int) -> dict[str, list[str]]:
     """Kill all programs side by side, so many times in all."""
-    each = -(-kills // len(STARTS))
-    with ThreadPoolExecutor(len(STARTS)) as pool:
+    each = -(-kills // len(PROGRAMS))
+    with ThreadPoolExecutor(len(PROGRAMS)) as pool:
         found = {
             name: pool.submit(killed, name, each, seed + i, place / str(i))
-            for i, name in enumerate(STARTS)
+            for i, name in enumerate(PROGRAMS)
         }
         return {name: one.result() for name, one in found.items()}

@@ -6,9 +6,11 @@ model's, once a digest's. A line of a message counts as kept if it stands, lette
 what would be sent next.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import anthropic
@@ -110,15 +112,15 @@ def kept_share(said: list[Message], read: str) -> float:
 
 async def user_words_kept(place: Path) -> dict[str, float]:
     """Return the share kept for each way and each kind of summary."""
-    return {
-        f"{way}, {by}": await _kept(way, by, place / f"{way}-{by}")
-        for way in ("typed", "pasted", "queued", "refused")
-        for by in ("model", "digest")
-    }
+    found = {}
+    for way, by in product(("typed", "pasted", "queued", "refused"), ("model", "digest")):
+        project = place / f"{way}-{by}"
+        await asyncio.to_thread(project.mkdir, parents=True)
+        found[f"{way}, {by}"] = await _kept(way, by, project)
+    return found
 
 
 async def _kept(way: str, by: str, project: Path) -> float:
-    project.mkdir(parents=True)
     brain, said = Worker(), [written(way, size) for size in SIZES]
     turns = [[f"{EDIT}{i}"] if way == "refused" else [one.text] for i, one in enumerate(said)]
     if way == "queued":

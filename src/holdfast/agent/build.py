@@ -22,9 +22,8 @@ from holdfast.agent.room_warning import RoomWarning
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
 from holdfast.agent.toolkit import Toolkit, references_in
-from holdfast.errors import Aborted
 from holdfast.hooks import Hooks, load_hooks
-from holdfast.log.entries import Failed, Ran, Replied
+from holdfast.log.entries import Ran, Replied
 from holdfast.log.spending import Budget, spent_in
 from holdfast.log.store import FileStore, Store
 from holdfast.memory.jobs import MemoryJobs
@@ -57,7 +56,7 @@ from holdfast.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from holdfast.tools.protocol import Tool
 from holdfast.tools.skills import skills_at
 from holdfast.tools.standard import STANDARD
-from holdfast.turn.background import Background, watched
+from holdfast.turn.background import Background, background_of, watched
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork
 from holdfast.turn.loop import Loop
@@ -150,19 +149,18 @@ async def _assembled(plan: Blueprint) -> Agent:
     engine, settings = plan.engine, plan.engine.settings
     parts = _parts(plan)
     ask = watched(parts.forks().ask)
-    background = Background(on_failure=partial(_report_failure, engine))
+    background = background_of(engine)
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
     equipment = await plan.equip(parts, tools)
     toolkit = Toolkit(tools=equipment.tools, parts=parts)
     framing = _framing(parts, toolkit, equipment, memory)
-    layers = _layers(plan, parts, framing, equipment, ask, background)
+    layers = _layers(plan, framing, equipment, ask, background, memory)
     stages = (
         framing.say_changes,
         *equipment.inbox,
         parts.hooks.say_asides,
         framing.bring_nearby,
-        *((memory.stage,) if memory else ()),
         *layers.stages,
     )
     loop = Loop(
@@ -174,7 +172,6 @@ async def _assembled(plan: Blueprint) -> Agent:
         stages=stages,
         after_turn=(
             *layers.after_turn,
-            *((memory.after_turn,) if memory else ()),
             *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
         ),
         can_make_room=layers.compact.can_make_room(settings),
@@ -279,13 +276,13 @@ def _has(equipment: Equipment, name: str) -> bool:
 
 def _layers(
     plan: Blueprint,
-    parts: AgentParts,
     framing: Framing,
     equipment: Equipment,
     ask: AskFork,
     background: Background,
+    memory: MemoryJobs | None,
 ) -> Layers:
-    context, supervisor = parts.tool_context, equipment.supervisor
+    parts, context, supervisor = framing.parts, plan.tool_context, equipment.supervisor
     agents = supervisor.lines if supervisor else tuple
     return build_layers(
         plan.spill,
@@ -295,6 +292,8 @@ def _layers(
         describe=framing.toolkit.described,
         on_cleared=lambda path: context.files.disarm(context.resolve(path)),
         notify=parts.notices.add,
+        recall=memory.stage if memory else None,
+        learn=memory.after_turn if memory else None,
         is_main=plan.is_main,
         edits_notes=plan.is_main,
     )
@@ -310,11 +309,6 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
         await agent.hooks.fire("SessionStart", {"source": plan.begins})
     if made is not None:
         await framing.announce(made.gathered, "startup")
-
-
-def _report_failure(engine: Engine, name: str, error: Exception) -> None:
-    said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
-    engine.report(Failed(what=name, error=said))
 
 
 async def _connected(

@@ -29,7 +29,7 @@ from holdfast.memory.tool import memories_only, usable_tools
 from holdfast.settings import DreamSettings
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork, Permit, Prefix
+from holdfast.turn.fork import AskFork, Permit, Prefix, deny_all
 
 DREAM = "dream"
 """The job, and the name of its failures in the log."""
@@ -117,7 +117,7 @@ class DreamJobs:
     open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
-    unasked: Unasked
+    unasked: Unasked | None
     job: Job
     notify: Callable[[str], None]
     is_outside: Callable[[], bool]
@@ -250,7 +250,7 @@ class DreamJobs:
         engine = self.engine
         assert self.ask is not None, "a dream with a model has one to ask"
         logs, session = engine.log.path.parent, engine.log.header.session
-        permit = memories_only(self.unasked((logs,)))
+        permit = memories_only(self.unasked((logs,)) if self.unasked else deny_all)
         most_chars = engine.settings.dream.daybook_chars
         said = await asyncio.to_thread(daybook, logs, since, current=session, most_chars=most_chars)
         return await dream_with(
@@ -261,7 +261,8 @@ class DreamJobs:
                 since=since,
                 touched=self._touched(since),
                 daybook=said,
-                tools=usable_tools(engine.frame.tools),
+                tools=usable_tools(engine.frame.tools, can_look=self.unasked is not None),
+                can_look=self.unasked is not None,
                 prefix=prefix,
             ),
             self.open(),

@@ -124,6 +124,8 @@ class Extraction:
     leave: Callable[[AnyEntry], object]
     """Hands a report to the session's log."""
     tell: Callable[[str], None]
+    can_look: bool = True
+    """The fork may use the session's tools that read."""
     step: CheckoutStep = no_step
 
     async def run(self, new: NewMessages, prefix: Prefix) -> None:
@@ -164,7 +166,7 @@ class Extraction:
                 say=extract_prompt(
                     new,
                     store.listed(store.limits.recall_candidates),
-                    usable_tools(prefix.frame.tools),
+                    usable_tools(prefix.frame.tools, can_look=self.can_look),
                 ),
                 source=SOURCE,
                 turns=store.limits.extract_turns,

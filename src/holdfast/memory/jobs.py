@@ -29,13 +29,14 @@ from holdfast.settings import MemorySettings
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork, Prefix
+from holdfast.turn.fork import AskFork, Prefix, deny_all
 from holdfast.turn.own_calls import own_refusal
 from holdfast.view.items import Round
 from holdfast.view.window import scaled
 
 EXTRACT = "memory"
 """The job, and the name of its failures in the log."""
+STOPPED = "it was stopped: the session ended"
 TROUBLE = (HoldfastError, OSError, sqlite3.Error)
 """What a store that is damaged, locked or full may raise."""
 
@@ -103,7 +104,8 @@ class MemoryJobs:
     """Where the session works."""
     home: Path
     ask: AskFork | None
-    unasked: Unasked
+    unasked: Unasked | None
+    """What its forks may read with the session's tools; None where they can use none of them."""
     background: Background
     notify: Callable[[str], None]
     caller: str = "run"
@@ -233,7 +235,8 @@ class MemoryJobs:
             session=self.engine.log.header.session,
             repository=self._repository,
             ask=self.ask,
-            permit=memories_only(self.unasked(())),
+            permit=memories_only(self.unasked(()) if self.unasked else deny_all),
+            can_look=self.unasked is not None,
             is_outside=self.is_outside,
             leave=self._report,
             tell=self.notify,
@@ -245,13 +248,20 @@ class MemoryJobs:
             self._cursor.pass_over(entry.cursor)
         self.engine.report(entry)
 
+    def stop(self) -> None:
+        """Stop jobs without waiting for them; each leaves a trace."""
+        self.stage.stop()
+        for name in (EXTRACT, DREAM):
+            self.background.job(name).cancel(STOPPED)
+        self.store.close()
+
     async def close(self) -> None:
         """Give jobs some time to finish; their reports reach the log before that ends."""
         self.stage.stop()
         seconds = self.engine.settings.memory.drain_seconds
         late = await self.background.drain(seconds, EXTRACT, DREAM)
         if EXTRACT in late:  # a dream that is stopped reports that itself
-            self._report(Failed(what=EXTRACT, error="it was stopped: the session ended"))
+            self._report(Failed(what=EXTRACT, error=STOPPED))
         self.store.close()
 
     def _provenance(self) -> Provenance:

@@ -204,14 +204,15 @@ def _file(path: str) -> str:
     return checked_name(_below(path))
 
 
-def usable_tools(tools: Iterable[JsonObject]) -> str:
+def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
     """Name what a fork that works on memories may use of the tools its prompt lists; '' if nothing.
 
-    Without the memory tool such a fork could do nothing.
+    Without the memory tool such a fork could do nothing; without `can_look` it has no other.
     """
     there = {str(tool.get("name")) for tool in tools}
     if MEMORY not in there:
         return ""
+    there = there if can_look else {MEMORY}
     readers = ", ".join(name for name in READERS if name in there)
     looks = [readers] if readers else []
     looks += ["commands that only read"] if SHELL in there else []

@@ -29,6 +29,7 @@ class Wishes:
     settings: Settings | None = None
     history: bool | None = None
     paths: bool | None = None
+    memory: bool | None = None
 
 
 def configured(before: Configured | None, wishes: Wishes) -> Configured:
@@ -36,7 +37,7 @@ def configured(before: Configured | None, wishes: Wishes) -> Configured:
     entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
     given: dict[str, Any] = {
         name: value
-        for name in ("dialect", "max_tokens", "history", "paths")
+        for name in ("dialect", "max_tokens", "history", "memory", "paths")
         if (value := getattr(wishes, name)) is not None
     }
     said = entry.settings

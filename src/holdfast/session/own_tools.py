@@ -1,9 +1,10 @@
-"""The tools a session answers itself: History, which opens whatever left the view.
+"""The tools a session answers itself: History, which opens whatever left the view, and memory.
 
 A result that was shortened or cleared, and everything a summary stands for, is opened by its id,
 page by page, so no tool that reads files is needed.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -65,11 +66,13 @@ def _arguments(given: JsonObject) -> JsonObject:
     return raw if isinstance(raw, dict) else parse_input(str(raw))
 
 
-async def answer(tool: Tool, call: ToolUse, engine: Engine) -> ResultContent:
+async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> ResultContent:
     """Run one of our tools; a failure explains itself in the answer."""
-    if call.name != tool.name:
+    found = {tool.name: tool for tool in tools}
+    if call.name not in found:
+        ours = " and ".join(found)
         raise InvalidArgument(
-            "call", f"{call.name!r} is the program's own tool; only {tool.name} is ours"
+            "call", f"{call.name!r} is the program's own tool; only {ours} is ours"
         )
-    outcome = await tool.run(call.input, context_over(engine))
+    outcome = await found[call.name].run(call.input, context_over(engine))
     return outcome.content

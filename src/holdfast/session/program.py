@@ -12,14 +12,16 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
-from holdfast.log.entries import Configured, Followed, Rewound, Section, Snipped
+from holdfast.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from holdfast.log.store import Store
+from holdfast.memory.jobs import MemoryJobs
+from holdfast.memory.tool import MEMORY
 from holdfast.messages import Content, JsonObject, ToolResult, text_of
 from holdfast.models.capabilities import capabilities, is_known
 from holdfast.models.clients import DialectName
 from holdfast.models.limits import ask_limits
 from holdfast.models.protocol import Request
-from holdfast.request.frame import reframed
+from holdfast.request.frame import frame, reframed
 from holdfast.session.arguments import checked_sections, listed, plain_object
 from holdfast.session.configuration import Wishes, configured, overlaid
 from holdfast.session.dialects import (
@@ -30,14 +32,15 @@ from holdfast.session.dialects import (
     worded,
 )
 from holdfast.session.following import FollowedList, Following, copied
+from holdfast.session.long_memory import SECTION, with_memory
 from holdfast.session.own_tools import history_over
 from holdfast.session.tool_definitions import (
     DeclaredTools,
     ToolLike,
     ToolRegistry,
     checked_tools,
-    is_history,
 )
+from holdfast.tools.describe import HISTORY
 from holdfast.tools.protocol import Tool
 from holdfast.transcripts.openai import SYSTEM_ROLES
 from holdfast.turn.engine import Engine
@@ -49,14 +52,19 @@ class Program:
     """What a session knows of the program that drives it."""
 
     def __init__(
-        self, engine: Engine, registry: ToolRegistry | None = None, client: object = None
+        self,
+        engine: Engine,
+        registry: ToolRegistry | None = None,
+        client: object = None,
+        memory: MemoryJobs | None = None,
     ) -> None:
         self._engine = engine
         self._client = client
+        self.memory = memory
         self._registry = registry or ToolRegistry({})
         engine.limits_chars.update(self._registry.limits())
         self._following: Following | None = None
-        self._history: Tool | None = None
+        self._tools: tuple[Tool, ...] = ()
         self._given: object = None
         """The system prompt and the tools that came with the list before."""
         self._asked_about = ""
@@ -78,11 +86,12 @@ class Program:
         self._engine.limits_chars.update(self._registry.limits())
 
     @property
-    def history_tool(self) -> Tool:
-        """The tool that opens what left the view, made when it is first needed."""
-        if self._history is None:
-            self._history = history_over(self._engine)
-        return self._history
+    def own_tools(self) -> tuple[Tool, ...]:
+        """The tools that the session answers, made when they are first needed: History comes first."""
+        if not self._tools:
+            memory = (self.memory.tool(),) if self.memory is not None else ()
+            self._tools = (history_over(self._engine), *memory)
+        return self._tools
 
     def dialect(self) -> Dialect:
         """Return the dialect in force; without any hint, that of the Messages API."""
@@ -100,17 +109,35 @@ class Program:
         """Take in what is declared about the program's tools; add the session's own to them."""
         self._registry.declare(found.traits)
         self.configure(Wishes(), why)
-        own = [tool for tool in found.definitions if not is_history(tool)]
-        if not self.configuration.history:
-            return found.definitions
-        return (*own, self.history_tool.definition())
+        return self._listed(found.definitions)
+
+    def _listed(self, theirs: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+        """Add the tools that the model is to have of the session to the program's."""
+        wanted = {HISTORY: self.configuration.history, MEMORY: self.configuration.memory}
+        if not any(wanted.values()):
+            return tuple(theirs)
+        own = {tool.name: tool.definition() for tool in self.own_tools if wanted[tool.name]}
+        return (*(tool for tool in theirs if tool.get("name") not in own), *own.values())
+
+    def set_up(
+        self, wishes: Wishes, system: Sequence[Section], tools: DeclaredTools, options: JsonObject
+    ) -> Framed:
+        """Record what the program wants of a new session; return what its requests begin with."""
+        self.configure(wishes)
+        definitions = self.declare(tools, "opened")
+        return frame(self._sections(system), definitions, options)
+
+    def _sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
+        """Complete the program's system prompt with what it must say about the session's tools."""
+        before = self._engine.view.frame
+        return with_memory(tuple(given), before.sections if before else (), self.memory)
 
     def reframe(
         self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None
     ) -> None:
         """Let requests begin with another system prompt or other tools from here on."""
         old = self._engine.frame
-        sections = old.sections if system is None else tuple(system)
+        sections = self._sections(_theirs(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
         if (sections, new) != (old.sections, old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())
@@ -168,13 +195,17 @@ class Program:
 
         Where a list is followed, it brings the results of open calls itself.
         """
-        engine = self._engine
+        engine, had_memory = self._engine, self.configuration.memory
         follows = any(isinstance(entry, Followed) for entry in engine.view.history)
         lines = engine.resume(repairs=not follows)
         is_set_up = replace(wishes, settings=None) != Wishes()
         if engine.view.configured is not None or is_set_up or tools is not None:
             self.configure(wishes, "resumed")
-        self.reframe(system, self.declare(tools, "resumed") if tools is not None else None)
+        definitions = self.declare(tools, "resumed") if tools is not None else None
+        if definitions is None and had_memory != self.configuration.memory:
+            theirs = (tool for tool in engine.frame.tools if tool.get("name") != MEMORY)
+            definitions = self._listed(theirs)
+        self.reframe(system, definitions)
         return lines
 
     def take_user(self, blocks: Content) -> None:
@@ -253,6 +284,10 @@ def system_head(messages: Sequence[object]) -> int:
 
 def _role_of(message: object) -> object:
     return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+
+
+def _theirs(sections: Sequence[Section]) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section.name != SECTION)
 
 
 def retraction(view: View, n: object) -> Rewound | Snipped:

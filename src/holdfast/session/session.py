@@ -25,22 +25,12 @@ from typing import Literal, Self
 
 from holdfast.errors import RequestRejected, SessionClosed
 from holdfast.log import Log
-from holdfast.log.entries import (
-    Began,
-    Compacted,
-    Dropped,
-    Framed,
-    Section,
-    Switched,
-)
+from holdfast.log.entries import Began, Compacted, Dropped, Framed, Section, Switched
 from holdfast.log.store import FileStore, Store
 from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
-from holdfast.request.frame import frame
-from holdfast.request.lifetime import latched
-from holdfast.request.server_side import declared
 from holdfast.session.arguments import (
     ContentLike,
     MessageLike,
@@ -53,24 +43,23 @@ from holdfast.session.arguments import (
     checked_sections,
     listed,
 )
-from holdfast.session.clients import check_client, forks_over
+from holdfast.session.build import build_parts, first_frame
+from holdfast.session.clients import check_client
 from holdfast.session.configuration import Wishes, settings_of
 from holdfast.session.dialects import chosen_dialect
 from holdfast.session.own_tools import answer, call_of
 from holdfast.session.program import Program, newest_in, retraction
 from holdfast.session.recovery import Recovery
 from holdfast.session.rewind import rewind_point
-from holdfast.session.tool_definitions import ToolLike, ToolRegistry, checked_tools
+from holdfast.session.tool_definitions import ToolLike, checked_tools
 from holdfast.settings import Settings, load_settings
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.snip import drop, keep
-from holdfast.stages.spill.spill import Spill
-from holdfast.stages.standard import Layers, build_layers
+from holdfast.stages.standard import Layers
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import AskFork
 from holdfast.turn.undo import redo, undo
 from holdfast.view import View
-from holdfast.view.window import window_for
 
 
 def _ignore(_line: str) -> None:
@@ -113,6 +102,7 @@ class Session:
         window: int = 0,
         dialect: DialectName | None = None,
         history: bool = False,
+        memory: bool = False,
         options: Mapping[str, object] | None = None,
         id: str | None = None,
         directory: Path | None = None,
@@ -128,10 +118,10 @@ class Session:
         `max_tokens` is the output limit per answer (0: a sane one), `window` the model's (0: as
         the table or the server says). Requests are worded for `client`, of Anthropic's or OpenAI's
         SDK, or as `dialect` says; layers that need a model use the client, if there is one.
-        `history` gives the model a tool that opens what left its view. `options` are request
-        parameters that stay the same for the whole session; `source` says who asks, which decides
-        how long the provider keeps the prompt. `notify` gets a line for whatever changed what the
-        model sees; `clock` tells what the provider's cache still holds.
+        `history` gives the model a tool that opens what left its view, `memory` what lasts between
+        the sessions of `directory`. `options` are request parameters that stay the same for the
+        whole session; `source` says who asks, which decides how long the provider keeps the prompt.
+        `notify` gets a line for whatever changed what the model sees.
         """
         check_client(client)
         model = checked_model(model)
@@ -141,6 +131,7 @@ class Session:
             window=checked_limit(window, "window") or None,
             settings=settings,
             history=bool(history),
+            memory=bool(memory),
         )
         sections, own_tools = checked_sections(system), checked_tools(tools)
         extra, directory = checked_options(options), directory or Path.cwd()
@@ -148,11 +139,9 @@ class Session:
         name = checked_id(id) if id is not None else None
         log = (store or FileStore()).create(directory=directory, session=name)
         with log.closed_on_failure():
-            session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            session._program.configure(wishes)
-            definitions = session._program.declare(own_tools, "opened")
-            session.begin(model, frame(sections, definitions, extra), source)
-        return session
+            made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
+            made.begin(model, made._program.set_up(wishes, sections, own_tools, extra), source)
+        return made
 
     @classmethod
     def over(
@@ -161,33 +150,25 @@ class Session:
         settings: Settings,
         *,
         client: object = None,
+        memory: bool | None = None,
         hooks: Callable[[Engine], CompactionHooks] | None = None,
         notify: Callable[[str], None] = _ignore,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> Self:
-        """Build a session over a log that is open; `hooks` gives what it adds to compactions."""
-        spill = Spill()
-        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-        before = engine.view.configured
-        registry = ToolRegistry(before.tools if before else {})
-        ask = forks_over(engine, client).ask if client is not None else None
-        layers = build_layers(
-            spill,
-            ask=ask,
-            hooks=hooks(engine) if hooks is not None else None,
-            describe=registry.describe,
-            notify=notify,
+        """Build a session over a log that is open; `hooks` gives what it adds to compactions.
+
+        It has long-term memory if `memory` says so; None leaves that as it was set up.
+        """
+        parts = build_parts(
+            log, settings, client=client, memory=memory, hooks=hooks, notify=notify, clock=clock
         )
-        return cls(engine, layers, ask=ask, program=Program(engine, registry, client), sleep=sleep)
+        return cls(parts.engine, parts.layers, ask=parts.ask, program=parts.program, sleep=sleep)
 
     def begin(self, model: str, frame: Framed, source: str) -> None:
         """Record who answers and the frame of every request, with what is latched in it."""
-        settings = self.engine.settings
-        kept = latched(frame, model, settings.cache, source)
-        window = window_for(model, settings.window)
         self.engine.record(Switched(model=model, reason="opened"))
-        self.engine.record(declared(kept, model, settings.clear, window))
+        self.engine.record(first_frame(frame, model, source, self.engine.settings))
 
     @classmethod
     def resume(
@@ -200,6 +181,7 @@ class Session:
         window: int | None = None,
         dialect: DialectName | None = None,
         history: bool | None = None,
+        memory: bool | None = None,
         directory: Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
@@ -219,6 +201,7 @@ class Session:
             window=None if window is None else checked_limit(window, "window"),
             settings=settings,
             history=history,
+            memory=memory,
         )
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
@@ -226,10 +209,10 @@ class Session:
         log = store.open(newest_in(store, directory or Path.cwd()) if id == "newest" else id)
         with log.closed_on_failure():
             settings = settings or settings_of(log)
-            session = cls.over(log, settings, client=client, notify=notify, clock=clock)
-            for line in session._program.take_up(wishes, sections, own_tools):
+            made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
+            for line in made._program.take_up(wishes, sections, own_tools):
                 notify(line)
-        return session
+        return made
 
     @property
     def id(self) -> str:
@@ -286,12 +269,12 @@ class Session:
     def tools(self) -> list[JsonObject]:
         """Return the definitions of the tools that `run_tool` answers, in the caller's dialect."""
         dialect = self._program.dialect()
-        return [dialect.tool(self._program.history_tool.definition())]
+        return [dialect.tool(tool.definition()) for tool in self._program.own_tools]
 
     async def run_tool(self, call: object) -> str | list[JsonObject]:
         """Answer a call of one of `tools()`; give what it returns as the call's result."""
         self._check_open()
-        found = await answer(self._program.history_tool, call_of(call), self.engine)
+        found = await answer(self._program.own_tools, call_of(call), self.engine)
         return found if isinstance(found, str) else [block_to_wire(block) for block in found]
 
     async def prepare(self) -> Request:
@@ -383,15 +366,25 @@ class Session:
         if not self.engine.log.is_open:
             return
         try:
+            if self._program.memory is not None:
+                self._program.memory.stop()
             self.layers.close(self.engine)
         finally:
             self.engine.close()
+
+    async def aclose(self) -> None:
+        """Let memory jobs finish, for `memory.drain_seconds` at most, and close; `async with` does."""
+        try:
+            if self._program.memory is not None and self.engine.log.is_open:
+                await self._program.memory.close()
+        finally:
+            self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self.close()
+        await self.aclose()
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.log.entries import ToolTraits
 from holdfast.messages import Json, JsonObject
 from holdfast.session.arguments import MessageLike, listed, plain_object
-from holdfast.tools.describe import HISTORY, Described, described_as, description_of
+from holdfast.tools.describe import Described, described_as, description_of
 
 FIELD = "holdfast"
 """Where a definition declares what is not for the model."""
@@ -151,7 +151,3 @@ class ToolRegistry:
     def limits(self) -> dict[str, int | None]:
         """Return how long results may be, for the tools that say so."""
         return {n: t.limit_chars for n, t in self.traits.items() if t.limit_chars is not None}
-
-
-def is_history(definition: JsonObject) -> bool:
-    return definition.get("name") == HISTORY

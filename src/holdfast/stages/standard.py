@@ -32,15 +32,18 @@ class Layers:
     collapse: Collapse
     compact: Compaction
     notes: Notes
+    recall: Stage | None = None
+    learn: AfterTurn | None = None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """What runs before each call: each exists to keep the next, dearer one from firing."""
-        return (self.spill.stage, self.snip, self.clear, self.collapse, self.compact)
+        recalled = (self.recall,) if self.recall else ()
+        return (*recalled, self.spill.stage, self.snip, self.clear, self.collapse, self.compact)
 
     @property
     def after_turn(self) -> tuple[AfterTurn, ...]:
-        return (self.notes.after_turn,)
+        return (self.notes.after_turn, *((self.learn,) if self.learn else ()))
 
     def close(self, engine: Engine) -> None:
         self.notes.close(engine)
@@ -56,13 +59,15 @@ def build_layers(
     describe: Describe = description_of,
     on_cleared: Callable[[str], None] = lambda _: None,
     notify: Callable[[str], None] = lambda _: None,
+    recall: Stage | None = None,
+    learn: AfterTurn | None = None,
     is_main: bool = True,
     edits_notes: bool = False,
 ) -> Layers:
     """Build a session's layers around the spill that its engine already passes results to.
 
     Without `ask` only what needs no model is done; `on_cleared` gets each path whose text the
-    model no longer sees; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
+    model no longer sees; `recall` and `learn` are what a session with memory does; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
     lets a fork write the notes with the session's own tools.
     """
     background, facts = background or Background(), FactsFold()
@@ -86,4 +91,6 @@ def build_layers(
         collapse=Collapse(ask),
         compact=compact,
         notes=notes,
+        recall=recall,
+        learn=learn,
     )

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import Aborted
+from holdfast.log.entries import Failed
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Finished
+from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
 from holdfast.turn.round import RoundEvent, ToolBegan, ToolRan
 
@@ -179,6 +181,16 @@ class Background:
         jobs = list(map(self.job, names)) or list(self.jobs.values())
         done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]
+
+
+def background_of(engine: Engine) -> Background:
+    """Make a session's background; what fails there is an entry in its log."""
+
+    def report(name: str, error: Exception) -> None:
+        said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
+        engine.report(Failed(what=name, error=said))
+
+    return Background(on_failure=report)
 
 
 def watched(ask: AskFork) -> AskFork:

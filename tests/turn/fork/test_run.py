@@ -6,14 +6,15 @@ from contextlib import suppress
 import pytest
 
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
-from holdfast.log import load
-from holdfast.log.entries import Framed, Replied, Section, Spilled
+from holdfast.log import Header, Log, load
+from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
 from holdfast.log.spending import Budget, spent_in
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Started, TextDelta
 from holdfast.settings import BudgetSettings
 from holdfast.turn.fork import ForkRequest, Prefix, check_may_fork
 from holdfast.turn.fork.asking import NO_TOOLS
+from holdfast.turn.repair import INTERRUPTED, NOT_RUN
 from holdfast.turn.round import Allowed, Denied, ToolRan
 from holdfast.view import fold
 from wire_checks import marked, said
@@ -271,6 +272,22 @@ async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
     kept = load(path)
     assert (kept.header.session, kept.header.parent) == ("a1", one.session.id)
     assert messages_of(kept.entries) == ["user", "assistant", "user", "assistant"]
+
+
+async def test_a_fork_that_goes_on_is_told_what_began_and_what_did_not(talk, tmp_path):
+    """Its process died with two calls open: one had begun, the other had not."""
+    one = talk("text: Fixed.\n---\ntext: I will see.")
+    await one.turn()
+    path = tmp_path / "agents" / "a1.jsonl"
+    path.parent.mkdir()
+    uses = tuple(ToolUse(id=id, name="Read", input={}) for id in ("t1", "t2"))
+    with Log.create(path, Header(session="a1")) as log:
+        log.append(Said(content=(Text(text="Look."),)))
+        log.append(Replied(response_id="r", content=uses, stop_reason="tool_use"))
+        log.append(Began(tool_use_id="t1", tool="Read"))
+    await one.forks.ask(ForkRequest(say="Go on.", source="agent:a1", keeps_log=path))
+    told = [entry.content for entry in load(path).entries if isinstance(entry, Ran)]
+    assert told == [INTERRUPTED, NOT_RUN]
 
 
 async def test_by_default_no_transcript_is_kept(talk, tmp_path):

@@ -66,6 +66,8 @@ class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
     """The model has the History tool, which the session answers."""
     paths: bool = False
     """The model's tools can open files of this machine, so it is shown where they lie."""
+    memory: bool = False
+    """The session has long-term memory, and the model its tool."""
     why: str = ""
 
 

@@ -11,6 +11,7 @@ from holdfast.turn.fork.asking import (
     ForkRequest,
     Permit,
     check_may_fork,
+    deny_all,
 )
 from holdfast.turn.fork.prefix import Prefix
 from holdfast.turn.fork.run import Forks
@@ -25,5 +26,6 @@ __all__ = [
     "Permit",
     "Prefix",
     "check_may_fork",
+    "deny_all",
     "out_of_reach",
 ]

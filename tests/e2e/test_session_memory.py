@@ -1,0 +1,196 @@
+"""Long-term memory in a program's own session, over HTTP with the official SDK."""
+
+import json
+
+import anthropic
+import openai
+import pytest
+
+from holdfast.errors import InvalidArgument
+from holdfast.log.entries import CacheBroke, Failed, Forked, Recalled, Remembered
+from holdfast.messages import text_of
+from holdfast.session import Session
+from holdfast.session.sync import sync
+from holdfast.simulator import BrainAnswer, running
+from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.brains.digest import DigestBrain
+
+MODEL = "claude-sonnet-5-5"
+FACT = "Remember that releases go out on Tuesday nights."
+QUESTION = "When do releases go out on Tuesday?"
+FILE = "releases-go-out-on-tuesday.md"
+READ = {
+    "name": "Read",
+    "description": "Read a file.",
+    "input_schema": {"type": "object", "properties": {"file_path": {"type": "string"}}},
+}
+
+
+class Remembering(DigestBrain):
+    """Keeps what the user asks to be remembered, and what it was asked itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.prompts = []
+
+    def answer(self, request):
+        self.prompts.append(str(request.messages[-1]))
+        return super().answer(request)
+
+
+@pytest.fixture
+def brain():
+    return Remembering()
+
+
+@pytest.fixture
+def simulator(brain):
+    with running(brain) as one:
+        yield one
+
+
+@pytest.fixture
+async def client(simulator):
+    async with anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
+        yield client
+
+
+async def answered(session, client, request):
+    response = await client.messages.create(**request.kwargs)
+    await session.settle(response)
+    return response
+
+
+async def learnt(client, directory):
+    """Tell a session of a directory something, and leave it."""
+    options = {"model": MODEL, "tools": [READ], "directory": directory}
+    async with Session.open(memory=True, client=client, **options) as session:
+        session.user(FACT)
+        await answered(session, client, await session.prepare())
+    return session.view.history
+
+
+def of(history, kind):
+    return [entry for entry in history if isinstance(entry, kind)]
+
+
+def recalled(request):
+    """What a request shows of memories, behind its prompt."""
+    return [str(m["content"]) for m in request.kwargs["messages"] if "Tuesday nights" in str(m)]
+
+
+async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path):
+    """In one line each; learning reads the session's own prefix and speaks of no tool it has not."""
+    history = await learnt(client, tmp_path)
+    assert [entry.names for entry in of(history, Remembered)] == [(FILE,)]
+    forks = [entry for entry in of(history, Forked) if entry.source == "memory"]
+    assert forks and all(fork.usage.cache_read_tokens > 0 for fork in forks)
+    assert not of(history, Failed) and not of(history, CacheBroke)
+    [asked] = [prompt for prompt in brain.prompts if "You now keep the memory" in prompt]
+    assert "You have the `memory` tool for `/memories`. Everything else is refused." in asked
+    async with Session.open(model=MODEL, memory=True, client=client, directory=tmp_path) as session:
+        session.user(QUESTION)
+        request = await session.prepare()
+        assert [entry.names for entry in of(session.view.history, Recalled)] == [(FILE,)]
+        assert len(recalled(request)) == 1
+        await answered(session, client, request)
+
+
+async def test_a_followed_list_is_reminded_too(client, tmp_path):
+    """What is recalled stands in the request and not in the program's list, and stays there."""
+    await learnt(client, tmp_path)
+    messages = [{"role": "user", "content": QUESTION}]
+    options = {"system": "Be brief.", "tools": [READ]}
+    async with Session.open(model=MODEL, memory=True, client=client, directory=tmp_path) as session:
+        request = await session.follow(messages, **options)
+        first = request.kwargs
+        response = await answered(session, client, request)
+        messages.append({"role": "assistant", "content": response.content})
+        if response.stop_reason == "tool_use":
+            results = [
+                {"type": "tool_result", "tool_use_id": block.id, "content": "none"}
+                for block in response.content
+                if block.type == "tool_use"
+            ]
+            messages.append({"role": "user", "content": results})
+        else:
+            messages.append({"role": "user", "content": "And then?"})
+        second = (await session.follow(messages, **options)).kwargs
+    assert [entry.names for entry in of(session.view.history, Recalled)] == [(FILE,)]
+    assert len(recalled(request)) == 1
+    assert (first["system"], first["tools"]) == (second["system"], second["tools"])
+    assert any("/memories" in section["text"] for section in second["system"])
+    assert [tool["name"] for tool in second["tools"]] == ["Read", "memory"]
+
+
+async def test_memory_is_part_of_how_a_session_was_set_up(client, tmp_path):
+    """A resume has it without being told; it can be given and taken away."""
+    history = await learnt(client, tmp_path)
+    assert history
+    async with Session.resume(directory=tmp_path, client=client) as session:
+        assert [tool["name"] for tool in session.tools()] == ["History", "memory"]
+        session.user(QUESTION)
+        names = [tool["name"] for tool in (await session.prepare()).kwargs["tools"]]
+        assert names == ["Read", "memory"]
+    with Session.resume(session.id, memory=False) as session:
+        assert [tool["name"] for tool in session.tools()] == ["History"]
+        request = await session.prepare()
+        assert [tool["name"] for tool in request.kwargs["tools"]] == ["Read"]
+        assert "/memories" not in str(request.kwargs.get("system", ""))
+    with Session.resume(session.id, memory=True) as session:
+        request = await session.prepare()
+        assert [tool["name"] for tool in request.kwargs["tools"]] == ["Read", "memory"]
+        assert "/memories" in str(request.kwargs["system"])
+
+
+async def test_the_model_writes_memories_itself(tmp_path):
+    """Its calls are answered by `run_tool`, in the client's own words; other tools are the program's."""
+
+    class Writer:
+        def answer(self, request):
+            if request.messages[-1]["content"][-1]["type"] == "tool_result":
+                return BrainAnswer(blocks=(text("Noted."),))
+            head = (
+                "---\nname: board\ndescription: where tickets are\ntype: reference\n---\nLinear.\n"
+            )
+            given = {"command": "create", "path": "/memories/board.md", "file_text": head}
+            return BrainAnswer(blocks=(tool_use("memory", given),))
+
+    with running(Writer()) as simulator:
+        client = openai.AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any")
+        async with (
+            client,
+            Session.open(
+                model=MODEL, memory=True, client=client, window=200_000, directory=tmp_path
+            ) as session,
+        ):
+            session.user("Our tickets are in Linear.")
+            request = await session.prepare()
+            response = await client.chat.completions.create(**request.kwargs)
+            await session.settle(response)
+            [call] = response.choices[0].message.tool_calls
+            result = await session.run_tool(call)
+            assert result == "/memories/board.md was created."
+            session.tool_result(call.id, result)
+            other = {"id": "c", "function": {"name": "Read", "arguments": json.dumps({})}}
+            with pytest.raises(InvalidArgument, match="only History and memory"):
+                await session.run_tool(other)
+    with Session.open(model=MODEL, memory=True, directory=tmp_path) as session:
+        assert "where tickets are" in str(session.engine.frame.sections)
+
+
+def test_without_a_client_memories_are_recalled_by_words(simulator, tmp_path):
+    """And nothing is asked of any model."""
+
+    async def told():
+        async with anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
+            await learnt(client, tmp_path)
+
+    sync(told())
+    with Session.open(model=MODEL, memory=True, directory=tmp_path) as session:
+        session.user(QUESTION)
+        request = sync(session.prepare())
+        assert len(recalled(request)) == 1
+        said = [text_of(message.content) for message in session.view.messages()]
+        assert any("Tuesday nights" in one for one in said)
+        assert not of(session.view.history, Forked)
