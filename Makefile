@@ -23,7 +23,7 @@ help:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pip>=25.1'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable '.[$(EXTRAS)]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group adapters --editable '.[$(EXTRAS)]'
 	@touch $(READY)
 
 demo: $(READY)

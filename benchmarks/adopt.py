@@ -2,16 +2,16 @@
 
 A program of its own process talks to the simulator over HTTP through the official SDK: 150 turns
 with two tool calls each, in a window of 32K. It is killed with SIGKILL five times and started
-again. Each way to adopt Holdfast is one `Way`. Lost: a turn that is not in the conversation at the
-end. Doubled: one that is there twice. False: a result that denies a run that happened. `lines` are
-those of the way's program that mention the session.
+again. Each way to adopt Holdfast is one `Way`; one whose framework is not installed is skipped.
+Lost: a turn that is not in the conversation at the end. Doubled: one that is there twice. False: a
+result that denies a run that happened. `lines` are those of the way's program that are there for
+Holdfast. Then 200 sessions live in one process.
 
     python benchmarks/adopt.py [--turns 150] [--kills 5] [--ways session follow] [--json]
 """
 
 import argparse
 import asyncio
-import inspect
 import json
 import os
 import random
@@ -22,12 +22,11 @@ import sys
 import tempfile
 import time
 import urllib.request
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable
 from pathlib import Path
-from typing import TypeVar
 
+from adopting.many_sessions import many_sessions
+from adopting.ways import MODEL, WAYS, Way
 from anthropic import AsyncAnthropic
 
 from holdfast import Session, fold, load
@@ -40,23 +39,12 @@ from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
 from holdfast.turn.repair import NOT_RUN
 
-MODEL = "claude-sonnet-4-6"
-WINDOW = 32_000
-SYSTEM = "You keep the books of a small firm. " * 60
-ROWS = 34
-"""With two results a turn, some 1,200 tokens are new in each: half of what is sent is history after ten."""
-NAMES = ("Miller", "the bakery", "a customer from abroad", "the landlord", "the tax office")
-TOOLS = [
-    {
-        "name": "lookup",
-        "description": "Looks an entry of the books up. " * 8,
-        "input_schema": {"type": "object", "properties": {"turn": {"type": "integer"}}},
-    }
-]
+HERE = str(Path(__file__).parent)
+sys.path[:] = [path for path in sys.path if path != HERE]  # a benchmark is called as a framework is
+
 KILL_SECONDS = 0.1
 """A child is killed within this time after it came to the turn."""
 TURN_SECONDS = 30
-_Result = TypeVar("_Result")
 
 
 class Bookkeeper:
@@ -78,153 +66,15 @@ class Bookkeeper:
         return BrainAnswer(blocks=(text(f"I look up {turn}. " * 3), look))
 
 
-class Way(ABC):
-    """One way to adopt Holdfast: a program that talks for some turns, from wherever it stands."""
-
-    name: str
-
-    def __init__(self, place: Path, client: AsyncAnthropic, turns: int) -> None:
-        self.place, self.client, self.turns = place, client, turns
-        self.spent_seconds = 0.0
-        """What was spent in Holdfast since the last turn."""
-
-    @abstractmethod
-    async def talk(self) -> None:
-        """Go on until the last turn is answered."""
-
-    @classmethod
-    def lines(cls) -> int:
-        source = inspect.getsource(cls.talk).splitlines()[1:]
-        return sum("session" in line for line in source)
-
-    async def timed(self, work: Awaitable[_Result]) -> _Result:
-        began = time.perf_counter()
-        found = await work
-        self.spent_seconds += time.perf_counter() - began
-        return found
-
-    def looked_up(self, given: dict) -> str:
-        """Run the tool: it leaves a trace, as a tool with a side effect would."""
-        name = f"{given['turn']}/{given['step']}"
-        with (self.place / "ran.txt").open("a") as file:
-            file.write(f"{name}\n")
-        dice = random.Random(name)
-        rows = [
-            f"row {n}: {dice.choice(NAMES)} paid {dice.randrange(900)} on time" for n in range(ROWS)
-        ]
-        return "\n".join([f"entry {name}", *rows])
-
-    def finished(self, turn: int) -> None:
-        """Note that a turn is done, and what Holdfast took of it."""
-        with (self.place / "turns.txt").open("a") as file:
-            file.write(f"{turn} {self.spent_seconds * 1e3:.3f}\n")
-        self.spent_seconds = 0.0
-
-
-class SessionWay(Way):
-    """An own loop around a plain session."""
-
-    name = "session"
-
-    async def talk(self) -> None:
-        settings = Settings(notes=NotesSettings(on=False))
-        options = {"client": self.client, "directory": self.place}
-        try:
-            session = Session.resume("books", **options)
-        except LookupError:
-            session = Session.open(
-                id="books", model=MODEL, system=SYSTEM, tools=TOOLS, window=WINDOW,
-                max_tokens=1_024, settings=settings, **options,
-            )  # fmt: skip
-        said = sum(isinstance(e, Said) and not e.hidden for e in session.view.history)
-        turn = said - (0 if session.engine.is_answered() else 1)
-        while turn < self.turns:
-            if session.engine.is_answered():
-                session.user(f"This is turn {turn}: what do the books say?")
-            while True:
-                request = await self.timed(session.prepare())
-                response = await self.client.messages.create(**request.kwargs)
-                await self.timed(session.settle(response))
-                calls = [block for block in response.content if block.type == "tool_use"]
-                for call in calls:
-                    with session.running(call.id):
-                        output = self.looked_up(call.input)
-                    session.tool_result(call.id, output)
-                if not calls:
-                    break
-            self.finished(turn)
-            turn += 1
-        session.close()
-
-
-class FollowWay(Way):
-    """A program that keeps its list of messages itself, and saves it."""
-
-    name = "follow"
-
-    async def talk(self) -> None:
-        saved = self.place / "messages.json"
-        messages = json.loads(saved.read_text()) if saved.exists() else []
-        options = {"client": self.client, "directory": self.place}
-        try:
-            session = Session.resume("books", **options)
-        except LookupError:
-            settings = Settings(notes=NotesSettings(on=False))
-            session = Session.open(
-                id="books", model=MODEL, window=WINDOW, max_tokens=1_024, settings=settings,
-                **options,
-            )  # fmt: skip
-        turn = sum(isinstance(m["content"], str) and m["role"] == "user" for m in messages)
-        if messages and not _is_answered(messages):
-            turn -= 1
-        while turn < self.turns:
-            if not messages or _is_answered(messages):
-                messages.append({"role": "user", "content": f"This is turn {turn}: what now?"})
-            while not _is_answered(messages):
-                request = await self.timed(session.follow(messages, system=SYSTEM, tools=TOOLS))
-                response = await self.client.messages.create(**request.kwargs)
-                await self.timed(session.settle(response))
-                blocks = [block.model_dump(exclude_none=True) for block in response.content]
-                messages.append({"role": "assistant", "content": blocks})
-                results = [
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": block["id"],
-                        "content": self.looked_up(block["input"]),
-                    }
-                    for block in blocks
-                    if block["type"] == "tool_use"
-                ]
-                if results:
-                    messages.append({"role": "user", "content": results})
-                _save(saved, messages)
-            self.finished(turn)
-            turn += 1
-        session.close()
-
-
-WAYS: dict[str, type[Way]] = {way.name: way for way in (SessionWay, FollowWay)}
-
-
-def _is_answered(messages: list) -> bool:
-    return bool(messages) and messages[-1]["role"] == "assistant"
-
-
-def _save(path: Path, messages: list) -> None:
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(messages))
-    new.replace(path)
+def done(place: Path) -> int:
+    file = place / "turns.txt"
+    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 async def converse(way: type[Way], url: str, place: Path, turns: int) -> None:
     """Be the program that is killed and started again."""
     async with AsyncAnthropic(base_url=url, api_key="x", max_retries=0) as client:
         await way(place, client, turns).talk()
-
-
-def done(place: Path) -> int:
-    file = place / "turns.txt"
-    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def drive(way: str, url: str, place: Path, turns: int, kills: int, dice: random.Random) -> str:
@@ -335,6 +185,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", choices=list(WAYS))
     parser.add_argument("--url", default="")
@@ -344,10 +195,12 @@ def main() -> None:
         asyncio.run(converse(WAYS[options.child], options.url, options.place, options.turns))
         return
     ways = {
-        name: measured(WAYS[name], options.turns, options.kills, options.seed)
+        name: {"skipped": f"{missing} is not installed"}
+        if (missing := WAYS[name].missing())
+        else measured(WAYS[name], options.turns, options.kills, options.seed)
         for name in options.ways
     }
-    found = asyncio.run(following())
+    found = asyncio.run(following()) | many_sessions(options.sessions)
     if not options.json:
         for name, one in ways.items():
             print(f"{name:>10}  " + "  ".join(f"{key} {value}" for key, value in one.items()))

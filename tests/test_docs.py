@@ -10,6 +10,8 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,10 +31,17 @@ from pages import GENERATED, ROOT, SOURCE, Page, pages
 PAGES = pages()
 LEAD = "# Commands\n\nGenerated from the commands themselves by `make golden`; do not edit.\n"
 
+ADDING = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\ntext: It is 5.'
 ANSWERS = {
     "docs/adopting.md": 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext: It is 5.',
 }
 """What the simulator answers to the examples of a page, from the start for each of them."""
+NEEDS = {
+    "docs/adapters/langchain.md": "langchain_anthropic",
+    "docs/adapters/openai-agents.md": "agents",
+    "docs/adapters/pydantic-ai.md": "pydantic_ai",
+}
+"""The framework without which the examples of a page cannot run."""
 ANSWER = "text: Done."
 
 
@@ -85,7 +94,23 @@ def elsewhere(monkeypatch, tmp_path):
     return tmp_path
 
 
-@over([page for page in PAGES if page.of("python")])
+@over([page for page in PAGES if page.name in NEEDS])
+def test_every_example_of_an_adapter_runs(page, elsewhere):
+    """In a process of its own, as frameworks leave their connections open."""
+    pytest.importorskip(NEEDS[page.name], reason="the framework is not installed")
+    [program], [shown] = page.of("python"), page.of("output")
+    with running(ScriptedBrain(ADDING)) as simulator:
+        urls = {"ANTHROPIC_BASE_URL": simulator.url, "OPENAI_BASE_URL": f"{simulator.url}/v1"}
+        done = subprocess.run(
+            [sys.executable, "-c", program.body],
+            env=os.environ | urls,
+            capture_output=True,
+            text=True,
+        )
+    assert _fits(done.stdout, shown.body), done.stderr
+
+
+@over([page for page in PAGES if page.of("python") and page.name not in NEEDS])
 def test_every_python_example_runs(page, monkeypatch, capsys, elsewhere):
     """Blocks run in order in one namespace; an `output` block behind one is what it prints."""
     names: dict[str, object] = {"__name__": "__main__"}
@@ -189,7 +214,7 @@ def test_every_command_line_is_one_that_works(page):
                 assert set(rest) <= _targets(), line
 
 
-LONG = {"chat", "demo", "simulator", "serve", "model", "run"}
+LONG = {"chat", "demo", "simulator", "serve", "mcp", "model", "run"}
 """Commands that talk, wait or take a while; they are parsed here and run by tests of their own."""
 BEFORE = (
     "import session.jsonl",

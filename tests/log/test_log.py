@@ -16,8 +16,9 @@ from typing import get_args
 
 import msgspec
 import pytest
+from filelock import lock_descriptor
 
-from holdfast.errors import LogLocked, NewerFormat, StoreError, TranscriptError
+from holdfast.errors import LogLocked, NewerFormat, SessionExists, StoreError, TranscriptError
 from holdfast.log import VERSION, Header, Log, branch_log, load, load_header, write_log
 from holdfast.log.entries import AnyEntry, Failed, Said, Titled
 from holdfast.messages import Text, text_of
@@ -98,7 +99,7 @@ def test_logs_are_private(tmp_path):
 def test_an_existing_log_is_never_overwritten(tmp_path):
     """A second log of the same name is refused, and the first is whole and free."""
     path = written(tmp_path / "s.jsonl", "one")
-    with pytest.raises(StoreError, match="never overwritten; choose another id"):
+    with pytest.raises(SessionExists, match="never overwritten; choose another id"):
         Log.create(path, HEADER)
     assert texts_in(path) == ["one"]
     Log.open(path).close()
@@ -278,6 +279,29 @@ def test_one_process_cannot_open_a_log_twice(tmp_path):
     path = written(tmp_path / "s.jsonl")
     with Log.open(path), pytest.raises(LogLocked, match=f"process {os.getpid()}"):
         Log.open(path)
+    Log.open(path).close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are not listed here")
+def test_an_open_log_takes_one_descriptor(tmp_path):
+    """The one that is written to carries the lock; a service has thousands of them."""
+    before = len(os.listdir("/proc/self/fd"))
+    with Log.create(tmp_path / "s.jsonl", HEADER):
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    with Log.open(tmp_path / "s.jsonl"):
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_writer_that_holds_the_file_beside_the_log_is_noticed(tmp_path):
+    """Release 0.1.0 locked that one; its sessions may be running while this one is installed."""
+    path = written(tmp_path / "s.jsonl", "one")
+    held = os.open(path.with_suffix(".lock"), os.O_RDWR)
+    assert lock_descriptor(held, blocking=False)
+    os.pwrite(held, b"process 1 on elsewhere", 0)
+    with pytest.raises(LogLocked, match="process 1 on elsewhere"):
+        Log.open(path)
+    os.close(held)
     Log.open(path).close()
 
 

@@ -21,12 +21,12 @@ from typing import Self
 import msgspec
 
 from holdfast.errors import StoreError
-from holdfast.log.disk import explained, locked, store_error, unlock
+from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
-from holdfast.settings.files import PRIVATE_FILE, private_directory, write_new
+from holdfast.settings.files import private_directory, write_new
 
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
@@ -37,13 +37,12 @@ _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 class Log:
     """A log open for writing. Make one with `create` or `open`."""
 
-    def __init__(self, path: Path, loaded: Loaded, descriptor: int, lock: int) -> None:
+    def __init__(self, path: Path, loaded: Loaded, descriptor: int) -> None:
         self.path = path
         self.header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
         self._descriptor = descriptor
-        self._lock = lock
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._syncing: Future[None] | None = None
         self._is_synced = True
@@ -58,14 +57,7 @@ class Log:
         with explained(path.parent):
             private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
-        lock = locked(path)
-        try:
-            with explained(path):
-                descriptor = os.open(path, flags, PRIVATE_FILE)
-        except StoreError:
-            unlock(lock)
-            raise
-        log = cls(path, Loaded(header=header), descriptor, lock)
+        log = cls(path, Loaded(header=header), open_for_writing(path, flags))
         try:
             log._begin(_encoder.encode(header) + b"\n")
         except StoreError:
@@ -81,15 +73,14 @@ class Log:
         """
         path = path.resolve()
         load_header(path)  # says what is wrong before anything is put beside it
-        lock = locked(path)
+        descriptor = open_for_writing(path, os.O_WRONLY | os.O_APPEND)
         try:
             with explained(path):
                 loaded = load(path).under(session)
-                descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         except BaseException:
-            unlock(lock)
+            release(path, descriptor)
             raise
-        log = cls(path, loaded, descriptor, lock)
+        log = cls(path, loaded, descriptor)
         if not loaded.ends_with_newline:
             log._begin(b"\n")
         return log
@@ -156,10 +147,7 @@ class Log:
                     _force(self._descriptor)
         finally:
             descriptor, self._descriptor = self._descriptor, -1
-            try:
-                os.close(descriptor)
-            finally:
-                unlock(self._lock)
+            release(self.path, descriptor)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,1 @@
+"""Ways to adopt Holdfast, each a program of its own, and many sessions in one process."""
