@@ -136,7 +136,7 @@ def test_a_page_grows_with_its_session(address, session, tmp_path_factory):
             file.write(rest)
         browser.wait(f"app.data.tables.calls.n.length > {before}")
         newest = browser.run("Math.max(...app.data.tables.calls.n)")
-        row = "document.querySelector('#calls tbody tr').cells[0].innerText"
+        row = "document.querySelector('#calls tbody tr').cells[0].textContent"
         assert browser.run(row) == f"#{newest}"
         whole = json.loads(ask(address, f"api/session?session={ids(address)[0]}")[2])
         assert browser.run("app.data.tables") == whole["tables"]

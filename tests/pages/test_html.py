@@ -51,7 +51,7 @@ def hostile_history():
 
 def column(browser, place, index):
     return browser.run(
-        f"[...document.querySelectorAll('#{place} tbody tr')].map(r => r.cells[{index}].innerText)"
+        f"[...document.querySelectorAll('#{place} tbody tr')].map(r => r.cells[{index}].textContent)"
     )
 
 
@@ -107,17 +107,17 @@ def test_tables_sort_by_any_column(browser, made_up):
 def test_a_search_leaves_what_matches_and_marks_it(browser, made_up):
     """In every table at once; without words everything is back."""
     browser.open(made_up)
-    every = browser.run("document.querySelector('#messages .count').innerText")
+    every = browser.run("document.querySelector('#messages .count').textContent")
     word = browser.run(
         "app.data.tables.messages.text.find(t => /[a-z]{7}/.test(t)).match(/[a-z]{7,}/)[0]"
     )
     browser.run(
         f"(s => {{ s.value = {word!r}; s.dispatchEvent(new Event('input')); }})(byId('search'))"
     )
-    browser.wait("document.querySelector('#messages .count').innerText.includes(' of ')")
+    browser.wait("document.querySelector('#messages .count').textContent.includes(' of ')")
     assert browser.run("document.querySelectorAll('#messages mark').length") > 0
     browser.run("(s => { s.value = ''; s.dispatchEvent(new Event('input')); })(byId('search'))")
-    browser.wait(f"document.querySelector('#messages .count').innerText === {every!r}")
+    browser.wait(f"document.querySelector('#messages .count').textContent === {every!r}")
 
 
 def test_a_message_opens_and_the_next_one_follows(browser, made_up):

@@ -64,10 +64,10 @@ def test_the_report_draws_itself_and_sorts(tmp_path):
     file.write_text(render_report(data), encoding="utf-8")
     with chromium(tmp_path / "profile") as browser:
         browser.open(file.as_uri())
-        assert browser.run("document.querySelector('h1').innerText") == "$46.50 in 30 days"
+        assert browser.run("document.querySelector('h1').textContent") == "$46.50 in 30 days"
         assert browser.run("document.querySelectorAll('#money canvas').length") == 1
         browser.run("document.querySelectorAll('#day th button')[5].click()")
-        first = browser.run("document.querySelector('#day tbody tr').cells[0].innerText")
+        first = browser.run("document.querySelector('#day tbody tr').cells[0].textContent")
         assert first == "2026-01-30"
         assert browser.run("typeof window.hit") == "undefined"
         assert browser.complaints() == []
