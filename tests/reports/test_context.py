@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Section, Source
+from holdfast.log.entries import Cleared, Compacted, Framed, Ran, Replied, Said, Section, Source
 from holdfast.messages import Image, Text, ToolUse, Usage
 from holdfast.messages.measure import measure_content, measure_text
 from holdfast.reports.context import UNSEEN, UNSEEN_FRAME, describe
@@ -148,3 +148,12 @@ def test_instruction_files_are_told_apart():
     assert [part.name for part in found["instructions"].parts] == ["/p/CLAUDE.md", "/p/AGENTS.md"]
     found, _ = parts(history(Framed(n=4, instructions="x")))
     assert found["instructions"].parts == ()
+
+
+def test_a_compaction_shows_how_small_system_prompt_and_tools_really_are():
+    """A transcript may begin in the middle of a conversation, whose first prompt proves little."""
+    summary = (Text(text="what was done"),)
+    compacted = Compacted(n=5, first=1, last=4, summary=summary, measure=measure_content(summary))
+    entries = history(answered(4, 130_000), compacted, answered(6, 20_000))
+    found, _ = parts(entries)
+    assert found[UNSEEN_FRAME].tokens < 20_000

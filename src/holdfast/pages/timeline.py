@@ -1,7 +1,8 @@
 """What filled the context at each call, by category, and what each compaction kept of the past.
 
 The provider counts the prompt; how it divides is estimated. What the first prompt held beyond its
-messages is the frame, and the rest of each prompt is divided in proportion to the estimates.
+messages, or the first after a compaction, is the frame; the rest of each prompt is divided in
+proportion to the estimates, and what they are too small for was not in the transcript.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,15 +14,17 @@ from holdfast.log.answers import answers_of
 from holdfast.log.entries import AnyEntry, Compacted
 from holdfast.messages import Message, Text, ToolResult, ToolUse, text_of
 from holdfast.messages.cut import one_line
-from holdfast.reports.context import measure_item
+from holdfast.reports.context import MOST_SCALE, measure_item
 from holdfast.stages.compact.survival import recent_names
 from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 from holdfast.view.tokens import Weights, default_weights, weigh
 
 FRAME = "system prompt and tools"
+UNSEEN = "not in the transcript"
 STACK = (
     FRAME,
+    UNSEEN,
     "summaries",
     "restored context",
     "reminders",
@@ -83,31 +86,55 @@ def follow_context(history: Sequence[AnyEntry]) -> Timeline:
             reader.note_compaction(view, entry)
         view.apply(entry)
     reader.compare(view)
-    return reader.timeline
+    return reader.timeline()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """A prompt as the provider counted it, and what its parts are estimated at."""
+
+    n: int
+    tokens: int
+    estimates: dict[str, float]
+    frame: float | None
+    """Its frame where the log has it."""
+
+    def point(self, frame: float) -> ContextPoint:
+        frame = min(frame if self.frame is None else self.frame, self.tokens)
+        total = sum(self.estimates.values())
+        scale = min(MOST_SCALE, (self.tokens - frame) / total) if total else 0.0
+        parts = {FRAME: frame, UNSEEN: max(0.0, self.tokens - frame - total * scale)}
+        parts |= {name: tokens * scale for name, tokens in self.estimates.items()}
+        return ContextPoint(n=self.n, tokens=self.tokens, parts=parts)
 
 
 @dataclass(slots=True)
 class _ContextReader:
-    timeline: Timeline = field(default_factory=Timeline)
+    _sent: list[_Sent] = field(default_factory=list)
+    _boundaries: list[Boundary] = field(default_factory=list)
     _weighed: dict[int, tuple[Item, dict[str, float]]] = field(default_factory=dict)
     """Items by their order; an item that changes is a new one."""
     _open: list[Boundary] = field(default_factory=list)
-    _frame: float | None = None
+    _is_first: bool = True
+    _least: float | None = None
+    """The smallest frame that a first prompt leaves room for."""
+
+    def timeline(self) -> Timeline:
+        return Timeline([one.point(self._least or 0.0) for one in self._sent], self._boundaries)
 
     def sent(self, view: View, n: int, prompt_tokens: int) -> None:
         self.compare(view)
-        parts = self._parts(view)
-        total = sum(parts.values())
+        parts, frame = self._parts(view), None
         if view.frame is not None and view.frame.sections:
-            self._frame = weigh(view.frame.measure, default_weights(view.model))
-        elif self._frame is None:
-            self._frame = max(0.0, prompt_tokens - total)
-        frame = min(self._frame, prompt_tokens)
-        scale = (prompt_tokens - frame) / total if total else 0.0
-        parts = {FRAME: frame, **{name: tokens * scale for name, tokens in parts.items()}}
-        self.timeline.points.append(ContextPoint(n=n, tokens=prompt_tokens, parts=parts))
+            frame = weigh(view.frame.measure, default_weights(view.model))
+        elif self._is_first:
+            room = max(0.0, prompt_tokens - sum(parts.values()))
+            self._least = room if self._least is None else min(self._least, room)
+        self._is_first = False
+        self._sent.append(_Sent(n=n, tokens=prompt_tokens, estimates=parts, frame=frame))
 
     def note_compaction(self, view: View, entry: Compacted) -> None:
+        self._is_first = True
         items = [item for item in view.items if entry.first <= item.order <= entry.last]
         if entry.kept is not None:
             first, last = entry.kept
@@ -130,7 +157,7 @@ class _ContextReader:
             text = "\n".join(_texts(view.seen()))
             for boundary in self._open:
                 boundary.compare(text)
-            self.timeline.boundaries.extend(self._open)
+            self._boundaries.extend(self._open)
             self._open = []
 
     def _parts(self, view: View) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """What fills a window, by category: the data behind `holdfast context`.
 
 Parts are estimated block by block and add up to the size that the provider counted. A frame that the
-log does not hold is as large as the first call's prompt was beyond the messages in it.
+log does not hold is as large as the first prompt was, or the first after a compaction, beyond the
+messages in it.
 """
 
 from collections import defaultdict
@@ -18,7 +19,7 @@ from holdfast.view.items import Item, Round, Spoken
 from holdfast.view.tokens import Gauge
 from holdfast.view.window import Level, Window
 
-UNSEEN_FRAME = "system prompt and tools, by the first call"
+UNSEEN_FRAME = "system prompt and tools, by the first calls"
 """What the provider counted there and the log does not hold."""
 UNSEEN = "not in the transcript, by the last usage"
 """What the provider counted since then and no estimate is that far off."""
@@ -90,16 +91,24 @@ def _is_counted(view: View) -> bool:
 
 
 def _unseen_frame(view: View, gauge: Gauge) -> int:
-    """Return how much larger the first call's prompt was than what the log has before it."""
+    """Return how much larger prompts were than what the log has of them.
+
+    The first call of the log and the first after each compaction tell; the least counts, since a
+    log may begin in the middle of a conversation.
+    """
     if view.frame is not None and view.frame.sections:
         return 0
-    before = NOTHING
+    found: list[int] = []
+    before, is_first = NOTHING, True
     for entry in view.history:
-        if isinstance(entry, Replied) and entry.usage is not None:
-            return max(0, entry.usage.prompt_tokens - round(gauge.calibration.weigh(before)))
+        if isinstance(entry, Replied) and entry.usage is not None and is_first:
+            found.append(entry.usage.prompt_tokens - round(gauge.calibration.weigh(before)))
+            is_first = False
+        if isinstance(entry, Compacted):
+            before, is_first = NOTHING, True
         if isinstance(entry, Said | Replied | Ran | Compacted):
             before = before + entry.measure
-    return 0
+    return max(0, min(found, default=0))
 
 
 def _fitted(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
