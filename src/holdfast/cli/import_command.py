@@ -32,19 +32,26 @@ def command(file: Path, again: bool, as_json: bool) -> None:
     file itself is never changed. One that was imported and has not changed since is not imported
     twice.
     """
-    store, session = FileStore(), new_id()
+    store = FileStore()
     earlier = _earlier_imports(store, file)
-    if not again and (same := [one for one in earlier if one.header.created == _modified(file)]):
-        lines = [
-            f"Already imported as {same[0].id}; the file has not changed since.",
-            "--again imports it once more.",
-        ]
-        report(
-            as_json,
-            {"session": same[0].id, "path": printable(same[0].path), "is_new": False},
-            lines,
-        )
-        return
+    same = [one for one in earlier if one.header.created == _modified(file)]
+    if same and not again:
+        _report_known(same[0], as_json)
+    else:
+        _import(store, file, earlier, as_json)
+
+
+def _report_known(found: FoundSession, as_json: bool) -> None:
+    lines = [
+        f"Already imported as {found.id}; the file has not changed since.",
+        "--again imports it once more.",
+    ]
+    document = {"session": found.id, "path": printable(found.path), "is_new": False}
+    report(as_json, document, lines)
+
+
+def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: bool) -> None:
+    session = new_id()
     header = Header(
         session=session,
         created=_modified(file),

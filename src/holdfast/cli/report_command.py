@@ -29,7 +29,7 @@ from holdfast.cli.output import (
 from holdfast.messages.cut import counted
 from holdfast.reports.index import SessionIndex, open_index
 from holdfast.reports.places import SessionFile, default_roots, find_sessions
-from holdfast.reports.report import DIMENSIONS, Report, Spending, SpendingGroup, make_report
+from holdfast.reports.report import DIMENSIONS, Spending, SpendingGroup, SpendingReport, make_report
 
 RECENT_DAYS = 30
 """What a month's bill covers; without a path, older sessions need --since."""
@@ -85,7 +85,7 @@ def _write_page(out: Path, document: dict[str, Any], verdict: list[str]) -> None
     say(f"{out} is the page of this report; open it in a browser", err=True)
 
 
-def _report(roots: Sequence[Path], since: str) -> Report:
+def _report(roots: Sequence[Path], since: str) -> SpendingReport:
     with fresh_index(find_sessions(roots)) as index:
         return make_report(index, roots, since=since)
 
@@ -117,7 +117,7 @@ def _first_day(since: str) -> str:
         ) from None
 
 
-def _lines(found: Report, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
+def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iterator[str]:
     if not found.sessions:
         yield "No session with calls was found. Looked in:"
         yield from (f"  {plain(str(root))}" for root in roots)
@@ -133,7 +133,7 @@ def _lines(found: Report, by: str | None, roots: Sequence[Path]) -> Iterator[str
         yield f"\n{count} could not be read as sessions; --json lists them"
 
 
-def _verdict(found: Report) -> Iterator[str]:
+def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
     about = "About " if total.unrecorded_usd else ""
     yield (
@@ -181,7 +181,7 @@ def _name(name: str) -> str:
     return name if len(name) <= NAME_CHARS else f"…{name[1 - NAME_CHARS :]}"
 
 
-def _csv(found: Report, by: str) -> bytes:
+def _csv(found: SpendingReport, by: str) -> bytes:
     out = io.StringIO()
     names = list(Spending.__dataclass_fields__)
     writer = csv.writer(out, lineterminator="\n")

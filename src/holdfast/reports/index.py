@@ -26,8 +26,8 @@ BUSY_SECONDS = 30.0
 ALONE_BYTES = 24 << 20
 """Less than this is read before another process has started."""
 
-Progress = Callable[[int], None]
-"""Told how many bytes were read since it was last told."""
+Advance = Callable[[int], None]
+"""Takes how many bytes were read since the last time."""
 
 SUMMED = (
     *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
@@ -96,13 +96,13 @@ class SessionIndex:
 
     def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
         """List the sessions that are new or were written to since they were read."""
-        known = dict(self._connection.execute("SELECT path, stamp FROM sessions"))
+        known = {row["path"]: row["stamp"] for row in self.rows("SELECT path, stamp FROM sessions")}
         return [file for file in files if known.get(index_path(file.path)) != file.stamp]
 
     def refresh(
         self,
         files: Sequence[SessionFile],
-        progress: Progress = lambda _: None,
+        progress: Advance = lambda _: None,
         *,
         processes: int = 0,
     ) -> int:
@@ -178,16 +178,24 @@ def _read(
             yield reading.pop(done), decode(done.result())
 
 
+class _Connection(sqlite3.Connection):
+    """One whose rows are read by name."""
+
+    def __init__(self, path: Path, *, timeout: float) -> None:
+        super().__init__(path, timeout=timeout)
+        self.row_factory = sqlite3.Row
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     private_directory(path.parent)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    connection = _Connection(path, timeout=BUSY_SECONDS)
     try:
         if _stamp_in(connection) != _stamp():
             connection.close()
             path.unlink(missing_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+            connection = _Connection(path, timeout=BUSY_SECONDS)
             connection.executescript(_SCHEMA)
             with connection:
                 connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
@@ -196,7 +204,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
-    connection.row_factory = sqlite3.Row
     return connection
 
 

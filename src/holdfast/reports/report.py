@@ -50,7 +50,7 @@ class SpendingGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SpendingReport:
     sessions: int = 0
     first_day: str = ""
     last_day: str = ""
@@ -83,7 +83,7 @@ WHERE {scope} AND (day >= ? OR ? = '')
 """
 
 
-def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> Report:
+def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> SpendingReport:
     """Sum up what the index knows of the sessions in some places, from a day on."""
     scope, values = within(roots)
     rows = index.rows(_SUMS.format(scope=scope), [*values, since, since])
@@ -92,7 +92,7 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
     )
     spent = [(row, _spending(row)) for row in rows]
     days = sorted({row["day"] for row in rows if row["day"]})
-    return Report(
+    return SpendingReport(
         sessions=len({(row["agent"], row["session"]) for row in rows}),
         first_day=(since or days[0]) if days else "",
         last_day=days[-1] if days else "",
