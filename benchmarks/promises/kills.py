@@ -142,7 +142,9 @@ class Command:
     def __init__(self, url: str, place: Path) -> None:
         begun = (place / "marks.txt").exists()
         words = ("--resume", "newest") if begun else ("-p", TASK)
-        self._child = Popen(command_for(url, *words), cwd=place, stdout=DEVNULL, stderr=DEVNULL)
+        self._child = Popen(
+            command_for(url, *words), cwd=place, stdout=DEVNULL, stderr=DEVNULL
+        )
 
     def kill(self) -> None:
         self._child.send_signal(signal.SIGKILL)
