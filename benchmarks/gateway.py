@@ -283,9 +283,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def compared(direct: Sequence[Played], through: Sequence[Played]) -> JsonObject:
     pairs = list(zip(direct, through, strict=True))
-    added = [
-        b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)
-    ]
+    added = [b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)]
     changed = sum(
         a != b for one, other in pairs for a, b in zip(one.contents, other.contents, strict=True)
     )

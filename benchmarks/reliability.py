@@ -20,6 +20,7 @@ third of fewer, in CPU time of the whole process, which other processes do not d
 import argparse
 import asyncio
 import json
+import shlex
 import sys
 import tempfile
 import time
@@ -84,7 +85,8 @@ def main() -> None:
         sizes[name] = size if sizes[name] is None else sizes[name]
     report = measure(argparse.Namespace(**sizes))
     if given.page:
-        given.page.write_text(page(report, datetime.now(UTC).date().isoformat()), encoding="utf-8")
+        date, command = datetime.now(UTC).date().isoformat(), shlex.join(["python", *sys.argv])
+        given.page.write_text(page(report, date, command), encoding="utf-8")
     print(
         json.dumps(report) if given.json else "\n".join(f"{k:>22}  {v}" for k, v in report.items())
     )

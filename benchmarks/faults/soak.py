@@ -76,12 +76,6 @@ async def soak(place: Path, turns: int) -> dict[str, float]:
     compacted = [entry for entry in history if isinstance(entry, Compacted)]
     compacting = compactions_ms(history, model.gaps_ms)
     compared = min(COMPARED, max(1, len(compacting) // 3))
-    from holdfast.log.entries import Noted
-    from collections import Counter
-
-    print(Counter(type(e).__name__ for e in history))
-    print([(e.what, e.error[:100]) for e in history if isinstance(e, Failed)][:9])
-    print([(e.n, e.by, e.before_tokens, e.after_tokens, round(e.seconds, 2)) for e in compacted])
     log = agent.engine.log.path
     return {
         "turns": len(model.gaps_ms),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from casting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -479,7 +480,7 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
     seen = []
 
     async def look(given, tool_context):
-        await asyncio.sleep(0.02)  # until the answer that called this has ended
+        await until(lambda: one.loop.budget.session.answers)  # the answer that called this ended
         seen.append((one.loop.budget.session.answers, one.session.engine.prefix()))
         one.loop.abort.set()
         await asyncio.sleep(60)

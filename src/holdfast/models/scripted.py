@@ -17,7 +17,8 @@ An indented line continues the text above it; `#` begins a comment line. `block:
 other block, `error:` a status or one of `WORDS`.
 
 An error alone fails the request; after blocks it breaks the answer midway. Ids and usage that a
-script leaves out are made up the same way every time. `requests` keeps what was asked.
+script leaves out are made up the same way every time. `requests` keeps what was asked, and `stalled`
+is set where an answer stalls.
 """
 
 import asyncio
@@ -87,6 +88,7 @@ class ScriptedModel:
         self.name = name
         self.capabilities = capabilities(name, overrides)
         self.requests: list[Request] = []
+        self.stalled = asyncio.Event()
 
     @classmethod
     def from_file(
@@ -105,13 +107,13 @@ class ScriptedModel:
             raise RequestRejected(f"the script is over after {turn} answers; add to it")
         answer = self._answers[turn]
         if answer.error and not answer.blocks:
-            await _fail(answer.error)
+            await self._fail(answer.error)
         reply = _reply(answer, request, turn, self.name)
         length = 1 + 2 * len(answer.blocks) if answer.error else None
         for event in islice(play(reply), length):
             yield event
         if answer.error:
-            await _fail(answer.error, has_begun=True)
+            await self._fail(answer.error, has_begun=True)
 
     async def count(self, request: Request) -> int | None:
         return _estimate_tokens(request.kwargs)
@@ -119,12 +121,16 @@ class ScriptedModel:
     async def close(self) -> None:
         """Nothing to let go of."""
 
+    async def _fail(self, error: str, *, has_begun: bool = False) -> None:
+        if error.split()[0] == "stalled":
+            self.stalled.set()
+            await asyncio.Event().wait()
+        _raise(error, has_begun=has_begun)
 
-async def _fail(error: str, *, has_begun: bool = False) -> None:
+
+def _raise(error: str, *, has_begun: bool) -> None:
     word, *rest = error.split()
     match word:
-        case "stalled":
-            await asyncio.Event().wait()
         case "broken":
             raise StreamBroken("the script breaks the stream here")
         case "refused":

@@ -174,8 +174,7 @@ async def test_cancelling_leaves_the_session_as_it_was(talk):
     one = talk("text: half\nerror: stalled").fill()
     before, length = one.sent(), len(one.view.history)
     doing = asyncio.create_task(one.prepare())
-    await asyncio.sleep(0.05)
-    assert one.model.requests
+    await one.model.stalled.wait()
     doing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await doing

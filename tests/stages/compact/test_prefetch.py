@@ -15,15 +15,16 @@ from holdfast.stages.compact.hooks import Before
 from holdfast.stages.compact.prefetch import PREFETCH
 
 
-async def begun(one, thought=False):
-    """Bring a session to the lower line, and let the background work."""
+async def begun(one, thought=False, is_asked=lambda: False):
+    """Bring a session to the lower line, and let the background work until it ends or hangs."""
     number = 0
     while one.used < 0.9 * one.line:
         number += 1
         one.turn(f"step {number} of the login fix", words=400, thought=thought)
     one.engine.say("a question")
     await one.prepare()
-    await asyncio.sleep(0.05)
+    job = one.stage._prefetch._job
+    await until(lambda: is_asked() or one.model.stalled.is_set() or not job.is_busy)
     one.answered("an answer")
 
 
@@ -102,14 +103,15 @@ async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
 async def test_one_that_hangs_is_given_up_after_its_time(talk):
     """And stopped."""
     one = talk(SUMMARY, ahead=True, rung_seconds=0.2)
-    hanging = asyncio.Event()
+    asked, hanging = asyncio.Event(), asyncio.Event()
 
     async def hang(request):
         one.ask = one.forks.ask
+        asked.set()
         await hanging.wait()
 
     one.ask = hang
-    await begun(one)
+    await begun(one, is_asked=asked.is_set)
     one.fill()
     await one.prepare()
     assert [e.error for e in one.of(Failed)] == ["it took too long"]
@@ -120,14 +122,15 @@ async def test_one_that_hangs_is_given_up_after_its_time(talk):
 async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
     """Ctrl-C at the line leaves neither an entry nor a task."""
     one = talk(SUMMARY, ahead=True)
-    hanging = asyncio.Event()
+    asked, hanging = asyncio.Event(), asyncio.Event()
 
     async def hang(request):
         one.ask = one.forks.ask
+        asked.set()
         await hanging.wait()
 
     one.ask = hang
-    await begun(one)
+    await begun(one, is_asked=asked.is_set)
     one.fill()
     before = len(one.view.history)
     with pytest.raises(TimeoutError):

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from casting import until
 
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import Header, Log, load
@@ -428,8 +429,7 @@ async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
     one.seconds_later = 20
     first = asyncio.create_task(held(one))
     second = asyncio.create_task(held(one))
-    await asyncio.sleep(0.02)
-    assert len(one.model.asked) == 2
+    await until(lambda: isinstance(one.model, Held) and len(one.model.asked) == 2)
     for task in (first, second):
         task.cancel()
         with suppress(asyncio.CancelledError):
