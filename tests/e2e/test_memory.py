@@ -122,7 +122,7 @@ async def test_what_left_the_view_is_recalled_again(project):
     asked = "When do releases go out on Tuesday?"
     with running(DigestBrain()) as simulator:
         await talk(simulator.url, project, TALK[:1])
-        history = await talk(simulator.url, project, [asked, *TALK[1:2], asked, COMPACT, asked])
+        history = await talk(simulator.url, project, [asked, *TALK[1:2] * 4, asked, COMPACT, asked])
     order = [type(e).__name__ for e in history if isinstance(e, Recalled | Compacted)]
     assert order == ["Recalled", "Compacted", "Recalled"]
 
