@@ -10,10 +10,9 @@ from holdfast.agent.agent import Agent
 from holdfast.agent.build import build_agent
 from holdfast.log.entries import Dreamt, Failed, Noted, Remembered
 from holdfast.models import open_model
-from holdfast.settings import Settings
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text
-from promises.memories import remember
+from promises.memories import UNBOUNDED, remember
 
 JOBS = {"notes": Noted, "memory": Remembered, "dream": Dreamt}
 """Each with what it leaves when it comes to its end."""
@@ -44,11 +43,11 @@ async def until(holds: Callable[[], bool]) -> None:
 async def background_survives_abort(project: Path) -> float:
     """Return the share of jobs that came to their end although the turn beside them was stopped."""
     remember(project)
-    brain, given = Slow(), Settings()
+    brain, given = Slow(), UNBOUNDED
     settings = replace(
         given,
         memory=replace(given.memory, extract="always", consent="write"),
-        notes=replace(given.notes, first_tokens=1, model=True),
+        notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
         dream=replace(given.dream, where="always", sessions=0, after_hours=0.0),
     )
     with running(brain) as simulator:

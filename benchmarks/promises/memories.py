@@ -11,12 +11,14 @@ from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.models import open_model
-from holdfast.settings import DreamSettings, MemorySettings, Settings, home
+from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import Brain, text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
 
 COMPACT = "/compact"
+UNBOUNDED = Settings(budget=BudgetSettings(own_share=0.0))
+"""Sessions this short would not pay for jobs beside them."""
 FACT = "Remember that releases go out on Tuesday nights."
 QUESTION = "When do releases go out on Tuesday?"
 FACTS = {"over.md": "the release of May", "board.md": "tickets are in Linear", "a.md": "Ann"}
@@ -76,7 +78,7 @@ async def dreams(project: Path) -> dict[str, bool]:
     """Let a dream delete with a reason, improve something, and overstep."""
     root = remember(project)
     dream = replace(DreamSettings(), sessions=0, after_hours=0.0, removed_floor=1)
-    settings = replace(Settings(), dream=dream, memory=MemorySettings(extract="off"))
+    settings = replace(UNBOUNDED, dream=dream, memory=MemorySettings(extract="off"))
     history = await talk(Dreamer(), project, ["Hello."], settings)
     dreamt = [entry for entry in history if isinstance(entry, Dreamt) and entry.by == "model"]
     with MemoryStore(root) as store:
@@ -93,8 +95,8 @@ async def dreams(project: Path) -> dict[str, bool]:
 
 async def recall_after_compaction(project: Path) -> bool:
     """Learn in one session; in another recall once, compact, and recall again."""
-    await talk(DigestBrain(), project, [FACT], Settings())
+    await talk(DigestBrain(), project, [FACT], UNBOUNDED)
     prompts = [QUESTION, "Read notes.md.", QUESTION, COMPACT, QUESTION]
-    history = await talk(DigestBrain(), project, prompts, Settings())
+    history = await talk(DigestBrain(), project, prompts, UNBOUNDED)
     kinds = [type(entry) for entry in history if isinstance(entry, Recalled | Compacted)]
     return kinds == [Recalled, Compacted, Recalled]

@@ -66,7 +66,8 @@ async def at_work(project, brain):
     settings = replace(
         given,
         memory=replace(given.memory, extract="always", consent="write", drain_seconds=60.0),
-        notes=replace(given.notes, first_tokens=1, model=True),
+        notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
+        budget=replace(given.budget, own_share=0.0),  # one answer would not pay for them
         dream=replace(given.dream, where="always"),
     )
     with running(brain) as simulator:

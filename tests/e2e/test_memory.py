@@ -22,11 +22,13 @@ from holdfast.memory.memory import Memory
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.settings import DreamSettings, MemorySettings, Settings, home
+from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
 
+UNBOUNDED = BudgetSettings(own_share=0.0)
+"""Talks this short would not pay for what is done beside them."""
 SHARE = 0.99
 """At least this much of what the conversation left must be read."""
 TALK = (
@@ -56,7 +58,11 @@ async def talk(url, project, prompts, settings=None):
     async with anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0) as client:
         model = AnthropicModel("claude-sonnet-5-5", client=client)
         agent = await build_agent(
-            model, directory=project, source="chat", mode="bypass", settings=settings
+            model,
+            directory=project,
+            source="chat",
+            mode="bypass",
+            settings=replace(settings or Settings(), budget=UNBOUNDED),
         )
         for prompt in prompts:
             if prompt == COMPACT:
@@ -116,7 +122,7 @@ async def test_what_left_the_view_is_recalled_again(project):
     asked = "When do releases go out on Tuesday?"
     with running(DigestBrain()) as simulator:
         await talk(simulator.url, project, TALK[:1])
-        history = await talk(simulator.url, project, [asked, *TALK[1:2], asked, COMPACT, asked])
+        history = await talk(simulator.url, project, [asked, *TALK[1:2] * 4, asked, COMPACT, asked])
     order = [type(e).__name__ for e in history if isinstance(e, Recalled | Compacted)]
     assert order == ["Recalled", "Compacted", "Recalled"]
 

@@ -11,6 +11,7 @@ from holdfast.log.entries import CacheBroke, Failed, Forked, Recalled, Remembere
 from holdfast.messages import text_of
 from holdfast.session import Session
 from holdfast.session.sync import sync
+from holdfast.settings import BudgetSettings, Settings
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
@@ -19,6 +20,8 @@ MODEL = "claude-sonnet-5-5"
 FACT = "Remember that releases go out on Tuesday nights."
 QUESTION = "When do releases go out on Tuesday?"
 FILE = "releases-go-out-on-tuesday.md"
+UNBOUNDED = Settings(budget=BudgetSettings(own_share=0.0))
+"""A session of one answer would not pay for an extraction."""
 READ = {
     "name": "Read",
     "description": "Read a file.",
@@ -61,9 +64,9 @@ async def answered(session, client, request):
     return response
 
 
-async def learnt(client, directory):
+async def learnt(client, directory, settings=UNBOUNDED):
     """Tell a session of a directory something, and leave it."""
-    options = {"model": MODEL, "tools": [READ], "directory": directory}
+    options = {"model": MODEL, "tools": [READ], "directory": directory, "settings": settings}
     async with Session.open(memory=True, client=client, **options) as session:
         session.user(FACT)
         await answered(session, client, await session.prepare())
@@ -94,6 +97,12 @@ async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path
         assert [entry.names for entry in of(session.view.history, Recalled)] == [(FILE,)]
         assert len(recalled(request)) == 1
         await answered(session, client, request)
+
+
+async def test_learning_stays_within_the_share_for_own_calls(client, tmp_path):
+    """One answer pays for no extraction: what was said waits until the session has paid more."""
+    history = await learnt(client, tmp_path, Settings())
+    assert not of(history, Forked) and not of(history, Remembered) and not of(history, Failed)
 
 
 async def test_a_followed_list_is_reminded_too(client, tmp_path):
