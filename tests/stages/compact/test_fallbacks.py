@@ -158,7 +158,8 @@ async def test_stopping_the_fork_stops_the_compaction(talk):
     one = talk("text: half\nerror: stalled", SUMMARY).fill()
     before = one.sent()
     doing = asyncio.create_task(one.prepare())
-    await asyncio.sleep(0.05)
+    while not one.model.requests:
+        await asyncio.sleep(0.01)
     one.forks.abort.set()
     with pytest.raises(Exception, match="stopped"):
         await doing

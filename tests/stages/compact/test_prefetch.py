@@ -15,6 +15,14 @@ from holdfast.stages.compact.hooks import Before
 from holdfast.stages.compact.prefetch import PREFETCH
 
 
+async def asked(one):
+    """Wait until the model was asked, or long enough to know that it is not."""
+    for _ in range(50):
+        if one.model.requests:
+            break
+        await asyncio.sleep(0.01)
+
+
 async def begun(one, thought=False):
     """Bring a session to the lower line, and let the background work."""
     number = 0
@@ -23,6 +31,7 @@ async def begun(one, thought=False):
         one.turn(f"step {number} of the login fix", words=400, thought=thought)
     one.engine.say("a question")
     await one.prepare()
+    await asked(one)
     await asyncio.sleep(0.05)
     one.answered("an answer")
 

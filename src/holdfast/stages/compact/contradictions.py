@@ -65,13 +65,15 @@ def _texts(facts: Facts) -> Iterator[str]:
         for field in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
             if held := getattr(step, field, ""):
                 yield held
-    for each in (*facts.prior, *facts.todos):
-        yield each.text
+    yield from (summary.text for summary in facts.prior)
+    yield from (todo.text for todo in facts.todos)
 
 
 def _failed_last(facts: Facts) -> CommandFact | None:
     """Return the last run of tests, if it failed."""
     runs = [
-        step for _, step in facts.steps() if isinstance(step, CommandFact) and _TESTS.search(step.text)
+        step
+        for _, step in facts.steps()
+        if isinstance(step, CommandFact) and _TESTS.search(step.text)
     ]
     return runs[-1] if runs and runs[-1].has_failed else None

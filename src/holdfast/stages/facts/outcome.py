@@ -44,7 +44,9 @@ _SHOWN_COMMIT = re.compile(
     re.MULTILINE,
 )
 _LISTED_COMMIT = re.compile(r"^\W{0,4}(?P<hash>[0-9a-f]{7,12}) (?P<subject>\S.*)$", re.MULTILINE)
-_BRANCH = re.compile(r"^(?:On branch|HEAD is now at|Switched to (?:a new )?branch) '?([\w./-]+)", re.M)
+_BRANCH = re.compile(
+    r"^(?:On branch|HEAD is now at|Switched to (?:a new )?branch) '?([\w./-]+)", re.M
+)
 _COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
 
 

@@ -64,7 +64,9 @@ def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
         if any(name in text for name in document.names for text in (*words, *pointing)):
             told.add(document.what)
             pointing.append(document.text)
-            lead = f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
+            lead = (
+                f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
+            )
             yield _demanded(context, (4, step.id), lead, step, document.text)
 
 
