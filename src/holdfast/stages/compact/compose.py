@@ -117,7 +117,7 @@ def gathered(
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
-    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_tokens)
+    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
     return Material(
         segment=segment,
         facts=facts,
@@ -157,7 +157,7 @@ def _written(material: Material, budget_tokens: int, written: Judged) -> str:
     words = material.words().text
     judged = marked(masked(written.text()), material.facts, material.segment.items)
     left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
-    added = engine_part(material.facts, max(left, LIMITS.least_tokens), judged)
+    added = engine_part(material.facts, max(left, LIMITS.least_added_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

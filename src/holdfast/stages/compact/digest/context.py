@@ -31,6 +31,8 @@ class DigestLimits:
     matters, and what it did not cover is added."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
+    least_added_tokens: int = 400
+    """The same beside a model's summary."""
     most_tokens: int = 16_000
     """A long one no more: past it a reader skims, and each later call pays for it again."""
     words_tokens: int = 60_000
