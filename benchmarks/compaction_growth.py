@@ -20,8 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast import Session
-from holdfast.log.store import FileStore
 from holdfast.log.entries import Compacted
+from holdfast.log.store import FileStore
 from holdfast.messages import JsonObject
 from holdfast.settings import Settings
 

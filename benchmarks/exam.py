@@ -31,8 +31,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exam_sessions import Question, planted
-from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, segments, told
-
 from holdfast.messages import JsonObject, Text, message_to_wire
 from holdfast.models import Model, open_model
 from holdfast.models.protocol import Request, collect
@@ -42,6 +40,7 @@ from holdfast.stages.compact.segment import Segment as Covered
 from holdfast.view import fold
 from holdfast.view.items import render
 from holdfast.view.tokens import estimated_tokens
+from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, segments, told
 
 QUESTIONS = Path(__file__).with_name("exam_questions.toml")
 NEAR_CHARS = 500

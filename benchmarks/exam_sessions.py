@@ -145,7 +145,10 @@ def _change(plot: Plot, part: str, other: str) -> None:
     )
     plot.say(f"Make {changed} respect the size.")
     plot.call("Read", {"file_path": path}, code)
-    old, new = "    return [rows]\n", "    return [rows[i : i + size] for i in range(0, len(rows), size)]\n"
+    old, new = (
+        "    return [rows]\n",
+        "    return [rows[i : i + size] for i in range(0, len(rows), size)]\n",
+    )
     given: JsonObject = {"file_path": path, "old_string": code.split("\n\n\n")[1], "new_string": ""}
     given["new_string"] = str(given["old_string"]).replace(old, new)
     plot.call("Edit", given, "The file has been updated.")
@@ -165,7 +168,9 @@ def _thought(plot: Plot, part: str, other: str) -> None:
         "on sqlite instead of JSON because it locks.",
     )
     plot.answer(f"The state of the {part} is in sqlite.")
-    plot.ask("reason", "Why sqlite and not a file?", "(?i)sqlite", "(?i)two workers|at once|it locks")
+    plot.ask(
+        "reason", "Why sqlite and not a file?", "(?i)sqlite", "(?i)two workers|at once|it locks"
+    )
 
 
 def _queued(plot: Plot, part: str, other: str) -> None:

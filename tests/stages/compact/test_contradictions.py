@@ -1,10 +1,10 @@
 """What a model's summary says against the log."""
 
 import pytest
+from tests.stages.facts.conftest import Talk
 
 from holdfast.stages.compact.contradictions import marked
 from holdfast.stages.facts.extract import extract
-from tests.stages.facts.conftest import Talk
 
 
 @pytest.fixture

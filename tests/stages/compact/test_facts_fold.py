@@ -53,7 +53,9 @@ class Course:
         return facts.gather(self.entries, list(fold(self.entries).items))
 
 
-@given(st.lists(st.sampled_from(["turn", "cancel", "compact", "model", "direct", "undo"]), max_size=14))
+@given(
+    st.lists(st.sampled_from(["turn", "cancel", "compact", "model", "direct", "undo"]), max_size=14)
+)
 def test_a_fold_that_followed_says_what_one_that_begins_says(acts):
     """Whatever happened in between, nothing depends on when the log was read."""
     course, carried = Course(), FactsFold()

@@ -117,7 +117,7 @@ def gathered(
     words = min(words_tokens(ledger), most_words_tokens)
     beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
     beside = min(beside, most_tokens) if most_tokens else beside
-    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_tokens)
+    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
     return Material(
         segment=segment,
         facts=facts,
@@ -136,7 +136,7 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
         body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
     else:
         body = _written(material, tokens - index_tokens, written)
-    wanted = recent_names(material.segment.items, material.ledger.open_texts())
+    wanted = recent_names(material.segment.items, material.ledger.open_texts()[-LIMITS.open_messages :])
     survival = check_survival(body, wanted, index_tokens)
     parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
@@ -157,7 +157,7 @@ def _written(material: Material, budget_tokens: int, written: Judged) -> str:
     words = material.words().text
     judged = marked(masked(written.text()), material.facts, material.segment.items)
     left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
-    added = engine_part(material.facts, max(left, LIMITS.least_tokens), judged)
+    added = engine_part(material.facts, max(left, LIMITS.least_added_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

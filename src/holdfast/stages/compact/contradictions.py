@@ -65,8 +65,8 @@ def _texts(facts: Facts) -> Iterator[str]:
         for field in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
             if held := getattr(step, field, ""):
                 yield held
-    for each in (*facts.prior, *facts.todos):
-        yield each.text
+    yield from (summary.text for summary in facts.prior)
+    yield from (todo.text for todo in facts.todos)
 
 
 def _failed_last(facts: Facts) -> CommandFact | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from holdfast.messages.cut import CUT, counted, cut, head_and_tail, one_line
+from holdfast.stages.compact.digest.pieces import remembered
 from holdfast.stages.compact.directives import Directive, DirectiveLedger
 from holdfast.stages.facts.facts import cite
 from holdfast.stages.facts.pastes import without_pastes
@@ -35,6 +36,9 @@ LEFT_OUT_TOKENS = 30
 """For the line that says which messages are left out."""
 
 
+tokens = remembered(estimated_tokens)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownWords:
     text: str = ""
@@ -57,7 +61,7 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
     most = max(1, budget_tokens // LEAST_LINE_TOKENS)
     beyond, directives = ledger.directives[:-most], ledger.directives[-most:]
     whole = {each.message: _line(each, each.text.strip("\n")) for each in directives}
-    shown, sizes = dict(whole), {n: estimated_tokens(line) for n, line in whole.items()}
+    shown, sizes = dict(whole), {n: tokens(line) for n, line in whole.items()}
     spent = estimated_tokens(HEADING) + (LEFT_OUT_TOKENS if beyond else 0)
     excess = spent + sum(sizes.values()) - budget_tokens
     if excess > 0:
@@ -87,7 +91,7 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
 def words_tokens(ledger: DirectiveLedger) -> int:
     """Return what all of them take, whole."""
     lines = (_line(each, each.text.strip("\n")) for each in ledger.directives)
-    return estimated_tokens(HEADING) + sum(map(estimated_tokens, lines))
+    return estimated_tokens(HEADING) + sum(map(tokens, lines))
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
@@ -98,7 +102,7 @@ def trimmed_tokens(ledger: DirectiveLedger) -> int:
         else _line(each, _pointer(each))
         for each in ledger.directives
     )
-    return estimated_tokens(HEADING) + sum(map(estimated_tokens, texts))
+    return estimated_tokens(HEADING) + sum(map(tokens, texts))
 
 
 def _oldest(
@@ -108,7 +112,7 @@ def _oldest(
     if excess <= 0:
         return ()
     freed = accumulate(sizes[each.message] for each in directives)
-    enough = (i for i, tokens in enumerate(freed, 1) if tokens >= excess + LEFT_OUT_TOKENS)
+    enough = (i for i, freed_tokens in enumerate(freed, 1) if freed_tokens >= excess + LEFT_OUT_TOKENS)
     return directives[: min(next(enough, len(directives)), len(directives) - 1)]
 
 

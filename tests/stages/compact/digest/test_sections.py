@@ -111,7 +111,9 @@ def test_a_ticket_the_user_named_a_command_for_is_told_by_what_it_demands(talk):
     """What the user said to look up is as good as said."""
     talk.user("Run tracker show 12 and do what it says.")
     talk.call("Bash", "# Ticket 12\n\n- rename it\n" + "more " * 100, command="tracker show 12")
-    lead = "The user pointed at `tracker show 12`, read in T1 [#2]; it says:\nTicket 12:\n- rename it"
+    lead = (
+        "The user pointed at `tracker show 12`, read in T1 [#2]; it says:\nTicket 12:\n- rename it"
+    )
     assert lead in told(talk)
 
 

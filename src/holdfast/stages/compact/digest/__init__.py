@@ -13,7 +13,14 @@ from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_fin
 from holdfast.stages.compact.digest.documents import document_pieces
 from holdfast.stages.compact.digest.headings import carried
 from holdfast.stages.compact.digest.last_state import explanation_pieces, last_state_pieces
-from holdfast.stages.compact.digest.pieces import Count, DigestPiece, Worth, fit, line_piece
+from holdfast.stages.compact.digest.pieces import (
+    Count,
+    DigestPiece,
+    Worth,
+    fit,
+    line_piece,
+    remembered,
+)
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.stages.facts.names import named_in
 from holdfast.view.tokens import estimated_tokens
@@ -54,7 +61,7 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
     Ordinary messages are part of the share; what long ones have beyond that comes on top.
     """
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
-    spoken = _spoken_tokens(facts, estimated_tokens)
+    spoken = _spoken_tokens(facts, remembered(estimated_tokens))
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
     long = sum(estimated_tokens(text) for text in beyond if text)
     return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
@@ -92,9 +99,16 @@ def digest(
 
     `words_tokens` of it are for long messages of the user's before anything else.
     """
+    count = remembered(estimated_tokens) if count is estimated_tokens else count
     is_tight = _spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens
     whole = _kept_whole(facts, words_tokens, marks or {}, count) if words_tokens else frozenset()
-    context = DigestContext(facts=facts, marks=marks or {}, is_tight=is_tight, whole=whole)
+    context = DigestContext(
+        facts=facts,
+        marks=marks or {},
+        is_tight=is_tight,
+        whole=whole,
+        most_messages=budget_tokens // LIMITS.message_tokens,
+    )
     pieces = (
         *_prior(context, budget_tokens),
         *document_pieces(context),

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from holdfast.stages.compact.digest.pieces import aged
-from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look
+from holdfast.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look, WordsFact
 from holdfast.stages.facts.gist import question
 
 OLD_SHARE = 0.4
@@ -31,6 +31,8 @@ class DigestLimits:
     matters, and what it did not cover is added."""
     least_tokens: int = 1_200
     """A short segment gets this much: below it the nine sections hold nothing but headings."""
+    least_added_tokens: int = 400
+    """The same beside a model's summary."""
     most_tokens: int = 16_000
     """A long one no more: past it a reader skims, and each later call pays for it again."""
     words_tokens: int = 60_000
@@ -38,6 +40,11 @@ class DigestLimits:
     The most in any recorded session is 6,900; a specification may be several times that."""
     index_ratio: float = 0.075
     """Of the digest, for the index of names."""
+    message_tokens: int = 24
+    """What the first words of a message take: as many messages as a budget can hold are looked
+    at, the newest."""
+    open_messages: int = 200
+    """The newest, whose names are looked for in a summary."""
     usual_message_chars: int = 1_000
     """A longer message comes on top of the budget, or after the short form of everything else."""
     first_words_chars: int = 80
@@ -103,6 +110,8 @@ class DigestContext:
     """The state of a user's message, where it is not simply open."""
     whole: frozenset[int] = frozenset()
     """Messages of the user's that are kept whole, however long."""
+    most_messages: int = 0
+    """How many messages the budget could show at most; 0 is no limit."""
     is_tight: bool = False
     """Not all of the user's words fit, so messages that were compacted before come later."""
 
@@ -135,6 +144,12 @@ class DigestContext:
                 found[turn.words.id] = question(said)
             said = next((s.text for s in reversed(turn.steps) if isinstance(s, AnswerFact)), "")
         return found
+
+    @cached_property
+    def left_out(self) -> list[tuple[int, WordsFact]]:
+        """The oldest messages, if there are more than the budget could show."""
+        said = list(self.facts.words())
+        return said[: -self.most_messages] if self.most_messages and self.is_tight else []
 
     @cached_property
     def read_texts(self) -> dict[str, list[str]]:

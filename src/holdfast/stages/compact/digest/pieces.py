@@ -8,6 +8,7 @@ that the short form of everything that matters comes before the full form of any
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
@@ -17,6 +18,20 @@ Count: TypeAlias = Callable[[str], int]
 
 AGEING = 0.4
 """Of its worth: what the oldest of a kind loses against the newest."""
+
+
+REMEMBERED = 8_192
+"""Lines whose tokens are remembered: those of a draft that is written several times, and the
+user's messages, which every compaction counts again."""
+REMEMBERED_CHARS = 2_000
+"""A longer text is counted each time."""
+
+
+@cache
+def remembered(count: Count) -> Count:
+    """Count each short text once."""
+    known = lru_cache(maxsize=REMEMBERED)(count)
+    return lambda text: known(text) if len(text) <= REMEMBERED_CHARS else count(text)
 
 
 class Worth(IntEnum):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from holdfast.messages.cut import CUT, cut, head_and_tail, one_line, tight
+from holdfast.messages.cut import CUT, counted, cut, head_and_tail, one_line, tight
 from holdfast.stages.compact.digest.context import DigestContext
 from holdfast.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from holdfast.stages.facts.facts import (
@@ -40,7 +40,14 @@ REPLY_CHARS = 60
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    left_out = {words.id for _, words in context.left_out}
+    if left_out:
+        first, last = context.left_out[0], context.left_out[-1]
+        line = f"{counted(len(left_out), 'older message')} from {cite(first[1].id)} to {cite(last[1].id)}"
+        yield line_piece(6, (-1,), f"{line} left out; the log has them.", Worth.LAST_WORDS)
     for turn in context.facts.turns:
+        if turn.words is not None and turn.words.id in left_out:
+            continue
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
             yield line_piece(6, (turn.number, -1), line, Worth.WORK)
