@@ -25,10 +25,10 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from adopting.many_sessions import many_sessions
-from adopting.ways import MODEL, WAYS, Way
 from anthropic import AsyncAnthropic
 
+from adopting.many_sessions import many_sessions
+from adopting.ways import MODEL, WAYS, Way
 from holdfast import Session, fold, load
 from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
 from holdfast.messages import ToolUse, text_of

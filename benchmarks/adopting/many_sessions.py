@@ -108,7 +108,7 @@ async def _answered(session: Session, dice: random.Random, wait: bool, *, calls:
 
 
 def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def _resident_mb() -> float:

@@ -101,7 +101,6 @@ class Way(ABC):
             file.write(f"{turn} {self.spent_seconds * 1e3:.3f}\n")
         self.spent_seconds = 0.0
 
-
     def options(self) -> dict[str, Any]:
         """Return what every adapter is told besides its model."""
         settings = Settings(notes=NotesSettings(on=False))
@@ -272,6 +271,8 @@ class OpenAIAgentsWay(Way):
     needs = ("agents",)
 
     async def talk(self) -> None:
+        from openai import AsyncOpenAI
+
         from agents import (
             Agent,
             OpenAIChatCompletionsModel,
@@ -279,8 +280,6 @@ class OpenAIAgentsWay(Way):
             function_tool,
             set_tracing_disabled,
         )
-        from openai import AsyncOpenAI
-
         from holdfast.adapters.openai_agents import Holdfast
 
         @function_tool

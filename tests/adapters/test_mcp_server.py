@@ -71,7 +71,9 @@ async def test_by_default_nothing_can_be_changed(session, project):
     """Every tool is marked as reading only, and the memory tool takes no other command."""
     place = memory_directory(home(), project)
     with MemoryStore(place) as store:
-        store.commit([MemoryChange(file="deploys.md", text=MEMORY, expected="")], by="person", why="")
+        store.commit(
+            [MemoryChange(file="deploys.md", text=MEMORY, expected="")], by="person", why=""
+        )
     async with asked("--session", "books") as call:
         assert set(call.tools) == {"search_history", "expand", "notes", "memory"}
         assert all(tool.annotations.read_only_hint for tool in call.tools.values())

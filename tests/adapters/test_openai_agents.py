@@ -55,9 +55,7 @@ async def made():
 
 async def run(agent, holdfast, items, words):
     items = [*items, {"role": "user", "content": words}]
-    found = await agents.Runner.run(
-        agent, items, hooks=holdfast, run_config=holdfast.run_config()
-    )
+    found = await agents.Runner.run(agent, items, hooks=holdfast, run_config=holdfast.run_config())
     return found.to_input_list()
 
 

@@ -21,14 +21,14 @@ from holdfast.simulator import running
 from holdfast.simulator.brains.scripted import ScriptedBrain
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make adapters")
-from anthropic import AsyncAnthropic  # noqa: E402
-from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry  # noqa: E402
-from pydantic_ai.exceptions import ModelHTTPError  # noqa: E402
-from pydantic_ai.messages import AudioUrl, BinaryContent  # noqa: E402
-from pydantic_ai.models.anthropic import AnthropicModel  # noqa: E402
-from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: E402
+from anthropic import AsyncAnthropic
+from pydantic_ai import Agent, ModelMessagesTypeAdapter, ModelRetry
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import AudioUrl, BinaryContent
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from holdfast.adapters.pydantic_ai import Holdfast  # noqa: E402
+from holdfast.adapters.pydantic_ai import Holdfast
 
 
 @pytest.fixture
@@ -60,9 +60,7 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
         agent = made(simulator)
         history = []
         for turn in range(TURNS):
-            run = await agent.run(
-                question(turn), message_history=history, conversation_id="books"
-            )
+            run = await agent.run(question(turn), message_history=history, conversation_id="books")
             history = run.all_messages()
         assert len(history) == TURNS * 4
         assert run.output == f"Turn {TURNS - 1} is in the books."
@@ -107,9 +105,7 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
         for turn in range(5):
             if turn == 4:
                 break_next(simulator, TOO_LONG)
-            run = await agent.run(
-                question(turn), message_history=history, conversation_id="books"
-            )
+            run = await agent.run(question(turn), message_history=history, conversation_id="books")
             history = run.all_messages()
     assert len(entries("books", Compacted)) == 1
 
@@ -165,6 +161,5 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
 
 async def test_content_of_other_providers_reaches_the_model_class(made):
     """What only another provider takes is refused by the framework itself, not lost on the way."""
-    with running(Clerk()) as simulator:
-        with pytest.raises(Exception, match="(?i)audio"):
-            await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])
+    with running(Clerk()) as simulator, pytest.raises(Exception, match=r"(?i)audio"):
+        await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])

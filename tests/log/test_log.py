@@ -285,12 +285,12 @@ def test_one_process_cannot_open_a_log_twice(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are not listed here")
 def test_an_open_log_takes_one_descriptor(tmp_path):
     """The one that is written to carries the lock; a service has thousands of them."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with Log.create(tmp_path / "s.jsonl", HEADER):
-        assert len(os.listdir("/proc/self/fd")) == before + 1
+        assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
     with Log.open(tmp_path / "s.jsonl"):
-        assert len(os.listdir("/proc/self/fd")) == before + 1
-    assert len(os.listdir("/proc/self/fd")) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_writer_that_holds_the_file_beside_the_log_is_noticed(tmp_path):

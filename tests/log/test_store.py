@@ -348,3 +348,11 @@ def test_a_whole_id_is_found_without_a_look_at_other_sessions(store, project):
     other = store.find("user-1").path.with_name("user-12.jsonl")
     os.mkfifo(other)  # whoever looks into it waits for ever
     assert store.find("user-1").id == "user-1"
+
+
+def test_only_the_session_of_exactly_this_id_is_removed(store, project):
+    """Whoever asks for the data of one user to be deleted does not mean another's."""
+    begun(store, project, "user-12", "hello")
+    with pytest.raises(SessionNotFound, match="whole id"):
+        store.delete("user-1")
+    assert store.find("user-12").id == "user-12"

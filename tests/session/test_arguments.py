@@ -242,6 +242,14 @@ def test_an_id_is_the_programs_to_choose(tmp_path):
         assert again.id == "user-42"
 
 
+def test_an_id_is_the_whole_id(tmp_path):
+    """A user's name may begin like another's: whose session is not there gets nobody else's."""
+    Session.open(id="user-12", model=MODEL, directory=tmp_path).close()
+    with pytest.raises(SessionNotFound, match="give the whole id"):
+        Session.resume("user-1")
+    Session.resume("user-12").close()
+
+
 def test_the_newest_session_is_never_another_directorys(tmp_path, monkeypatch):
     """A program that resumes by default gets its own, or an error."""
     other, here = tmp_path / "other", tmp_path / "here"

@@ -61,7 +61,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
             managed = await session.follow(**_followed(request))
             try:
                 response = await handler(_sendable(request, managed))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
                 await _recovered(session, error)
                 continue
             await _settled(session, response)
@@ -78,7 +78,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
             managed = sync(session.follow(**_followed(request)))
             try:
                 response = handler(_sendable(request, managed))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
                 sync(_recovered(session, error))
                 continue
             sync(_settled(session, response))

@@ -6,7 +6,6 @@ question, so a client that starts first finds the session that begins later.
 """
 
 import asyncio
-import os
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +33,7 @@ from holdfast.memory.branch import Direct
 from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import MEMORY, MemoryInput, memory_tool
-from holdfast.messages import Image, JsonObject, ResultContent, Text, block_to_wire
+from holdfast.messages import Image, JsonObject, ResultContent, Text
 from holdfast.session.program import newest_in
 from holdfast.settings import home, load_settings
 from holdfast.stages.notes.asking import template
@@ -99,7 +98,7 @@ class WatchedSession:
 
     def refresh(self) -> None:
         """Read the log anew if it has changed."""
-        now = os.stat(self.found.path)
+        now = self.found.path.stat()
         stamp = (now.st_size, now.st_mtime_ns)
         if stamp != self._stamp:
             self._loaded = load(self.found.path).under(self.found.id)
@@ -244,4 +243,4 @@ def _worded(block: object) -> ContentBlock:
             return TextContent(text=text)
         case Image(source={"type": "base64", "data": str(data), "media_type": str(kind)}):
             return ImageContent(data=data, mime_type=kind)
-    return TextContent(text=str(block))
+    return TextContent(text="[content of a kind that is not sent here]")

@@ -11,6 +11,9 @@ import json
 from typing import Any, Unpack
 from uuid import uuid4
 
+from agents.models import get_default_model
+from agents.run import CallModelData, ModelInputData
+
 from agents import (
     Agent,
     FunctionTool,
@@ -20,9 +23,6 @@ from agents import (
     RunHooks,
     Tool,
 )
-from agents.models import get_default_model
-from agents.run import CallModelData, ModelInputData
-
 from holdfast.adapters.sessions import SessionOptions, Sessions, history_definition
 from holdfast.messages import JsonObject
 

@@ -38,6 +38,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import FunctionToolset
 
 from holdfast.adapters.sessions import OPEN_SESSIONS, SessionOptions, Sessions, history_definition
+from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject
 
 CARRIED = "pydantic_ai"
@@ -125,7 +126,7 @@ class Holdfast(AbstractCapability[Any]):
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         try:
             await self._sessions.current(self._name(ctx)).failed(cause)
-        except Exception:
+        except (HoldfastError, type(cause)):
             raise error from cause
         raise RetryModelRequest from error
 

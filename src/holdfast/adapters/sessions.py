@@ -7,7 +7,7 @@ stay open; the one that was used longest ago is closed, and resumed when it is n
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 from holdfast.errors import SessionExists
 from holdfast.log.store import Store, new_id

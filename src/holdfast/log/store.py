@@ -132,7 +132,7 @@ class FileStore:
         if not _ID.fullmatch(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
-        found = [one for path in paths if os.path.exists(path) for one in _found(path)]
+        found = [one for path in paths if path.exists() for one in _found(path)]
         return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
@@ -144,8 +144,10 @@ class FileStore:
         ]
 
     def delete(self, session: str) -> None:
-        """Remove a session for good: its log and all that belongs to it."""
+        """Remove the session of exactly this id for good: its log and all that belongs to it."""
         found = self.find(session)
+        if found.id != session:
+            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
             shutil.rmtree(found.directory, ignore_errors=True)
             for path in (found.path, found.path.with_suffix(".lock")):

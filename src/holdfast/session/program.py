@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
+from holdfast.log import Log
 from holdfast.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
@@ -307,3 +308,13 @@ def newest_in(store: Store, directory: Path) -> str:
     if not here:
         raise SessionNotFound(f"{directory} has no session; give the id of one")
     return here[0].id
+
+
+def opened(store: Store, id: str, directory: Path) -> Log:
+    """Open the session of exactly this id: one that only begins with it is another user's."""
+    name = newest_in(store, directory) if id == "newest" else id
+    log = store.open(name)
+    if log.header.session != name:
+        log.close()
+        raise SessionNotFound(f"there is no session {name!r}; give the whole id of one")
+    return log

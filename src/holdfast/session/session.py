@@ -48,7 +48,7 @@ from holdfast.session.clients import check_client
 from holdfast.session.configuration import Wishes, settings_of
 from holdfast.session.dialects import chosen_dialect
 from holdfast.session.own_tools import answer, call_of
-from holdfast.session.program import Program, newest_in, retraction
+from holdfast.session.program import Program, opened, retraction
 from holdfast.session.recovery import Recovery
 from holdfast.session.rewind import rewind_point
 from holdfast.session.tool_definitions import ToolLike, checked_tools
@@ -191,8 +191,8 @@ class Session:
     ) -> Self:
         """Go on with a session as it was set up; what is given counts from here on.
 
-        Tools that a dead process left open count as interrupted. `newest` is the newest of
-        `directory`, by default the current one, never another's.
+        Tools that a dead process left open count as interrupted. `id` is a whole one; `newest` is
+        the newest of `directory`, by default the current one, never another's.
         """
         check_client(client)
         wishes = Wishes(
@@ -205,8 +205,7 @@ class Session:
         )
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
-        store = store or FileStore()
-        log = store.open(newest_in(store, directory or Path.cwd()) if id == "newest" else id)
+        log = opened(store or FileStore(), id, directory or Path.cwd())
         with log.closed_on_failure():
             settings = settings or settings_of(log)
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
