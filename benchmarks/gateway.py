@@ -141,7 +141,7 @@ def recorded(files: Sequence[Path], most: int) -> list[RecordedSession]:
 def frame() -> JsonObject:
     """Make a system prompt and tools of a coding agent's size."""
     text = "Work with care, read before you write, and say what you did. " * 14
-    names = "Bash Edit Glob Grep Read Task TodoWrite WebFetch WebSearch Write".split()
+    names = ["Bash", "Edit", "Glob", "Grep", "Read", "Task", "TodoWrite", "WebFetch", "WebSearch", "Write"]
     schema = {"type": "object", "properties": {"value": {"type": "string", "description": text}}}
     tools = [{"name": name, "description": text * 3, "input_schema": schema} for name in names]
     system = [{"type": "text", "text": text * 22}, {"type": "text", "text": text * 4, **MARK}]

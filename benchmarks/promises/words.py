@@ -41,7 +41,9 @@ TITLES = {
     8: "Current work",
     9: "Next step",
 }
-SUMMARY = "".join(f"## {n}. {title}\nThe importer is being written.\n" for n, title in TITLES.items())
+SUMMARY = "".join(
+    f"## {n}. {title}\nThe importer is being written.\n" for n, title in TITLES.items()
+)
 
 
 class Worker:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
 
+from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
 from holdfast.simulator import SimulatorClock, SimulatorSettings
 from holdfast.simulator.serving import in_thread, server_of
 from holdfast.simulator.simulation import Simulation

@@ -1,8 +1,8 @@
 """Which conversation a request belongs to."""
 
 import pytest
-from gateway_parts import Agent
 
+from gateway_parts import Agent
 from holdfast import load
 from holdfast.gateway.conversations import Lineage, choose
 from holdfast.log.entries import Rewound

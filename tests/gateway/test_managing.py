@@ -3,6 +3,7 @@
 import anthropic
 import msgspec
 import pytest
+
 from gateway_parts import (
     MODEL,
     SYSTEM,
@@ -13,7 +14,6 @@ from gateway_parts import (
     listing,
     marked,
 )
-
 from holdfast import load
 from holdfast.log.entries import Cleared, Failed, Spilled
 from holdfast.settings import home

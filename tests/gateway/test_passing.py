@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import anthropic
 import httpx2
 import pytest
-from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to
 
+from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to
 from holdfast.errors import ConfigError
 from holdfast.gateway.server import GatewayOptions, serve
 from holdfast.settings import GatewaySettings, Settings, home

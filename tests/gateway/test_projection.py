@@ -2,12 +2,12 @@
 
 import openai
 import pytest
-from gateway_parts import MODEL, Agent, listing
 
+from gateway_parts import Agent, listing
 from holdfast import load
 from holdfast.log.entries import Compacted
-from holdfast.messages.rules import violations
 from holdfast.messages import Message, content_from_wire
+from holdfast.messages.rules import violations
 from holdfast.settings import ClearSettings, Settings, WindowSettings, home
 
 SMALL = Settings(window=WindowSettings(limit_tokens=40_000), clear=ClearSettings(on=False))

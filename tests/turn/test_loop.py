@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from casting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from casting import until
 from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
 from holdfast.log.spending import Budget

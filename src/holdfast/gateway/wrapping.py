@@ -61,7 +61,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
         child = subprocess.Popen(
             list(command),
             env=dict(environment),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         status = child.wait()
     except FileNotFoundError:

@@ -4,8 +4,8 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from casting import until
 
+from casting import until
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import Header, Log, load
 from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled

@@ -136,7 +136,9 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
         body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
     else:
         body = _written(material, tokens - index_tokens, written)
-    wanted = recent_names(material.segment.items, material.ledger.open_texts()[-LIMITS.open_messages :])
+    wanted = recent_names(
+        material.segment.items, material.ledger.open_texts()[-LIMITS.open_messages :]
+    )
     survival = check_survival(body, wanted, index_tokens)
     parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)

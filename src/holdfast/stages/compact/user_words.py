@@ -112,7 +112,9 @@ def _oldest(
     if excess <= 0:
         return ()
     freed = accumulate(sizes[each.message] for each in directives)
-    enough = (i for i, freed_tokens in enumerate(freed, 1) if freed_tokens >= excess + LEFT_OUT_TOKENS)
+    enough = (
+        i for i, freed_tokens in enumerate(freed, 1) if freed_tokens >= excess + LEFT_OUT_TOKENS
+    )
     return directives[: min(next(enough, len(directives)), len(directives) - 1)]
 
 
