@@ -23,7 +23,7 @@ from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
 
-class Gathered(NamedTuple):
+class KnownFacts(NamedTuple):
     facts: Facts
     """With secrets masked, and so is the ledger."""
     ledger: DirectiveLedger
@@ -38,7 +38,7 @@ class FactsFold:
         """Drafts are made in threads."""
         self._begin()
 
-    def gather(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> Gathered:
+    def gather(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
         """Return the facts of a segment, and of everything before it that it stands for."""
         with self._lock:
             self._follow(history)
@@ -82,10 +82,10 @@ class FactsFold:
             if not isinstance(entry, Compacted | Collapsed | Restored):
                 self._view.apply(entry)
 
-    def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> Gathered:
+    def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
         """Read a part of the history by itself."""
         facts = gather(history, items).masked(self._mask)
-        return Gathered(facts, keep_ledger(facts.words(), self._directed))
+        return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
     def _settle(self, fresh: int) -> None:
         """Take what was compacted before into what is carried."""
@@ -102,7 +102,7 @@ class FactsFold:
         self._said = max((turn.number for turn in facts.turns), default=self._said)
         self._settled = fresh
 
-    def _told(self, items: Sequence[Item], fresh: int) -> Gathered:
+    def _told(self, items: Sequence[Item], fresh: int) -> KnownFacts:
         todos = self._todos.copy()
         new = self._between(max(fresh, self._settled), items[-1].order)
         facts = extract(new, self._said + 1, todos).masked(self._mask)
@@ -121,7 +121,7 @@ class FactsFold:
         )
         ledger = self._ledger.copy()
         ledger.follow(facts.words(), self._directed)
-        return Gathered(told, ledger.ledger())
+        return KnownFacts(told, ledger.ledger())
 
     def _between(self, first: int, last: int) -> Sequence[Item]:
         items = self._view.items
