@@ -291,7 +291,8 @@ class OpenAIAgentsWay(Way):
         set_tracing_disabled(True)
         saved = self.place / "messages.json"
         items = json.loads(saved.read_text()) if saved.exists() else []
-        client = AsyncOpenAI(base_url=f"{self.client.base_url}v1", api_key="x")
+        url = str(self.client.base_url).rstrip("/")
+        client = AsyncOpenAI(base_url=f"{url}/v1", api_key="x")
         agent = Agent(
             name="books",
             instructions=SYSTEM,

@@ -242,6 +242,15 @@ def test_an_id_is_the_programs_to_choose(tmp_path):
         assert again.id == "user-42"
 
 
+def test_a_window_that_is_given_again_with_settings_still_holds(tmp_path):
+    """A program says the same each time it starts; nothing of it is lost because nothing is new."""
+    given = {"window": 20_000, "settings": Settings(), "directory": tmp_path}
+    session = Session.open(model=MODEL, **given)
+    session.close()
+    with Session.resume(session.id, **given) as again:
+        assert again.fullness().window.limit_tokens == 20_000
+
+
 def test_an_id_is_the_whole_id(tmp_path):
     """A user's name may begin like another's: whose session is not there gets nobody else's."""
     Session.open(id="user-12", model=MODEL, directory=tmp_path).close()

@@ -80,9 +80,8 @@ class Program:
         before = self._engine.view.configured
         entry = configured(before, wishes)
         entry = structs.replace(entry, tools=dict(self._registry.traits))
-        if before is not None and structs.replace(before, n=0, at=0.0, why="") == entry:
-            return
-        self._engine.record(structs.replace(entry, why=why))
+        if before is None or structs.replace(before, n=0, at=0.0, why="") != entry:
+            self._engine.record(structs.replace(entry, why=why))
         self._engine.reconfigure(overlaid(self._engine.settings, entry.settings))
         self._engine.limits_chars.update(self._registry.limits())
 
