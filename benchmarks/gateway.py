@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx2
@@ -50,6 +50,8 @@ RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-4-8"
 FRAME_TOKENS = 15_000
 """About what a coding agent's system prompt and tools weigh."""
+WINDOW_TOKENS = 200_000
+"""The window that the recorded sessions had."""
 FEWEST_CALLS = 20
 MARK = {"cache_control": {"type": "ephemeral"}}
 LOST_TOKENS = 2_000
@@ -141,7 +143,18 @@ def recorded(files: Sequence[Path], most: int) -> list[RecordedSession]:
 def frame() -> JsonObject:
     """Make a system prompt and tools of a coding agent's size."""
     text = "Work with care, read before you write, and say what you did. " * 14
-    names = ["Bash", "Edit", "Glob", "Grep", "Read", "Task", "TodoWrite", "WebFetch", "WebSearch", "Write"]
+    names = [
+        "Bash",
+        "Edit",
+        "Glob",
+        "Grep",
+        "Read",
+        "Task",
+        "TodoWrite",
+        "WebFetch",
+        "WebSearch",
+        "Write",
+    ]
     schema = {"type": "object", "properties": {"value": {"type": "string", "description": text}}}
     tools = [{"name": name, "description": text * 3, "input_schema": schema} for name in names]
     system = [{"type": "text", "text": text * 22}, {"type": "text", "text": text * 4, **MARK}]
@@ -227,7 +240,8 @@ def provider(port: int) -> Iterator[Upstream]:
 def our_process(upstream: str, home: str) -> Iterator[tuple[str, int]]:
     """Start a gateway of its own process; yield its address and its process id."""
     command = [sys.executable, "-m", "holdfast", "gateway", "--port", "0", "--json"]
-    environment = {**os.environ, "HOLDFAST_HOME": home}
+    window = {"HOLDFAST_WINDOW_LIMIT_TOKENS": str(WINDOW_TOKENS)}
+    environment = {**os.environ, **window, "HOLDFAST_HOME": home}
     process = subprocess.Popen(
         [*command, "--upstream", upstream], env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -283,7 +297,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def compared(direct: Sequence[Played], through: Sequence[Played]) -> JsonObject:
     pairs = list(zip(direct, through, strict=True))
-    added = [b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)]
+    added = [
+        b - a for one, other in pairs for a, b in zip(one.first_ms, other.first_ms, strict=True)
+    ]
     changed = sum(
         a != b for one, other in pairs for a, b in zip(one.contents, other.contents, strict=True)
     )
@@ -316,13 +332,14 @@ def measured_ours(
         os.environ["HOLDFAST_HOME"] = home
         upstreams = {"anthropic": upstream.url, "openai": upstream.url}
         settings = load_settings()
+        settings = replace(settings, window=replace(settings.window, limit_tokens=WINDOW_TOKENS))
         conversations = Conversations(settings, clock=upstream.clock.now)
         with running(
             GatewayOptions(upstreams=upstreams), settings=settings, conversations=conversations
         ) as gateway:
             upstream.run = "paused"
             through = play(gateway.url, sessions, upstream, paused=True)
-            stats = gateway.manager.stats()
+            stats = gateway.planner.stats()
         paused = compared(direct[1], through)
         moves += undeclared_breaks(through, home)
     return report(warm, paused, moves, memory) | {"claimed": stats["totals"]}

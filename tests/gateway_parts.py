@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.server import GatewayOptions, running
-from holdfast.settings import Settings, load_settings
+from holdfast.settings import CostSettings, Settings, WindowSettings
 from holdfast.simulator import BrainAnswer
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.server import application
@@ -28,6 +28,9 @@ TOOLS = [
         "input_schema": {"type": "object", "properties": {"file_path": {"type": "string"}}},
     }
 ]
+
+EAGER = Settings(window=WindowSettings(limit_tokens=200_000), cost=CostSettings(need_weight=0.0))
+"""Clears whatever pays, whether it may be needed again or not."""
 
 
 class Reader:
@@ -83,7 +86,7 @@ class Upstream:
 
 @contextmanager
 def gateway_to(url, settings: Settings | None = None, clock=None, **options):
-    settings = settings or load_settings()
+    settings = settings or EAGER
     more = {"clock": clock.now} if clock else {}
     conversations = Conversations(settings, **more)
     chosen = GatewayOptions(upstreams={"anthropic": url, "openai": url}, **options)

@@ -208,7 +208,7 @@ def test_the_shadow_says_what_direct_calls_would_have_cost(gateway, upstream, cl
     for words in ("Read a dozen files.", "Again.", "And again."):
         agent.ask(words)
         clock.advance(600)
-    stats = running.manager.stats()["totals"]
+    stats = running.planner.stats()["totals"]
     billed = upstream.simulation.stats.to_json()["totals"]["cost_usd"]["total"]
     assert stats["billed_usd"] == pytest.approx(billed, rel=1e-6)
     assert stats["saved_usd"] > 0.1 * billed

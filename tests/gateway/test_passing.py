@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 import pytest
 
-from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to
+from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, listing
 from holdfast.errors import ConfigError
 from holdfast.gateway.server import GatewayOptions, serve
 from holdfast.settings import GatewaySettings, Settings, home
@@ -214,3 +214,32 @@ def test_the_process_answers_at_the_address_it_prints(upstream):
         stats = json.loads(httpx2.get(f"{url}/holdfast/stats").content)
     assert stats["totals"]["calls"] == 1
     assert stats["totals"]["saved_usd"] == 0
+
+
+def test_a_list_of_items_is_managed_as_well(echoing):
+    """A long output in the Responses dialect is spilled; every other item is the client's own."""
+    body = b'event: response.completed\ndata: {"type":"response.completed","response":{"id":"r1",'
+    body += b'"model":"gpt-6-sol","output":[],"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
+    echo, url = echoing(headers=[(b"content-type", b"text/event-stream")], body=body)
+    items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Build."}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"},
+        {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": listing("make", 4_000)},
+    ]
+    tools = [{"type": "function", "name": "shell", "parameters": {"type": "object"}}]
+    asked = {"model": "gpt-6-sol", "instructions": "Work.", "tools": tools, "stream": True}
+    answer = httpx2.post(f"{url}/v1/responses", json={**asked, "input": items})
+    sent = json.loads(echo.heard[0][1])
+    assert answer.content == body
+    assert "x-holdfast-passed" not in answer.headers
+    assert sent["input"][:3] == items[:3]
+    assert len(sent["input"][3]["output"]) < len(items[3]["output"]) / 2
+
+
+def test_what_the_provider_remembers_itself_passes(echoing):
+    echo, url = echoing()
+    asked = {"model": "gpt-6-sol", "input": [{"role": "user", "content": "x"}]}
+    answer = httpx2.post(f"{url}/v1/responses", json={**asked, "previous_response_id": "r1"})
+    assert "no whole conversation" in answer.headers["x-holdfast-passed"]
+    assert len(echo.heard) == 1

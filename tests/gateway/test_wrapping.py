@@ -46,7 +46,7 @@ def test_a_command_is_answered_through_a_gateway_that_ends_with_it(upstream):
     assert address.rstrip("/") != upstream.url
     assert done.returncode == 7
     [line] = done.stderr.strip().splitlines()
-    assert "1 calls" in line
+    assert "1 call for " in line
     assert "holdfast explain gw-" in line
     assert list(home().glob("projects/*/gw-*.jsonl"))
 

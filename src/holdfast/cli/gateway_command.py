@@ -25,7 +25,7 @@ from holdfast.gateway.server import DEFAULT_PORT, GatewayOptions, serve
 @click.option("--upstream", default="", help="Where all requests go; by default to the provider.")
 @click.option(
     "--token",
-    envvar="HOLDFAST_GATEWAY_TOKEN",
+    envvar="HOLDFAST_TOKEN",
     default="",
     help="What clients must send as x-holdfast-token.",
 )
@@ -43,5 +43,5 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
         line = f"{url} manages what goes to {where}; Ctrl-C stops it."
         report(as_json, {"url": url, "stats": f"{url}/holdfast/stats"}, [line])
 
-    upstreams = {"anthropic": upstream, "openai": upstream} if upstream else dict(UPSTREAMS)
+    upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
     serve(host, port, GatewayOptions(upstreams=upstreams, token=token), started=started)

@@ -1,5 +1,6 @@
 """`holdfast wrap`: run a command with its context managed."""
 
+import json
 import sys
 
 import click
@@ -10,10 +11,12 @@ from holdfast.messages import JsonObject
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True}, epilog="Example: holdfast wrap claude"
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: holdfast wrap claude",
 )
 @click.argument("words", metavar="COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
-def command(words: tuple[str, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Say on stderr as JSON what was saved.")
+def command(words: tuple[str, ...], as_json: bool) -> None:
     """Run a command with its context managed.
 
     A gateway starts on a free port, for this command alone, and ends with it. The command finds it
@@ -21,7 +24,7 @@ def command(words: tuple[str, ...]) -> None:
     on, and a line on stderr says what was saved and where to look.
     """
     wrapped = wrap(words)
-    say(saved_line(wrapped.stats), err=True)
+    say(json.dumps(wrapped.stats) if as_json else saved_line(wrapped.stats), err=True)
     sys.exit(wrapped.exit_code)
 
 
@@ -33,7 +36,8 @@ def saved_line(stats: JsonObject) -> str:
     saved, billed = totals["saved_usd"], totals["billed_usd"]
     verb = "saved" if saved >= 0 else "lost"
     dearest = max(sessions, key=lambda one: one["billed_usd"])["id"]
+    calls = f"{totals['calls']} call{'s' if totals['calls'] != 1 else ''}"
     return (
-        f"holdfast: {totals['calls']} calls, ${billed:.2f}, {verb} ${abs(saved):.2f} "
-        f"by our count; `holdfast explain {dearest}` shows how."
+        f"holdfast: {calls} for ${billed:.2f}, {verb} ${abs(saved):.2f}; "
+        f"`holdfast explain {dearest}` shows how."
     )

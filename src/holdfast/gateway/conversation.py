@@ -129,7 +129,7 @@ class Conversation:
         rest = call.messages[head + kept :]
         return encoded(call.body, call.endpoint.list_field, [*shown, *rest])
 
-    def settle(self, reply: Reply, asked: int) -> None:
+    def record_reply(self, reply: Reply, asked: int) -> None:
         """Record an answer, unless another request was prepared meanwhile."""
         latest = self._engine.view.asked
         if latest is not None and latest.n == asked:

@@ -73,9 +73,9 @@ class Conversations:
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
         """Return the conversation that a request repeats or continues, if there is one."""
         ids = self._ids_of(identity.name)
-        lineages = [self._lineage(self._opened(id), call) for id in ids]
+        lineages = [self._lineage(self._reopened(id), call) for id in ids]
         place = choose(lineages, is_named=bool(identity.session))
-        return self._opened(ids[place]) if place is not None else None
+        return self._reopened(ids[place]) if place is not None else None
 
     def close_idle(self) -> None:
         """Close what was not used for a while, so that other processes can write to it."""
@@ -107,7 +107,7 @@ class Conversations:
             self._ids[name] = [one.id for one in found[-NEWEST:]]
         return self._ids[name]
 
-    def _opened(self, id: str) -> Conversation:
+    def _reopened(self, id: str) -> Conversation:
         one = self._open.pop(id, None)
         if one is None:
             self._make_room()

@@ -14,7 +14,7 @@ Upstream = Literal["anthropic", "openai"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ApiEndpoint:
     """One path of an API that takes a conversation."""
 
     dialect: DialectName
@@ -25,23 +25,25 @@ class Endpoint:
     is_count: bool = False
 
 
-_MESSAGES = Endpoint(
+_MESSAGES = ApiEndpoint(
     dialect="anthropic",
     list_field="messages",
     system_field="system",
     ends=b"event: message_stop",
 )
-ENDPOINTS: Mapping[str, Endpoint] = {
+ENDPOINTS: Mapping[str, ApiEndpoint] = {
     "/v1/messages": _MESSAGES,
-    "/v1/messages/count_tokens": Endpoint(
+    "/v1/messages/count_tokens": ApiEndpoint(
         dialect="anthropic",
         list_field="messages",
         system_field="system",
         ends=b"",
         is_count=True,
     ),
-    "/v1/chat/completions": Endpoint(dialect="openai", list_field="messages", ends=b"data: [DONE]"),
-    "/v1/responses": Endpoint(
+    "/v1/chat/completions": ApiEndpoint(
+        dialect="openai", list_field="messages", ends=b"data: [DONE]"
+    ),
+    "/v1/responses": ApiEndpoint(
         dialect="responses",
         list_field="input",
         system_field="instructions",
@@ -57,7 +59,7 @@ REMEMBERED_ELSEWHERE = ("previous_response_id", "conversation", "container", "mc
 class Call:
     """A request that carries a whole conversation."""
 
-    endpoint: Endpoint
+    endpoint: ApiEndpoint
     body: JsonObject
     model: str
     """With the mark of the long window, if the client asks for it."""
@@ -87,7 +89,7 @@ def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
     return "openai" if path.startswith("/v1/") else "anthropic"
 
 
-def read_call(endpoint: Endpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
+def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
     """Read a request; None if it holds no whole conversation, so that it can only pass."""
     raw = msgspec.json.decode(body)
     if not isinstance(raw, dict) or any(raw.get(name) for name in REMEMBERED_ELSEWHERE):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-Headers = list[tuple[bytes, bytes]]
+from holdfast.simulator.wire import Headers
 
 OURS = b"x-holdfast-"
 TOKEN = "x-holdfast-token"

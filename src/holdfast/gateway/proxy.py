@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 
 import httpx2
 import msgspec
@@ -12,11 +11,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from holdfast.gateway.answer import PassingAnswer
-from holdfast.gateway.endpoints import ENDPOINTS, Endpoint, Upstream, upstream_of
-from holdfast.gateway.headers import BYPASS, SESSION, TOKEN, Headers, forwarded, passed, returned
-from holdfast.gateway.manager import Manager, Plan
+from holdfast.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
+from holdfast.gateway.headers import BYPASS, SESSION, TOKEN, forwarded, passed, returned
+from holdfast.gateway.planner import Plan, Planner
 from holdfast.settings import GatewaySettings
 from holdfast.simulator.serving import LOOPBACK, is_loopback
+from holdfast.simulator.wire import Headers
 
 UPSTREAMS: Mapping[Upstream, str] = {
     "anthropic": "https://api.anthropic.com",
@@ -26,7 +26,7 @@ REFUSED = (400, 413, 422)
 """Answers by which a provider says that a request is wrong."""
 
 
-class Refusal(Exception):
+class GatewayRefusal(Exception):
     """A request that is not passed on."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -34,13 +34,14 @@ class Refusal(Exception):
         self.status, self.kind = status, kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
-    """One request on its way."""
+class PassedResponse(StreamingResponse):
+    """An answer with the headers that it came with, also those that are there twice."""
 
-    method: str
-    url: str
-    headers: Headers
+    def __init__(
+        self, response: httpx2.Response, chunks: AsyncIterator[bytes], more: Headers
+    ) -> None:
+        super().__init__(chunks, response.status_code)
+        self.raw_headers = [*returned(response.headers.raw), *more]
 
 
 class Proxy:
@@ -48,14 +49,14 @@ class Proxy:
 
     def __init__(
         self,
-        manager: Manager,
+        planner: Planner,
         client: httpx2.AsyncClient,
         settings: GatewaySettings,
         *,
         upstreams: Mapping[Upstream, str] = UPSTREAMS,
         token: str = "",
     ) -> None:
-        self._manager, self._client, self._settings = manager, client, settings
+        self._planner, self._client, self._settings = planner, client, settings
         self._upstreams, self._token = upstreams, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +64,7 @@ class Proxy:
         try:
             check_caller(request, self._token)
             response = await self._respond(request)
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             response = refused(request.url.path, refusal)
         except ClientDisconnect:
             return
@@ -75,11 +76,11 @@ class Proxy:
         if endpoint is None or not wanted:
             return await self._passed(request)
         given = await self._body(request)
-        plan = await self._manager.plan(endpoint, given, request.headers)
+        plan = await self._planner.plan(endpoint, given, request.headers)
         try:
-            response, plan = await self._answered(request, given, plan)
+            response, plan = await self._sent(request, given, plan)
         except BaseException:
-            self._manager.end(plan)
+            self._planner.end(plan)
             raise
         return self._relayed(response, plan, given, endpoint)
 
@@ -87,21 +88,21 @@ class Proxy:
         """Pass on what is not a conversation, its body as it comes."""
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
         response = await self._send(request, request.stream() if has_body else b"")
-        return _streamed(response, response.aiter_raw(), ())
+        return PassedResponse(response, response.aiter_raw(), [])
 
-    async def _answered(
+    async def _sent(
         self, request: Request, given: bytes, plan: Plan
     ) -> tuple[httpx2.Response, Plan]:
         """Send a plan; where the provider refuses what we made, what the client sent."""
         response = await self._send(request, plan.body, is_plain=plan.call is not None)
         if response.status_code in REFUSED and plan.body is not given:
             await response.aclose()
-            plan = self._manager.refused(plan, given, response.status_code)
+            plan = self._planner.refused(plan, given, response.status_code)
             response = await self._send(request, given)
         return response, plan
 
     def _relayed(
-        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: Endpoint
+        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint
     ) -> Response:
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         is_read = response.status_code == 200 and plan.call is not None
@@ -113,15 +114,15 @@ class Proxy:
             try:
                 async for chunk in response.aiter_raw():
                     if not is_settled and answer.feed(chunk):
-                        self._manager.answered(plan, given, answer)
+                        self._planner.record_answer(plan, given, answer)
                         is_settled = True
                     if is_stream or not is_read:
                         yield chunk
                 if is_read and not is_stream:
-                    self._manager.answered(plan, given, answer)
+                    self._planner.record_answer(plan, given, answer)
                     yield answer.whole()
             finally:
-                self._manager.end(plan)
+                self._planner.end(plan)
                 await response.aclose()
 
         more: Headers = []
@@ -129,7 +130,7 @@ class Proxy:
             more.append((SESSION, plan.conversation.id.encode()))
         if plan.reason:
             more.append(passed(plan.reason))
-        return _streamed(response, chunks(), more)
+        return PassedResponse(response, chunks(), more)
 
     async def _body(self, request: Request) -> bytes:
         """Read a body, no further than it may be long, and no longer than it may take."""
@@ -139,13 +140,13 @@ class Proxy:
                 async for piece in request.stream():
                     body += piece
                     if len(body) > most:
-                        raise Refusal(
+                        raise GatewayRefusal(
                             413, "request_too_large", f"the request is over {most:,} bytes"
                         )
         except TimeoutError:
             seconds = self._settings.body_seconds
             message = f"the request did not arrive within {seconds:g} seconds"
-            raise Refusal(408, "timeout_error", message) from None
+            raise GatewayRefusal(408, "timeout_error", message) from None
         return bytes(body)
 
     async def _send(
@@ -161,7 +162,7 @@ class Proxy:
             return await self._client.send(out, stream=True)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             why = str(error) or type(error).__name__
-            raise Refusal(502, "api_error", f"{base} cannot be reached: {why}") from error
+            raise GatewayRefusal(502, "api_error", f"{base} cannot be reached: {why}") from error
 
 
 def check_caller(request: Request, token: str) -> None:
@@ -172,16 +173,18 @@ def check_caller(request: Request, token: str) -> None:
     if token:
         given = request.headers.get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), token.encode()):
-            raise Refusal(401, "authentication_error", f"give the gateway's token as {TOKEN}")
+            raise GatewayRefusal(
+                401, "authentication_error", f"give the gateway's token as {TOKEN}"
+            )
         return
     server = request.scope.get("server")
     bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
     if is_loopback(bound) and name != "localhost" and not is_loopback(name):
         message = f"this server is not {name!r}; use the address it was started with"
-        raise Refusal(403, "permission_error", message)
+        raise GatewayRefusal(403, "permission_error", message)
 
 
-def refused(path: str, refusal: Refusal) -> Response:
+def refused(path: str, refusal: GatewayRefusal) -> Response:
     """Word a refusal as the API of the path does."""
     said = f"holdfast gateway: {refusal}"
     error = {"type": refusal.kind, "message": said}
@@ -191,11 +194,3 @@ def refused(path: str, refusal: Refusal) -> Response:
     name, value = passed(str(refusal))
     response.headers[name.decode()] = value.decode()
     return response
-
-
-def _streamed(
-    response: httpx2.Response, chunks: AsyncIterator[bytes], more: "Headers | tuple[()]"
-) -> Response:
-    answer = StreamingResponse(chunks, response.status_code)
-    answer.raw_headers = [*returned(response.headers.raw), *more]
-    return answer

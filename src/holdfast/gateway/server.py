@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx2
 from starlette.applications import Starlette
@@ -15,8 +15,8 @@ from starlette.routing import Mount, Route
 from holdfast.errors import ConfigError
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.endpoints import Upstream
-from holdfast.gateway.manager import Manager
-from holdfast.gateway.proxy import UPSTREAMS, Proxy, Refusal, check_caller, refused
+from holdfast.gateway.planner import Planner
+from holdfast.gateway.proxy import UPSTREAMS, GatewayRefusal, Proxy, check_caller, refused
 from holdfast.gateway.shadow import Shadow
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import write_private
@@ -46,11 +46,11 @@ class RunningGateway:
     """A gateway that is being served."""
 
     url: str
-    manager: Manager
+    planner: Planner
 
 
-def application(manager: Manager, settings: Settings, options: GatewayOptions) -> Starlette:
-    """Build the ASGI application around a manager."""
+def application(planner: Planner, settings: Settings, options: GatewayOptions) -> Starlette:
+    """Build the ASGI application around a planner."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
@@ -59,32 +59,32 @@ def application(manager: Manager, settings: Settings, options: GatewayOptions) -
     async def stats(request: Request) -> Response:
         try:
             check_caller(request, options.token)
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             return refused(request.url.path, refusal)
-        return JSONResponse(await asyncio.to_thread(manager.stats))
+        return JSONResponse(await asyncio.to_thread(planner.stats))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        closing = asyncio.create_task(_close_idle(manager, own.idle_seconds))
+        closing = asyncio.create_task(_close_idle(planner, own.idle_seconds))
         try:
             yield
         finally:
             closing.cancel()
             await client.aclose()
-            manager.close()
+            planner.close()
 
-    proxy = Proxy(manager, client, own, upstreams=options.upstreams, token=options.token)
+    proxy = Proxy(planner, client, own, upstreams=options.upstreams, token=options.token)
     routes = [Route("/holdfast/stats", stats), Mount("/", app=proxy)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def build_manager(
+def build_planner(
     settings: Settings,
     options: GatewayOptions,
     *,
     conversations: Conversations | None = None,
-) -> Manager:
-    return Manager(
+) -> Planner:
+    return Planner(
         conversations or Conversations(settings),
         salt=_salt(),
         shadow=Shadow() if settings.gateway.shadow else None,
@@ -102,9 +102,14 @@ def serve(
 ) -> None:
     """Serve until interrupted; `started` is called with the address once it is reachable."""
     options, settings = options or GatewayOptions(), settings or load_settings()
-    if not is_loopback(host) and host != "localhost" and not options.token:
+    is_local = is_loopback(host) or host == "localhost"
+    if not is_local and not options.token:
         raise ConfigError(f"others can reach {host}; give --token, or listen on {LOOPBACK}")
-    app = application(build_manager(settings, options), settings, options)
+    if not is_local:  # a preview names a file, which no client elsewhere can open
+        settings = replace(settings, spill=replace(settings.spill, on=False))
+    conversations = Conversations(settings, opens_files=is_local)
+    planner = build_planner(settings, options, conversations=conversations)
+    app = application(planner, settings, options)
     with listen(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
         server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
@@ -119,16 +124,16 @@ def running(
 ) -> Iterator[RunningGateway]:
     """Serve from a thread on a free loopback port until the block ends."""
     options, settings = options or GatewayOptions(), settings or load_settings()
-    manager = build_manager(settings, options, conversations=conversations)
-    app = application(manager, settings, options)
+    planner = build_planner(settings, options, conversations=conversations)
+    app = application(planner, settings, options)
     with in_thread(server_of(app, has_lifespan=True)) as url:
-        yield RunningGateway(url=url, manager=manager)
+        yield RunningGateway(url=url, planner=planner)
 
 
-async def _close_idle(manager: Manager, seconds: float) -> None:
+async def _close_idle(planner: Planner, seconds: float) -> None:
     while True:
         await asyncio.sleep(max(seconds / IDLE_CHECKS, 1.0))
-        manager.close_idle()
+        planner.close_idle()
 
 
 def _salt() -> bytes:

@@ -18,6 +18,9 @@ from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.tokens import TokenCounter
 
+MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
+"""Blocks counted before: those of some twenty sessions in use, at a fifth of the simulator's memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledCall:
@@ -34,7 +37,7 @@ class BilledCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class SessionBill:
     """A session's money so far; predicted amounts are the simulator's."""
 
     calls: int = 0
@@ -53,7 +56,7 @@ class Bill:
         """Negative where managing cost money."""
         return self.shadow_usd - self.billed_usd
 
-    def __add__(self, other: "Bill") -> "Bill":
+    def __add__(self, other: "SessionBill") -> "SessionBill":
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
@@ -74,20 +77,24 @@ class Shadow:
 
     def __init__(self) -> None:
         settings = SimulatorSettings(
-            accepts_foreign_thinking=True, accepts_unknown_models=True, enforces_binding=False
+            accepts_foreign_thinking=True,
+            accepts_unknown_models=True,
+            enforces_binding=False,
+            token_memo_blocks=MEMO_BLOCKS,
+            text_memo_chars=MEMO_CHARS,
         )
         self._bench = Workbench(
             settings=settings, counter=TokenCounter(settings), signer=Signer(settings.secret)
         )
         self._cache = PromptCache(settings)
-        self._bills: dict[str, Bill] = {}
+        self._bills: dict[str, SessionBill] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-shadow")
 
     def account(self, call: BilledCall) -> None:
         """Add a call to its session's bill, soon."""
         self._thread.submit(self._account, call)
 
-    def bills(self) -> dict[str, Bill]:
+    def bills(self) -> dict[str, SessionBill]:
         """Return the bill of each session, once every call so far is in it."""
         return self._thread.submit(lambda: dict(self._bills)).result()
 
@@ -102,7 +109,7 @@ class Shadow:
             shadow += self._difference_usd(call)
         except Exception:  # noqa: BLE001 - a request the simulator cannot read saved nothing
             is_priced = False
-        bill = Bill(
+        bill = SessionBill(
             calls=1,
             changed_calls=int(call.sent is not call.given),
             unpriced_calls=int(not is_priced),
@@ -111,7 +118,7 @@ class Shadow:
             read_tokens=call.usage.cache_read_tokens,
             prompt_tokens=call.usage.prompt_tokens,
         )
-        self._bills[call.session] = self._bills.get(call.session, Bill()) + bill
+        self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
 
     def _difference_usd(self, call: BilledCall) -> float:
         """Predict how much more the client's own request would have cost."""

@@ -51,7 +51,7 @@ def wrap(command: Sequence[str]) -> Wrapped:
     options = GatewayOptions(upstreams=upstreams_in(os.environ), apart=False)
     with running(options) as gateway:
         exit_code = _run(command, environment_for(gateway.url, os.environ))
-        return Wrapped(exit_code=exit_code, stats=gateway.manager.stats())
+        return Wrapped(exit_code=exit_code, stats=gateway.planner.stats())
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

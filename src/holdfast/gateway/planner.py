@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.gateway.answer import PassingAnswer
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.conversations import Conversations
-from holdfast.gateway.endpoints import Call, Endpoint, read_call
+from holdfast.gateway.endpoints import ApiEndpoint, Call, read_call
 from holdfast.gateway.identity import identify
 from holdfast.gateway.shadow import BilledCall, Shadow
 from holdfast.messages import JsonObject
@@ -30,7 +30,7 @@ class Plan:
     at: float = 0.0
 
 
-class Manager:
+class Planner:
     """Decides what goes upstream for a request, and never raises."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Manager:
         self._shadow = shadow
         self._failures: dict[str, int] = {}
 
-    async def plan(self, endpoint: Endpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
+    async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
         """Say what to send; the caller ends a plan with `end`."""
         conversation = None
         try:
@@ -79,13 +79,13 @@ class Manager:
         self._note(reason, plan.conversation)
         return Plan(body=given, reason=reason)
 
-    def answered(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
+    def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
         """Record a whole answer; one that cannot be read was the client's alone."""
         if plan.conversation is None or plan.call is None:
             return
         try:
             reply = answer.reply()
-            plan.conversation.settle(reply, plan.asked)
+            plan.conversation.record_reply(reply, plan.asked)
         except Exception as error:  # noqa: BLE001 - the client has its answer
             self._note(_said(error), plan.conversation)
             return
