@@ -31,7 +31,8 @@ def command(target: str, model: str | None, as_json: bool) -> None:
     """
     opened = open_target(target)
     view, gauge = replay(opened.history, Follower(load_calibration))
-    window = window_at_cost(model or view.model, load_settings(Path.cwd()).window)
+    settings = load_settings(Path.cwd())
+    window = window_at_cost(model or view.model, settings.window, settings.cost)
     context = describe(view, gauge, window)
     report(
         as_json,

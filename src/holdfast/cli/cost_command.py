@@ -9,6 +9,7 @@ from holdfast.cli import options
 from holdfast.cli.output import ago, one_line, report, tokens
 from holdfast.cli.target import open_target
 from holdfast.log.entries import AnyEntry
+from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Spent
 from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
 from holdfast.request.cache.advice import (
@@ -56,7 +57,7 @@ def command(target: str, as_json: bool) -> None:
     since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
     idle_seconds = max(0.0, time.time() - since)
     advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
-    lines = list(_lines(opened.name, found, days))
+    lines = list(bill_lines(opened.name, found, days))
     if advice and advice.is_cold:
         lines += _advice_lines(since, advice)
     report(
@@ -65,6 +66,8 @@ def command(target: str, as_json: bool) -> None:
             "target": opened.name,
             "bill": found,
             "usd": found.total.cost.total,
+            "own_usd": found.own.cost.total,
+            "own_share": found.own_share,
             "days": days,
             "idle_seconds": idle_seconds if since else None,
             "resume": advice,
@@ -74,7 +77,8 @@ def command(target: str, as_json: bool) -> None:
     )
 
 
-def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+    """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
     total = found.total
     yield f"{name}: ${total.cost.total:.4f} for {total.calls:,} calls"
     if total.unpriced_calls:
@@ -84,6 +88,8 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     if total.bare_usd > 0:
         saved = total.bare_usd - total.cost.total
         yield f"without a cache ${total.bare_usd:.4f}; the cache saved ${saved:.4f} ({saved / total.bare_usd:.0%})"
+    if own_line := _own_line(found):
+        yield own_line
     for model in found.models:
         yield f"\n{model.name}   {model.calls:,} calls   ${model.cost.total:.4f}"
         yield from _kinds(model)
@@ -100,6 +106,18 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
         yield "\nall sessions, by day"
     for day, spent in list(days.items())[-SHOWN_DAYS:]:
         yield f"  {day}  ${spent.usd:>8.4f}  {tokens(spent.tokens):>8}  {spent.answers:,} answers"
+
+
+def _own_line(found: Bill) -> str:
+    """Write what the engine spent on itself, dearest layer first; '' if nothing."""
+    own = [item for item in found.sources if is_own(item.name)]
+    if not own:
+        return ""
+    layers = ", ".join(f"{item.name} ${item.cost.total:.4f}" for item in own)
+    return (
+        f"of that on the engine's own calls ${found.own.cost.total:.4f}"
+        f" ({found.own_share:.1%}, {found.own.calls:,} calls): {layers}"
+    )
 
 
 def _kinds(item: CostItem) -> list[str]:

@@ -38,6 +38,7 @@ from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
 from holdfast.models.protocol import Request
+from holdfast.request.cache.advice import window_at_cost
 from holdfast.request.frame import frame
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
@@ -70,7 +71,6 @@ from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import AskFork
 from holdfast.turn.undo import redo, undo
 from holdfast.view import View
-from holdfast.view.window import window_for
 
 
 def _ignore(_line: str) -> None:
@@ -185,7 +185,7 @@ class Session:
         """Record who answers and the frame of every request, with what is latched in it."""
         settings = self.engine.settings
         kept = latched(frame, model, settings.cache, source)
-        window = window_for(model, settings.window)
+        window = window_at_cost(model, settings.window, settings.cost, kept.lifetime)
         self.engine.record(Switched(model=model, reason="opened"))
         self.engine.record(declared(kept, model, settings.clear, window))
 

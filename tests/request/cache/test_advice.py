@@ -9,7 +9,7 @@ from holdfast.request.cache.advice import (
     window_at_cost,
 )
 from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import WindowSettings
+from holdfast.settings import CostSettings, WindowSettings
 from holdfast.view.window import window_for
 
 
@@ -92,7 +92,8 @@ def test_the_cheapest_line_is_cheapest_by_brute_force():
     """No other line costs less per call when the cycle is played through."""
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
-    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, reread_tokens=0)
+    free = CostSettings(compaction_needs=0.0, compaction_need_tokens=0)
+    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000, cost=free)
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))
 
@@ -101,7 +102,6 @@ def _cycle_usd(line):
     """Play one cycle on Opus 5.5 from 40K to the line in steps of 2K; dollars per call."""
     paid = (15_000 * 0.2 + 25_000 * 5.0) / 1e6  # the first call after a compaction
     calls, prompt = 0, 40_000
-    paid += 40_000 * 0.2 / 1e6  # the call that reads it, with nothing looked up again
     while prompt < line:
         paid += (prompt * 0.2 + 2_000 * 5.0) / 1e6
         prompt += 2_000

@@ -11,7 +11,7 @@ from holdfast.log.entries import Cleared
 from holdfast.messages import ToolUse, text_of
 from holdfast.models.prices import prices
 from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import ClearSettings, WindowSettings
+from holdfast.settings import ClearSettings, CostSettings, WindowSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
 from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
@@ -50,7 +50,7 @@ def choose(results, rule):
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 THEIRS = ClearRule(keep=3, stop_at=40_000, at_least=20_000)
 """What the recorded clearings were made by."""
-SETTINGS = ClearSettings()
+SETTINGS = ClearSettings(line_room=0.1)
 LINE = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)).auto_tokens
 
 
@@ -94,6 +94,7 @@ def moment(**changes):
         "lifetime": "5m",
         "listed": prices("claude-opus-5"),
         "outlook": Forecast(),
+        "cost": CostSettings(need_weight=0.0),
     }
     return Snapshot(**known | changes)
 

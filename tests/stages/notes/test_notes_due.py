@@ -23,10 +23,10 @@ def test_the_first_time_by_size_alone(used, is_time):
 @pytest.mark.parametrize(
     ("grown", "calls", "rest", "is_time"),
     [
-        (5_000, 3, False, True),
-        (5_000, 0, True, True),
-        (5_000, 2, False, False),
-        (4_999, 9, True, False),
+        (15_000, 3, False, True),
+        (15_000, 0, True, True),
+        (15_000, 2, False, False),
+        (14_999, 9, True, False),
         (-3_000, 9, True, False),
     ],
 )
