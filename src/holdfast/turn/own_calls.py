@@ -5,9 +5,9 @@ from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import Usage
 from holdfast.turn.engine import Engine
 
-SUMMARY = Usage(output_tokens=5_000)
-"""A typical summary, in one call."""
-OTHER = (Usage(output_tokens=500), Usage(output_tokens=500))
+SUMMARY = Usage(input_tokens=3_000, output_tokens=5_000)
+"""A typical summary, in one call: the question and the last answer are not cached yet."""
+OTHER = (Usage(input_tokens=3_000, output_tokens=500),) * 2
 """Notes and memories: a call that edits, and one that ends."""
 
 
