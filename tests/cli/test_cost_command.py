@@ -179,3 +179,23 @@ def test_without_calls_no_turn_is_called_dear(tmp_path):
     """No heading without a list."""
     path = log_of(tmp_path, Said(at=1.0, content=(Text(text="go"),)))
     assert "most expensive turns" not in cost(path)
+
+
+def test_the_engines_own_calls_are_named_by_layer(tmp_path):
+    """What it spent on itself, its share, and on what; an agent's calls are not among them."""
+    call = Usage(cache_read_tokens=100_000, output_tokens=1_000)
+    entries = [
+        Replied(n=1, response_id="r", model="claude-opus-5", content=(), usage=call),
+        *(
+            Forked(n=n, source=source, model="claude-opus-5", usage=call)
+            for n, source in enumerate(("notes", "agent:a1", "compact"), 2)
+        ),
+    ]
+    path = tmp_path / "session.jsonl"
+    write_log(path, Header(session="s"), entries)
+    assert (
+        "on the engine's own calls $0.1500 (50.0%, 2 calls): notes $0.0750, compact $0.0750"
+        in cost(path)
+    )
+    found = json.loads(cost(path, "--json"))
+    assert (found["own_usd"], found["own_share"]) == (pytest.approx(0.15), pytest.approx(0.5))

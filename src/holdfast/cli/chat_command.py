@@ -13,6 +13,7 @@ import click
 from holdfast.agent.agent import LEFT, Agent
 from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.context_command import lines
+from holdfast.cli.cost_command import bill_lines
 from holdfast.cli.line_input import LineInput, keep_terminal
 from holdfast.cli.output import plain, say, say_below, tokens
 from holdfast.cli.rendering import show, show_notice, show_notices, show_where
@@ -20,10 +21,11 @@ from holdfast.cli.target import OURS, CommandTarget
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.models import open_model
 from holdfast.reports.context import describe
+from holdfast.reports.cost import bill
+from holdfast.request.cache.advice import window_at_cost
 from holdfast.tools.permissions import Answer, Mode, Question
 from holdfast.turn.abort import stop
 from holdfast.view.gauge import replay
-from holdfast.view.window import window_for
 
 SHOWN_LINES = 60
 """Of a value in a question; a whole file to be written need not scroll past."""
@@ -35,6 +37,7 @@ HELP = """/compact [WHAT]  summarise the history, with a focus on WHAT
 /undo [N]        undo the newest compaction, or entry N as `holdfast explain` lists them
 /redo [N]        re-apply an undone change
 /context         show what fills the window
+/cost            show what was spent on what, the engine's own calls included
 /drop N [N...]   let messages leave the view; /undo brings them back
 /rewind [N]      go back to before your message N, or the newest, in a branch
 /clear           begin anew, in a new session
@@ -183,7 +186,10 @@ def _stoppable(agent: Agent) -> Iterator[None]:
 def _show_room(agent: Agent) -> None:
     full = agent.session.fullness()
     left = full.window.percent_left(full.used_tokens)
-    say(f"[{tokens(full.used_tokens)} tokens, {left} % left]", dim=True, err=True)
+    spent = agent.engine.own.follow(agent.engine.view.history)
+    money = f", ${spent.total.usd:.2f}" if spent.total.usd else ""
+    own = f", own calls {spent.share:.0%}" if spent.own.usd else ""
+    say(f"[{tokens(full.used_tokens)} tokens, {left} % left{money}{own}]", dim=True, err=True)
 
 
 async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
@@ -192,6 +198,8 @@ async def _run_slash_command(agent: Agent, typed: LineInput, said: str) -> None:
     match word:
         case "/context":
             say("\n".join(_context(agent)))
+        case "/cost":
+            say("\n".join(bill_lines(agent.session.id, bill(agent.session.view.history), {})))
         case "/compact":
             await _compact(agent, rest)
         case "/undo" | "/redo" if not rest or rest.removeprefix("#").isdecimal():
@@ -233,7 +241,7 @@ async def _jobs(agent: Agent, rest: str) -> None:
 def _context(agent: Agent) -> Iterator[str]:
     history = agent.session.view.history
     view, gauge = replay(history)
-    context = describe(view, gauge, window_for(view.model, agent.engine.settings.window))
+    context = describe(view, gauge, agent.session.fullness().window)
     return lines(CommandTarget(name=agent.session.id, format=OURS, history=history), context)
 
 
@@ -250,7 +258,8 @@ async def _compact(agent: Agent, focus: str) -> None:
 async def _switch(agent: Agent, typed: LineInput, name: str) -> None:
     """Change the model; ask first if what is in use does not fit its window."""
     full = agent.session.fullness()
-    window = window_for(name, agent.engine.settings.window)
+    settings = agent.engine.settings
+    window = window_at_cost(name, settings.window, settings.cost)
     if window.level(full.used_tokens) in ("auto", "blocking"):
         question = (
             f"{name} has a window of {tokens(window.limit_tokens)} tokens, and "

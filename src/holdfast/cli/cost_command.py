@@ -19,6 +19,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.target import OURS, CommandTarget, open_targets
 from holdfast.log.entries import AnyEntry
+from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Spent
 from holdfast.messages.cut import counted
 from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
@@ -75,13 +76,15 @@ def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
     since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
     idle_seconds = max(0.0, time.time() - since)
     advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
-    lines = list(_lines(opened.name, found, days if opened.format == OURS else {}))
+    lines = list(bill_lines(opened.name, found, days if opened.format == OURS else {}))
     if advice and advice.is_cold:
         lines += _advice_lines(since, advice)
     document = {
         "target": opened.name,
         "bill": found,
         "usd": found.total.cost.total,
+        "own_usd": found.own.cost.total,
+        "own_share": found.own_share,
         "unrecorded_usd": found.total.unrecorded_usd,
         "days": days,
         "idle_seconds": idle_seconds if since else None,
@@ -100,7 +103,8 @@ def _spent(item: CostItem) -> str:
     )
 
 
-def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+    """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
     total = found.total
     if not total.calls:
         yield f"{name}: no call here reports its usage"
@@ -110,13 +114,7 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     if total.unpriced_calls:
         calls = counted(total.unpriced_calls, "call")
         yield f"{calls} of models without a known price: not included"
-    if total.bare_usd > 0:
-        saved = total.bare_usd - total.cost.total
-        if saved > 0:
-            share = percent(saved, total.bare_usd)
-            yield f"without a cache {dollars(total.bare_usd)}: it saved {dollars(saved)}, {share}"
-        else:
-            yield f"without a cache {dollars(total.bare_usd)}: it cost {dollars(-saved)} more than it saved"
+    yield from filter(None, (_cache_line(total), _own_line(found)))
     for model in found.models:
         yield f"\n{model.name}   {counted(model.calls, 'call')}   {dollars(model.cost.total)}"
         yield from _kinds(model)
@@ -140,6 +138,30 @@ def _lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
 def _money(item: CostItem) -> str:
     """Write a sum for a table; the mark says that some of it is an estimate."""
     return f"{'~' if item.unrecorded_usd else ''}{dollars(item.usd)}".rjust(11)
+
+
+def _cache_line(total: CostItem) -> str:
+    """Write what the cache saved, or cost; '' where nothing has a price."""
+    if total.bare_usd <= 0:
+        return ""
+    saved, bare = total.bare_usd - total.cost.total, dollars(total.bare_usd)
+    if saved > 0:
+        return (
+            f"without a cache {bare}: it saved {dollars(saved)}, {percent(saved, total.bare_usd)}"
+        )
+    return f"without a cache {bare}: it cost {dollars(-saved)} more than it saved"
+
+
+def _own_line(found: Bill) -> str:
+    """Write what the engine spent on itself, dearest layer first; '' if nothing."""
+    own = [item for item in found.sources if is_own(item.name)]
+    if not own:
+        return ""
+    layers = ", ".join(f"{item.name} {dollars(item.cost.total)}" for item in own)
+    return (
+        f"of that on the engine's own calls {dollars(found.own.cost.total)}"
+        f" ({found.own_share:.1%}, {counted(found.own.calls, 'call')}): {layers}"
+    )
 
 
 def _kinds(item: CostItem) -> list[str]:

@@ -15,6 +15,8 @@ from holdfast.settings import BudgetSettings
 
 COMPACT = "compact"
 """The layer that makes room, which a young session may need as well."""
+SAVING = (COMPACT, "notes")
+"""Layers whose calls spare others; the rest together may use half of the share."""
 
 
 def is_own(source: str) -> bool:
@@ -75,9 +77,10 @@ class OwnSpending:
         if own.answers >= total.answers - own.answers:
             return f"the engine's own {own.answers} calls would outnumber the session's"
         floor = limits.own_floor_usd if source == COMPACT else 0.0
-        if not expected_usd or own.usd + expected_usd <= max(floor, limits.own_share * total.usd):
+        share = limits.own_share if source in SAVING else limits.own_share / 2
+        if not expected_usd or own.usd + expected_usd <= max(floor, share * total.usd):
             return ""
         return (
             f"the engine spent ${own.usd:.4f} of ${total.usd:.4f} on itself, and a call of about "
-            f"${expected_usd:.4f} is over {limits.own_share:.0%} (budget.own_share)"
+            f"${expected_usd:.4f} is over its share, {share:.1%} (budget.own_share)"
         )

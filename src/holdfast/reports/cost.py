@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Compacted, Forked, Said
+from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
@@ -89,6 +90,17 @@ class Bill:
     """Who asked: the conversation itself (`main`) and its forks; dearest first."""
     turns: tuple[TurnItem, ...]
     """In order; turns without a call are left out."""
+
+    @property
+    def own(self) -> CostItem:
+        """What the engine asked for itself, all layers together."""
+        return sum((item for item in self.sources if is_own(item.name)), CostItem(name="own"))
+
+    @property
+    def own_share(self) -> float:
+        """Its part of the money; 0 where nothing has a price."""
+        total = self.total.cost.total
+        return self.own.cost.total / total if total else 0.0
 
 
 def bill(entries: Iterable[AnyEntry]) -> Bill:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from holdfast.log import Log
 from holdfast.log.entries import Framed
+from holdfast.request.cache.advice import window_at_cost
 from holdfast.request.lifetime import latched
 from holdfast.request.server_side import declared
 from holdfast.session.clients import forks_over
@@ -18,7 +19,6 @@ from holdfast.stages.standard import Layers, build_layers
 from holdfast.turn.background import background_of
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork
-from holdfast.view.window import window_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +66,5 @@ def build_parts(
 def first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     """Complete a frame with what stays as it is for the whole session."""
     kept = latched(frame, model, settings.cache, source)
-    return declared(kept, model, settings.clear, window_for(model, settings.window))
+    window = window_at_cost(model, settings.window, settings.cost, kept.lifetime)
+    return declared(kept, model, settings.clear, window)

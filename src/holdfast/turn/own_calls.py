@@ -1,21 +1,20 @@
 """What the engine may spend on calls of its own: a share of what the session spends."""
 
 from holdfast.log.own_spending import COMPACT
-from holdfast.log.spending import spent_on
+from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import Usage
 from holdfast.turn.engine import Engine
 
-SUMMARY_TOKENS = 5_000
-"""Of a typical summary."""
-ANSWER_TOKENS = 1_000
-"""Of any other answer the engine asks for."""
+SUMMARY = Usage(input_tokens=3_000, output_tokens=5_000)
+"""A typical summary, in one call: the question and the last answer are not cached yet."""
+OTHER = (Usage(input_tokens=3_000, output_tokens=500),) * 2
+"""Notes and memories: a call that edits, and one that ends."""
 
 
 def own_refusal(engine: Engine, source: str) -> str:
     """Say why a layer may not ask the model now, and takes its free way; '' if it may."""
-    usage = Usage(
-        cache_read_tokens=engine.fullness().used_tokens,
-        output_tokens=SUMMARY_TOKENS if source == COMPACT else ANSWER_TOKENS,
-    )
+    prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
+    calls = (SUMMARY,) if source == COMPACT else OTHER
+    expected = sum((spent_on(engine.model, prompt + call) for call in calls), Spent())
     own = engine.own.follow(engine.view.history)
-    return own.refusal(engine.settings.budget, source, spent_on(engine.model, usage).usd)
+    return own.refusal(engine.settings.budget, source, expected.usd)

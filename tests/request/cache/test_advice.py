@@ -9,7 +9,7 @@ from holdfast.request.cache.advice import (
     window_at_cost,
 )
 from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import WindowSettings
+from holdfast.settings import CostSettings, WindowSettings
 from holdfast.view.window import window_for
 
 
@@ -92,7 +92,10 @@ def test_the_cheapest_line_is_cheapest_by_brute_force():
     """No other line costs less per call when the cycle is played through."""
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
-    line = cheapest_line("claude-opus-5-5", window, forecast=forecast, reread_tokens=0)
+    free = CostSettings(compaction_needs=0.0, compaction_need_tokens=0)
+    line = cheapest_line(
+        "claude-opus-5-5", window, forecast=forecast, compacted_tokens=40_000, cost=free
+    )
     costs = {tokens: _cycle_usd(tokens) for tokens in range(42_000, 400_000, 2_000)}
     assert costs[line] == pytest.approx(min(costs.values()))
 
@@ -101,7 +104,6 @@ def _cycle_usd(line):
     """Play one cycle on Opus 5.5 from 40K to the line in steps of 2K; dollars per call."""
     paid = (15_000 * 0.2 + 25_000 * 5.0) / 1e6  # the first call after a compaction
     calls, prompt = 0, 40_000
-    paid += 40_000 * 0.2 / 1e6  # the call that reads it, with nothing looked up again
     while prompt < line:
         paid += (prompt * 0.2 + 2_000 * 5.0) / 1e6
         prompt += 2_000
@@ -122,3 +124,28 @@ def test_the_auto_line_can_be_placed_by_cost():
     assert large.auto_tokens == cheapest_line("claude-sonnet-5-5", window_for("claude-sonnet-5-5"))
     assert large.auto_tokens < window_for("claude-sonnet-5-5").auto_tokens
     assert window_at_cost("nobody-1", asked) == window_for("nobody-1")
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-1"])
+def test_a_large_window_is_compacted_where_that_pays(model):
+    """Far below its own line, above what the work at hand needs; a 200K window keeps about its own."""
+    window = window_at_cost(model, WindowSettings())
+    assert COMPACTED_TOKENS + CostSettings().work_tokens <= window.auto_tokens < 300_000
+    small = window_at_cost(model, WindowSettings(limit_tokens=200_000))
+    assert small.auto_tokens <= 167_000
+
+
+def test_what_a_compaction_loses_raises_the_line():
+    """The more a need is worth, the later it pays to forget."""
+    window = window_for("claude-opus-5")
+    lines = [
+        cheapest_line("claude-opus-5", window, cost=CostSettings(need_weight=weight))
+        for weight in (0.0, 10.0, 40.0)
+    ]
+    assert lines == sorted(set(lines))
+
+
+def test_room_for_the_work_at_hand_comes_before_money():
+    """However cheap it would be to compact sooner."""
+    wide = CostSettings(need_weight=0.0, work_tokens=200_000)
+    assert window_at_cost("claude-opus-5", WindowSettings(), wide).auto_tokens == 250_000

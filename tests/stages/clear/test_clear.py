@@ -10,12 +10,18 @@ from holdfast.log import Log
 from holdfast.log.entries import Pinned, Redone, Spilled, Undone
 from holdfast.messages import Image, Text, Thinking
 from holdfast.request.edits import BETA
-from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
+from holdfast.settings import ClearSettings, CostSettings, GaugeSettings, Settings, WindowSettings
 
 from .reading import PAGE, Reading
 
-PLAIN = Settings(gauge=GaugeSettings(calibrate=False))
-FREE = replace(PLAIN, clear=ClearSettings(paid=False))
+PLAIN = Settings(
+    gauge=GaugeSettings(calibrate=False),
+    clear=ClearSettings(warm_share=0.0, line_room=0.1),
+    cost=CostSettings(need_weight=0.0),
+    window=WindowSettings(auto_line=""),
+)
+"""Nothing has a price but tokens: the methods themselves are tried here."""
+FREE = replace(PLAIN, clear=replace(PLAIN.clear, paid=False))
 """Only what costs nothing."""
 
 
@@ -268,7 +274,7 @@ async def test_what_the_user_took_back_is_not_cleared_again(reading):
 
 async def test_a_full_window_overrules_the_veto(reading):
     """When nothing can be sent as it is, what was taken back goes all the same."""
-    window = WindowSettings(limit_tokens=14_000)
+    window = WindowSettings(auto_line="", limit_tokens=14_000)
     one = reading(replace(FREE, window=window))
     await one.read(6)
     one.now += 300
@@ -348,7 +354,8 @@ async def test_what_pays_is_cleared_as_soon_as_the_loop_ends(reading):
 async def test_at_the_line_bound_thinking_does_not_hold_clearing_up(reading):
     """What would come instead is a compaction, which drops more."""
     one = reading(
-        replace(FREE, window=WindowSettings(limit_tokens=30_000)), model="claude-opus-5-5"
+        replace(FREE, window=WindowSettings(auto_line="", limit_tokens=30_000)),
+        model="claude-opus-5-5",
     )
     i = 0
     while not one.cleared and i < 60:
@@ -359,7 +366,10 @@ async def test_at_the_line_bound_thinking_does_not_hold_clearing_up(reading):
 
 async def test_without_a_price_clearing_waits_for_the_line(reading):
     """A model nobody has a price for is cleared when it is free, or at the line."""
-    one = reading(replace(PLAIN, window=WindowSettings(limit_tokens=30_000)), model="my-own-model")
+    one = reading(
+        replace(PLAIN, window=WindowSettings(auto_line="", limit_tokens=30_000)),
+        model="my-own-model",
+    )
     i = 0
     while not one.cleared and i < 60:
         await one.read(1, first=i)

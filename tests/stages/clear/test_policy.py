@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from holdfast.log.entries import Cleared
 from holdfast.messages import ToolUse, text_of
 from holdfast.models.prices import prices
 from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import ClearSettings, WindowSettings
+from holdfast.settings import ClearSettings, CostSettings, WindowSettings
 from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
 from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd
 from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
@@ -50,7 +50,7 @@ def choose(results, rule):
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "transcripts"
 THEIRS = ClearRule(keep=3, stop_at=40_000, at_least=20_000)
 """What the recorded clearings were made by."""
-SETTINGS = ClearSettings()
+SETTINGS = ClearSettings(line_room=0.1)
 LINE = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)).auto_tokens
 
 
@@ -94,6 +94,7 @@ def moment(**changes):
         "lifetime": "5m",
         "listed": prices("claude-opus-5"),
         "outlook": Forecast(),
+        "cost": CostSettings(need_weight=0.0),
     }
     return Snapshot(**known | changes)
 
@@ -324,3 +325,37 @@ def _left_out(live, total):
             return count
         left -= one.weight
     raise AssertionError("the record counts less than any rest")
+
+
+def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
+    """However well it would pay; a dead cache is another matter."""
+    many, settings = stock(*[4_000] * 40), replace(SETTINGS, paid_least_tokens=1_000)
+    known = {"used_tokens": 80_000, "cached_tokens": 20_000, "outlook": Forecast(calls=500)}
+    assert way(plan_clearing(many, moment(**known), CacheStanding(), settings)) == "paid"
+    empty = moment(**known, warm_share=0.5)
+    assert plan_clearing(many, empty, CacheStanding(), settings) is None
+    assert plan_clearing(many, empty, CacheStanding(has_edits=True), settings) is None
+    cold = moment(**known, warm_share=0.5, cold="it died")
+    assert way(plan_clearing(many, cold, CacheStanding(), settings)) == "idle"
+
+
+def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
+    """By kind and age, even where clearing is free."""
+    made = Candidates(smallest=200)
+    for n, (name, given) in enumerate(
+        [
+            ("Bash", "make"),
+            ("Read", "/old"),
+            ("Read", "/twice"),
+            ("Read", "/twice"),
+            ("Read", "/new"),
+        ]
+    ):
+        one = result(n, 3_000)
+        use = ToolUse(id=f"t{n}", name=name, input={"given": given})
+        made._file(one._replace(use=use, tool=description_of(name), round=400 if n > 1 else 0))
+    for n in range(5, 10):
+        made._file(result(n, 1_000))
+    now = moment(cold="it died", cost=CostSettings(), rounds=405)
+    found = plan_clearing(made, now, CacheStanding(), SETTINGS)
+    assert [one.id for one in found.batch.results] == ["t0", "t1", "t2"]

@@ -11,7 +11,7 @@ import pytest
 from holdfast.agent.build import build_agent
 from holdfast.log.entries import CacheBroke, Failed, Forked, Noted
 from holdfast.models import open_model
-from holdfast.settings import CacheSettings, NotesSettings, Settings
+from holdfast.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
 from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.stages.notes.notes import TAIL_TOKENS, judged_upto
@@ -103,8 +103,11 @@ def agent(simulator, tmp_path, request):
         place = tmp_path / (project or "project")
         place.mkdir(exist_ok=True)
         model = open_model(MODEL, base_url=simulator.url, api_key=request.node.name)
+        often = {"model_when": "always", "growth_tokens": 5_000}
         settings = Settings(
-            notes=NotesSettings(**options.pop("notes", {})), cache=CacheSettings(diagnose=False)
+            notes=NotesSettings(**often | options.pop("notes", {})),
+            cache=CacheSettings(diagnose=False),
+            budget=BudgetSettings(own_share=options.pop("own_share", 0.0)),
         )
         one = await build_agent(
             Held(model),
@@ -375,6 +378,7 @@ async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
     async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
         async for _ in one.run(prose("a")):
             pass
+        await notes(one).wait(10, 60)
         notes(one)._began -= 3_600
         one.engine.say(prose("b", 6_000))
         notes(one).after_turn(one.engine)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from holdfast.settings import NotesSettings
-from holdfast.stages.notes.due import is_due
-from holdfast.view.window import scaled
+from holdfast.settings import NotesSettings, WindowSettings
+from holdfast.stages.notes.due import is_due, model_pays
+from holdfast.turn.engine import Fullness
+from holdfast.view.window import scaled, window_for
 
 WINDOW_TOKENS = 200_000
 
@@ -23,10 +24,10 @@ def test_the_first_time_by_size_alone(used, is_time):
 @pytest.mark.parametrize(
     ("grown", "calls", "rest", "is_time"),
     [
-        (5_000, 3, False, True),
-        (5_000, 0, True, True),
-        (5_000, 2, False, False),
-        (4_999, 9, True, False),
+        (15_000, 3, False, True),
+        (15_000, 0, True, True),
+        (15_000, 2, False, False),
+        (14_999, 9, True, False),
         (-3_000, 9, True, False),
     ],
 )
@@ -39,3 +40,26 @@ def test_a_small_window_has_small_budgets():
     """What 10,000 is of 200,000, 1,000 is of 20,000; a larger window changes nothing."""
     assert due(1_000, window=20_000) and not due(999, window=20_000)
     assert scaled(10_000, 1_000_000) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("share", "judged", "is_after_pause", "pays"),
+    [
+        (0.5, 0, False, False),
+        (0.84, 0, False, False),
+        (0.86, 0, False, True),
+        (0.61, 0, True, True),
+        (0.59, 0, True, False),
+        (0.9, 0.8, False, False),
+        (0.9, 0.6, False, True),
+    ],
+)
+def test_a_model_is_asked_near_the_line_or_after_a_pause_and_then_not_again(
+    share, judged, is_after_pause, pays
+):
+    """One update for each time the line is reached: what follows it can stay word for word."""
+    window = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000, auto_line=""))
+    used, at = (round(part * window.auto_tokens) for part in (share, judged))
+    full = Fullness(used_tokens=used, margin_tokens=0, window=window)
+    settings = NotesSettings()
+    assert model_pays(settings, full, judged_tokens=at, is_after_pause=is_after_pause) is pays

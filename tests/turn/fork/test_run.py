@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -253,6 +254,17 @@ async def test_without_money_no_call_is_made(talk, tmp_path):
     with pytest.raises(BudgetSpent, match="no call was made: the session's 10 tokens are spent"):
         await one.forks.ask(SUM_UP)
     assert len(one.model.requests) == 1
+
+
+async def test_past_the_engines_share_only_the_user_is_answered(talk):
+    """A layer is refused before it costs anything; what the user asks for is made."""
+    one = talk("text: Fixed.\n---\ntext: Yes.")
+    one.forks = replace(one.forks, refuses=lambda source: f"{source} has had its share")
+    await one.turn()
+    with pytest.raises(BudgetSpent, match="no call was made: notes has had its share"):
+        await one.forks.ask(SUM_UP)
+    assert len(one.model.requests) == 1
+    assert (await one.forks.ask(replace(SUM_UP, is_wanted=True))).text == "Yes."
 
 
 async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):

@@ -268,7 +268,7 @@ async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
     ) as client:
         with Session.open(model="claude-sonnet-5-5", directory=tmp_path, client=client) as one:
             one.user("hello")
-            assert (await one.ask(ForkRequest(say="Sum up.", source="notes"))).text
+            assert (await one.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))).text
     with Session.open(model="claude-sonnet-5-5", directory=tmp_path) as other:
         assert other.ask is None
 
@@ -323,6 +323,6 @@ async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expec
                     await session.settle(await client.messages.create(**request.kwargs))
                     (use,) = session.view.open_round().missing()
                     session.tool_result(use.id, prose(use.id, 500))
-                await session.ask(ForkRequest(say="Sum up.", source="notes"))
+                await session.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
                 (broke,) = [e for e in session.view.history if isinstance(e, CacheBroke)]
                 assert (broke.source, broke.cause, broke.expected) == ("notes", "thinking", "said")

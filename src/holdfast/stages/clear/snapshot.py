@@ -130,7 +130,7 @@ class Snapshot:
     lifetime: Lifetime
     listed: Prices | None
     outlook: Forecast
-    cost: CostSettings
+    cost: CostSettings = field(default_factory=CostSettings)
     warm_share: float = 0.0
     rounds: int = 0
     """Answers in the view, by which the age of a result is counted."""

@@ -1,0 +1,80 @@
+"""What the engine spends on itself: booked by layer, and bounded."""
+
+import pytest
+
+from holdfast.log.entries import Asked, Forked, Replied
+from holdfast.log.own_spending import OwnSpending
+from holdfast.log.spending import spent_in, spent_on
+from holdfast.messages import Usage
+from holdfast.settings import BudgetSettings
+
+MODEL = "claude-opus-5"
+CALL = Usage(cache_read_tokens=100_000, output_tokens=1_000)
+CALL_USD = spent_on(MODEL, CALL).usd
+LIMITS = BudgetSettings(own_share=0.05, own_floor_usd=0.25)
+
+
+def answered(n, response):
+    return Replied(n=n, response_id=response, model=MODEL, content=(), usage=CALL)
+
+
+def session(answers, forks=()):
+    history = []
+    for number in range(answers):
+        history += [Asked(n=len(history) + 1), answered(len(history) + 2, f"r{number}")]
+    for source in forks:
+        history.append(Forked(n=len(history) + 1, source=source, model=MODEL, usage=CALL))
+    return history
+
+
+def test_layers_are_booked_apart_and_agents_are_work():
+    """A sub-agent's calls were asked for; an answer in pieces is one call."""
+    history = session(3, ("notes", "memory", "notes", "agent:a1"))
+    history.insert(2, answered(99, "r0"))
+    found = OwnSpending().follow(history)
+    assert {name: spent.answers for name, spent in found.layers.items()} == {
+        "notes": 2,
+        "memory": 1,
+    }
+    assert found.total.usd == pytest.approx(spent_in(history).usd) == pytest.approx(7 * CALL_USD)
+    assert found.share == pytest.approx(3 / 7)
+
+
+def test_only_what_is_new_is_read():
+    """Following a longer history gives the same as reading it at once."""
+    history, found = session(4, ("notes",)), OwnSpending()
+    for end in range(len(history) + 1):
+        found.follow(history[:end])
+    assert found.total == OwnSpending().follow(history).total
+
+
+def test_past_its_share_the_engine_asks_nobody():
+    """With what the call is expected to cost; layers that save nothing have half of the share."""
+    found = OwnSpending().follow(session(30))
+    assert found.refusal(LIMITS, "notes", CALL_USD) == ""
+    assert "is over its share, 2.5% (budget.own_share)" in found.refusal(LIMITS, "memory", CALL_USD)
+    found.follow(session(30, ("notes",)))
+    assert "is over its share, 5.0%" in found.refusal(LIMITS, "notes", CALL_USD)
+
+
+def test_a_young_session_can_still_compact():
+    """A summary has a floor in money."""
+    found = OwnSpending().follow(session(2))
+    assert found.refusal(LIMITS, "notes", 0.2)
+    assert found.refusal(LIMITS, "compact", 0.2) == ""
+    assert found.refusal(LIMITS, "compact", 0.3)
+
+
+def test_own_calls_never_outnumber_the_sessions():
+    """Also where nothing has a price, as with a local model."""
+    found = OwnSpending().follow(session(2, ("notes", "memory")))
+    assert "outnumber" in found.refusal(LIMITS, "compact", 0.0)
+    assert (
+        OwnSpending().follow(session(3, ("notes", "memory"))).refusal(LIMITS, "compact", 0.0) == ""
+    )
+
+
+def test_without_a_share_there_is_no_bound():
+    """0 is no limit, as for the other limits."""
+    found = OwnSpending().follow(session(1, ("notes",) * 9))
+    assert found.refusal(BudgetSettings(own_share=0.0), "notes", 9.0) == ""

@@ -1,0 +1,56 @@
+"""What a session needs again of the results it has seen."""
+
+from holdfast.log.entries import Ran, Replied
+from holdfast.messages import ToolUse
+from holdfast.simulator.needs import Needs, rates
+
+
+def called(id, name, given, result, *, response):
+    return [
+        Replied(response_id=response, content=(ToolUse(id=id, name=name, input=given),)),
+        Ran(tool_use_id=id, content=result),
+    ]
+
+
+def needs_in(*calls):
+    follower, entries = Needs(), [entry for call in calls for entry in call]
+    found = filter(None, map(follower.follow, entries))
+    return [(need.result.tool_use_id, need.age) for need in found]
+
+
+def read(id, text, response, **more):
+    return called(id, "Read", {"file_path": "/a.py", **more}, text, response=response)
+
+
+def test_a_file_read_again_needs_the_first_reading_if_it_shows_the_same():
+    """Numbers of lines do not matter, nor which part is asked for; a changed file is another one."""
+    whole = "     1→one\n     2→two\n     3→three"
+    part = read("b", "     9→two", "r2", offset=9)
+    assert needs_in(read("a", whole, "r1"), part) == [("a", 1)]
+    assert needs_in(read("a", whole, "r1"), read("b", "     1→other", "r2")) == []
+
+
+def test_an_edit_needs_the_newest_reading_of_its_file():
+    """It quotes what stands there; writing a whole file needs nothing."""
+    edit = {"file_path": "/a.py", "old_string": "one", "new_string": "two"}
+    readings = read("a", "one", "r1"), read("b", "one more", "r2")
+    assert needs_in(*readings, called("c", "Edit", edit, "done", response="r3")) == [("b", 1)]
+    whole = {"file_path": "/a.py", "content": "all"}
+    assert needs_in(*readings, called("c", "Write", whole, "done", response="r3")) == []
+
+
+def test_a_command_run_again_needs_the_first_only_if_nothing_changed():
+    """A test that passes now was not answered by its failure."""
+    run = {"command": "make test"}
+    first = called("a", "Bash", run, "1 failed", response="r1")
+    assert needs_in(first, called("b", "Bash", run, "1 failed", response="r2")) == [("a", 1)]
+    assert needs_in(first, called("b", "Bash", run, "all passed", response="r2")) == []
+
+
+def test_rates_count_those_that_grew_old_enough():
+    """A result needed after one call was not needed later than that."""
+    entries = [*read("a", "one", "r1"), *read("b", "one", "r2")]
+    for number in range(3, 9):
+        entries += called(f"t{number}", "Grep", {"pattern": str(number)}, "", response=f"r{number}")
+    found = rates([entries])
+    assert found["read"][0] == (1, 2) and found["read"][5] == (0, 2)
