@@ -28,7 +28,7 @@ from holdfast.log.entries import (
     Switched,
 )
 from holdfast.log.own_spending import OwnSpending
-from holdfast.log.results import Results, headed, is_over
+from holdfast.log.results import Results
 from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
 from holdfast.models.capabilities import capabilities, is_simulated
@@ -41,6 +41,7 @@ from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
+from holdfast.turn.bounded_result import take_bounded
 from holdfast.turn.damage import WHAT as DAMAGE
 from holdfast.turn.damage import plan_report
 from holdfast.turn.fork import Prefix
@@ -395,19 +396,3 @@ class Engine:
 def _name_of(stage: Stage) -> str:
     """Name a stage: a function by its own name, an object by its class."""
     return str(getattr(stage, "__qualname__", type(stage).__name__))
-
-
-def take_bounded(engine: Engine, ran: Ran) -> AnyEntry:
-    """Record a result; a body too large for the log goes to a file, and its head stays."""
-    limit = engine.settings.log.body_limit_bytes
-    if not is_over(ran.content, limit):
-        return engine.write(ran)
-    cap = engine.settings.spill.file_bytes
-    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap)
-    try:
-        engine.results.keep(body, is_only_copy=True)
-    except StoreError as error:
-        written = engine.write(ran)
-        engine.write(Failed(what="spill", error=f"{error}; the whole result stays in the log"))
-        return written
-    return engine.write(headed(ran, body, limit))

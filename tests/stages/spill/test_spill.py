@@ -28,7 +28,8 @@ from holdfast.messages.rules import violations
 from holdfast.models.protocol import Reply
 from holdfast.settings import LogSettings, Settings, SpillSettings, WindowSettings
 from holdfast.stages.spill.spill import Spill
-from holdfast.turn.engine import Engine, take_bounded
+from holdfast.turn.bounded_result import take_bounded
+from holdfast.turn.engine import Engine
 from holdfast.view.tokens import default_weights, weigh
 
 MODEL = "claude-opus-5-5"

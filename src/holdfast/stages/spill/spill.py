@@ -20,7 +20,8 @@ from holdfast.messages.measure import Measure, measure_content
 from holdfast.stages.spill.budget import Arrived, Budgets, arrived_in, plan_alone, plan_together
 from holdfast.stages.spill.preview import human_size, preview, repetition
 from holdfast.tools.describe import HISTORY, description_of
-from holdfast.turn.engine import Engine, take_bounded
+from holdfast.turn.bounded_result import take_bounded
+from holdfast.turn.engine import Engine
 from holdfast.view import View
 from holdfast.view.items import Result, Round, wordless
 from holdfast.view.tokens import default_weights, weigh
