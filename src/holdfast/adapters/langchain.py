@@ -221,8 +221,8 @@ async def _recovered(session: Session, error: Exception) -> None:
     """Wait or make room; what neither helps against is raised as the program knows it."""
     try:
         await session.failed(error)
-    except HoldfastError:
-        raise error from None
+    except HoldfastError as ours:
+        raise error from ours
 
 
 async def _settled(session: Session, response: ModelResponse[Any]) -> None:
