@@ -64,7 +64,7 @@ def break_next(simulator, *faults):
     urllib.request.urlopen(request).close()
 
 
-TOO_LONG = {"kind": "400", "message": "prompt is too long: 40000 tokens > 20000 maximum"}
+TOO_LONG = {"kind": "400", "message": "prompt is too long"}
 
 
 def entries(session, kind):

@@ -91,7 +91,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
     def _session(self, request: ModelRequest[Any]) -> Session:
         model = request.model
         name = getattr(model, "model_name", None) or getattr(model, "model", "")
-        return self._sessions.get(_thread(), name)
+        return self._sessions.get(_thread(), str(name or ""))
 
     def _history(self) -> StructuredTool:
         definition = history_definition()
@@ -214,15 +214,15 @@ def _without_blocks(message: JsonObject) -> Iterator[AnyMessage]:
             tool_calls=[{"id": b["id"], "name": b["name"], "args": b["input"]} for b in calls],
         )
     elif said := [block for block in bare if block["type"] != "tool_result"]:
-        yield HumanMessage(content=said)
+        yield HumanMessage(content=[*said])
 
 
 async def _recovered(session: Session, error: Exception) -> None:
     """Wait or make room; what neither helps against is raised as the program knows it."""
     try:
         await session.failed(error)
-    except HoldfastError:
-        raise error from None
+    except HoldfastError as ours:
+        raise error from ours
 
 
 async def _settled(session: Session, response: ModelResponse[Any]) -> None:

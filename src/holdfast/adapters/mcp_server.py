@@ -218,7 +218,7 @@ class SessionServer:
         session = await asyncio.to_thread(self._session)
         return Outcome(content=await asyncio.to_thread(session.notes))
 
-    async def _memory(self, given: MemoryInput | ReadMemoryInput) -> Outcome:
+    async def _memory(self, given: Input) -> Outcome:
         """Use the memories of the session's project, or of this one while it has none."""
         named = self._name != "newest"
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
