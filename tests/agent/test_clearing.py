@@ -10,6 +10,7 @@ from holdfast.models.scripted import ScriptedModel
 from holdfast.settings import (
     CacheSettings,
     ClearSettings,
+    CostSettings,
     MemorySettings,
     NotesSettings,
     load_settings,
@@ -26,6 +27,7 @@ async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
         load_settings(tmp_path),
         cache=CacheSettings(lifetime="5m", diagnose=False),
         clear=ClearSettings(paid=False, idle_least_tokens=0),
+        cost=CostSettings(need_weight=0.0),
         notes=NotesSettings(on=False),
         memory=MemorySettings(on=False),
     )

@@ -18,7 +18,7 @@ from holdfast.memory.paths import memory_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import Settings, home
+from holdfast.settings import BudgetSettings, Settings, home
 
 MODEL = "claude-opus-4-6"
 HEAD = "---\nname: Deploys\ndescription: deploys go out on Tuesday nights\ntype: project\n---\n\n"
@@ -237,7 +237,7 @@ async def test_a_failed_extraction_is_an_entry_and_moves_nothing(project, kept):
 
 async def test_looked_at_every_third_time(project):
     """A setting, for those who count every cent."""
-    settings = Settings()
+    settings = Settings(budget=BudgetSettings(own_share=0.0))
     settings = replace(settings, memory=replace(settings.memory, extract_every=3))
     script = "text: One.\n---\ntext: Two.\n---\ntext: Three.\n---\ntext: Nothing."
     async with agent(project, script, settings=settings) as one:
@@ -257,7 +257,7 @@ async def test_a_single_run_is_not_kept_waiting(project):
 
 async def test_off_means_no_tool_no_section_no_store(project):
     """`memory.on = false`."""
-    settings = Settings()
+    settings = Settings(budget=BudgetSettings(own_share=0.0))
     settings = replace(settings, memory=replace(settings.memory, on=False))
     async with agent(project, "text: Hi.", settings=settings) as one:
         await say(one, "hello")
@@ -308,3 +308,15 @@ async def test_a_stale_source_is_said_with_the_memory(project, kept):
     async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
         await say(one, "deploy window?")
         assert "Changed since it was written: deploy.yaml" in str(one.model.requests[0].kwargs)
+
+
+async def test_what_cannot_be_paid_for_yet_waits(project, monkeypatch):
+    """Memories are looked for within the engine's share of what the session spent; nothing is passed over."""
+    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0.05")
+    async with agent(project, LEARN) as one:
+        await say(one, "Always use tabs.")
+        assert (entries(one, Forked), entries(one, Remembered), entries(one, Failed)) == (
+            [],
+            [],
+            [],
+        )

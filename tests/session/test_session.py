@@ -181,7 +181,7 @@ async def test_without_a_client_nobody_is_asked(opened):
     assert opened().ask is None
     session = opened(client=ScriptedModel("text: a summary", name=MODEL))
     session.user("hello")
-    reply = await session.ask(ForkRequest(say="Sum up.", source="notes"))
+    reply = await session.ask(ForkRequest(say="Sum up.", source="notes", is_wanted=True))
     assert reply.text == "a summary"
 
 

@@ -59,7 +59,7 @@ from holdfast.messages import JsonObject, text_of
 from holdfast.messages.rules import violations
 from holdfast.models import Model
 from holdfast.reports.cost import bill
-from holdfast.settings import Settings, home
+from holdfast.settings import BudgetSettings, Settings, home
 from holdfast.turn.loop import Stopped
 from holdfast.view import View
 
@@ -259,7 +259,8 @@ def _layer_lines(layers: JsonObject) -> list[str]:
 
 
 async def memory_demo(project: Path) -> JsonObject:
-    settings = Settings()
+    # two short chats: a share of what they spend would not pay for what is to be shown
+    settings = replace(Settings(), budget=BudgetSettings(own_share=0.0))
     learning = replace(settings, memory=replace(settings.memory, extract="always"))
     first = await _session(learning, project, LEARNT)
     learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
