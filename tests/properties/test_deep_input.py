@@ -14,17 +14,27 @@ import pytest
 
 from holdfast.agent.subagents import mail
 from holdfast.agent.subagents.definition import read_definition
-from holdfast.errors import ConfigError, HoldfastError, NewerFormat, TranscriptError
+from holdfast.errors import (
+    ConfigError,
+    HoldfastError,
+    NewerFormat,
+    RequestRejected,
+    TranscriptError,
+)
+from holdfast.gateway.answer import events_in
 from holdfast.hooks.config import load_hooks
 from holdfast.hooks.events import EVENTS
 from holdfast.hooks.verdict import read_verdict
 from holdfast.log import load
+from holdfast.log.titles import title_of
+from holdfast.memory.recall import names_in
 from holdfast.models.scripted import read_script
 from holdfast.request.instructions.markdown import imports_in, without_comments
 from holdfast.settings import home, load_settings
 from holdfast.tools import front_matter
 from holdfast.tools.globs import anchored_expression, glob_expression
 from holdfast.tools.mcp import load_servers
+from holdfast.tools.notebook import NotANotebook, show_notebook
 from holdfast.tools.permissions import load_permissions, parse_rules
 from holdfast.tools.skills import find_skills
 from holdfast.transcripts.formats import FORMATS, named, open_transcript
@@ -143,7 +153,7 @@ def read_log(text, place):
 
 def read_log_line(text, place):
     head = json.dumps({"holdfast": 1, "session": "a"})
-    line = f'{{"kind":"ran","n":1,"tool_use_id":"a","content":{text}}}'
+    line = f'{{"entry":"ran","n":1,"tool_use_id":"a","content":{text}}}'
     load(_file(place / "b.jsonl", f"{head}\n{line}\n"))
 
 
@@ -158,6 +168,24 @@ def read_transcripts(text, place):
         raw = line.encode("utf-8", "surrogatepass")
         for format in FORMATS:
             fold(named(format).read(iter([raw]), TranscriptWriter())).messages()
+
+
+def read_titles(text, place):
+    line = '{"entry":"titled","n":1,"title":"a","more":' + text + "}"
+    title_of(_file(place / "d.jsonl", f"{line}\n"))
+
+
+def read_choices(text, place):
+    names_in(f"These fit: {text}")
+
+
+def read_notebooks(text, place):
+    show_notebook(text.encode("utf-8", "surrogatepass"))
+    show_notebook(b'{"cells":[{"cell_type":"code","outputs":[{"data":' + text.encode() + b"}]}]}")
+
+
+def read_streams(text, place):
+    list(events_in(f"data: {text}\n\n".encode("utf-8", "surrogatepass")))
 
 
 def read_scripts(text, place):
@@ -177,6 +205,10 @@ READERS = {
     read_log: (TranscriptError, NewerFormat),
     read_log_line: (),
     read_transcripts: (),
+    read_titles: (),
+    read_choices: RequestRejected,
+    read_notebooks: NotANotebook,
+    read_streams: (),
     read_scripts: ConfigError,
 }
 """Each with what it may raise, which its callers expect."""
