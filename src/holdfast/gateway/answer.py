@@ -41,7 +41,7 @@ def events_in(stream: bytes) -> Iterator[JsonObject]:
         if line.startswith(DATA) and (data := line[len(DATA) :].strip()) != DONE:
             try:
                 event = msgspec.json.decode(data)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 continue
             if isinstance(event, dict):
                 yield event

@@ -61,7 +61,7 @@ def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> Hoo
     if said.startswith("{"):
         try:
             return _read_answer(event, json.loads(said))
-        except ValueError:
+        except (ValueError, RecursionError):
             if status == 0:
                 return HookVerdict(errors=("it printed an object that is not JSON",))
     if status != 0:

@@ -79,7 +79,7 @@ def _lines_until(path: Path, until: float) -> bytes:
     for line in path.read_bytes().splitlines(keepends=True):
         try:
             timed = _decoder.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             timed = _Timed()
         if max(timed.at, timed.created) > until:
             break

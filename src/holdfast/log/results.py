@@ -120,7 +120,7 @@ class Results:
             if name.endswith(".json"):
                 return msgspec.json.decode(body, type=Blocks)
             return body.decode("utf-8")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise StoreError(f"{self.place / name}: is not what was written there") from None
 
     def stored(self) -> list[StoredBody]:

@@ -68,6 +68,6 @@ def _entry(line: bytes) -> AnyEntry | None:
         return None
     try:
         entry: AnyEntry = msgspec.json.decode(line, type=AnyEntry)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return entry

@@ -65,7 +65,7 @@ def _said(path: Path) -> Iterator[Said]:
                     continue
                 try:
                     said = msgspec.json.decode(line, type=Said)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                     continue
                 if not said.hidden and not said.mail and text_of(said.content).strip():
                     yield said

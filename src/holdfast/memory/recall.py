@@ -196,7 +196,7 @@ def names_in(answer: str) -> list[str]:
     start, end = answer.find("["), answer.rfind("]")
     try:
         found = json.loads(answer[start : end + 1]) if 0 <= start < end else None
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list):
         raise RequestRejected("the model did not answer with a list of memories")

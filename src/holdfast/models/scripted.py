@@ -190,7 +190,7 @@ def read_script(script: str) -> tuple[ScriptedAnswer, ...]:
             if not colon or keyword not in KEYWORDS:
                 raise ValueError(f"{line!r} is none of {', '.join(KEYWORDS)}")
             _apply(draft, keyword, rest.strip())
-        except (ValueError, msgspec.DecodeError) as error:
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise ConfigError(f"script line {number}: {error}") from error
     return (*answers, draft) if draft != ScriptedAnswer() else tuple(answers)
 

@@ -4,7 +4,6 @@ import dataclasses
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -44,6 +43,7 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
+from holdfast.settings.toml import parse_toml
 
 Value = bool | int | float | str
 SettingName = tuple[str, str]
@@ -181,8 +181,8 @@ def _sources(project: Path | None) -> dict[SettingName, tuple[Value, str]]:
 def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, Value]]:
     """Read the settings in a file: the user's own, or a project's `within` its checkout."""
     try:
-        tables = tomllib.loads(read_text(file, FILE_BYTES, within=within))
-    except (ValueError, RecursionError, UnusableFile) as error:
+        tables = parse_toml(read_text(file, FILE_BYTES, within=within))
+    except (ValueError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read as TOML: {error}; mend or remove it") from error
     known = get_type_hints(Settings)
     for group, table in tables.items():

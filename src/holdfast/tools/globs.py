@@ -25,6 +25,9 @@ _STAR, _DEEP = "[^/]*", "(?:[^/]+/)*"
 
 MAX_ALTERNATIVES = 256
 """Braces within braces multiply."""
+MAX_CHARS = 1_024
+"""Of a pattern; a longer one is no person's, and fits nothing."""
+_NOTHING = "(?!)"
 
 
 def path_expression(pattern: str) -> str:
@@ -33,6 +36,8 @@ def path_expression(pattern: str) -> str:
     Of several stars only the last has a choice: where the others end first is as good as anywhere,
     so the expression does not come back to them, and its time grows with the path alone.
     """
+    if len(pattern) > MAX_CHARS:
+        return _NOTHING
     pieces: list[str] = []
     place = 0
     while place < len(pattern):
@@ -102,6 +107,8 @@ def _set(pattern: str, place: int) -> tuple[str, int]:
     end += is_not
     inner = ""
     first = end
+    if pattern.find("]", first + 1) < 0:
+        return "\\[", place + 1
     while end < len(pattern) and (pattern[end] != "]" or end == first):
         name = next((name for name in _NAMED_SETS if pattern.startswith(name, end)), "")
         if name:
@@ -138,5 +145,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 def glob_expression(pattern: str) -> str:
     """Translate a person's pattern into an expression for a whole relative path."""
+    if len(pattern) > MAX_CHARS:
+        return _NOTHING
     choices = (choice.removeprefix("./") for choice in expand_braces(pattern))
     return "|".join(f"(?:{anchored_expression(choice)})" for choice in choices)

@@ -33,7 +33,7 @@ class NotANotebook(Exception):
 def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
     try:
         notebook = msgspec.json.decode(content, type=_Notebook)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise NotANotebook(str(error)) from None
     lines: list[str] = []
     pictures: list[Image] = []
@@ -49,7 +49,8 @@ def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
 
 
 def _output(output: JsonObject) -> tuple[str, list[Image]]:
-    data = output.get("data") or {}
+    found = output.get("data")
+    data = found if isinstance(found, dict) else {}
     pictures = [
         Image(source={"type": "base64", "media_type": kind, "data": _joined(data[kind]).strip()})
         for kind in ("image/png", "image/jpeg")

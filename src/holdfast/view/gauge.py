@@ -124,7 +124,7 @@ def load_calibration(model: str) -> Calibration:
     """Load what was learnt about a model; unreadable or outdated files count as nothing."""
     try:
         found = msgspec.json.decode(_place(model).read_bytes(), type=Calibration)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Calibration.fresh(model)
     return found if found.model == model and found.is_current() else Calibration.fresh(model)
 

@@ -174,7 +174,7 @@ def read_cursor(text: str) -> tuple[str, int] | None:
 def _head(line: bytes, path: Path) -> Head:
     try:
         head = msgspec.json.decode(line, type=Head)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path} has no valid first line; move it away") from error
     if head.holdfast != 1:
         raise StoreError(f"{path} was written by a newer version; update to use it")

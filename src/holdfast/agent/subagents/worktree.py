@@ -212,7 +212,7 @@ def _read(path: Path) -> WorktreeRecord | None:
     """Read the record of a worktree; None if it is missing, foreign or torn."""
     try:
         return msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -9,7 +9,6 @@ may run (see `reach`). It is taken again right before a command runs.
 import hashlib
 import json
 import stat
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from holdfast.settings import home
 from holdfast.settings.files import write_private
 from holdfast.settings.project import checkout_top
 from holdfast.settings.project_files import UnusableFile, read_text
+from holdfast.settings.toml import parse_toml
 from holdfast.tools.permissions.decide import MODES, Mode
 from holdfast.tools.permissions.reach import reached_files
 from holdfast.tools.permissions.rules import Rules, parse_rules
@@ -104,7 +104,7 @@ def vouch(fingerprint: str, *, at: Path | None = None) -> None:
 def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
     try:
         text = read_text(file, FILE_BYTES, within=project and checkout_top(project))
-        content: Json = tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+        content: Json = parse_toml(text) if file.suffix == ".toml" else json.loads(text)
     except (ValueError, RecursionError, UnusableFile) as error:
         raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
     if not isinstance(content, dict):
