@@ -41,7 +41,6 @@ from holdfast.request.edits import placed
 from holdfast.request.markers import Markers
 from holdfast.settings import Settings
 from holdfast.turn.answer import AnswerWriter
-from holdfast.turn.large_results import take_bounded
 from holdfast.turn.damage import WHAT as DAMAGE
 from holdfast.turn.damage import plan_report
 from holdfast.turn.fork import Prefix
