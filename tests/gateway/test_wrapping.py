@@ -61,6 +61,23 @@ def test_a_command_that_does_not_exist(upstream):
     assert wrapped(upstream, "no-such-command-here").returncode == 127
 
 
+def test_whoever_ends_the_wrapper_ends_the_command(upstream):
+    """No client is left behind with the address of a gateway that is gone."""
+    wrapper = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "wrap", "sh", "-c", "echo $$; exec sleep 1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pid = int(wrapper.stdout.readline())
+    wrapper.terminate()
+    _, said = wrapper.communicate(timeout=60)
+    assert wrapper.returncode == 128 + 15
+    assert "nothing was sent" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
 def test_what_the_user_set_stays():
     given = {"ENABLE_TOOL_SEARCH": "false", "PATH": "/bin"}
     made = environment_for("http://127.0.0.1:1", given)

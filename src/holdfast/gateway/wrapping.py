@@ -55,18 +55,20 @@ def wrap(command: Sequence[str]) -> Wrapped:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command in the foreground; signals of the terminal are the command's to handle."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Run a command in the foreground.
+
+    Ctrl-C reaches it from the terminal, so we wait for what it does; whoever ends us ends it.
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        child = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        status = child.wait()
-    except FileNotFoundError:
-        sys.stderr.write(f"holdfast: no command {command[0]!r}; check the name\n")
+        child = subprocess.Popen(list(command), env=dict(environment))
+    except OSError as error:
+        sys.stderr.write(f"holdfast: {command[0]!r} cannot be run: {error.strerror}\n")
         return NOT_FOUND
+    else:
+        ended = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        status = child.wait()
+        signal.signal(signal.SIGTERM, ended)
+        return status if status >= 0 else SIGNALLED - status
     finally:
         signal.signal(signal.SIGINT, before)
-    return status if status >= 0 else SIGNALLED - status
