@@ -34,7 +34,7 @@ def take_sample() -> Sample:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     rss = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-    return Sample(rss_mb=rss, descriptors=len(os.listdir("/proc/self/fd")))
+    return Sample(rss_mb=rss, descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()))
 
 
 def soak_settings() -> Settings:

@@ -8,7 +8,7 @@ of the size that the recorded one must have had.
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,6 +105,15 @@ class ReplayResult:
     @property
     def total_usd(self) -> float:
         return self.usd + sum(self.own_usd.values())
+
+    def book_call(self, prompt_tokens: int, usd: float, made: Iterable[AnyEntry]) -> None:
+        """Count a call with what was decided before it."""
+        for entry in made:
+            if isinstance(entry, Cleared):
+                self.cleared.append((len(self.prompts), entry))
+            self.compactions += isinstance(entry, Compacted)
+        self.prompts.append(prompt_tokens)
+        self.usd += usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,16 +266,12 @@ class SessionReplay:
     async def _call(self, output_tokens: int) -> Usage:
         before, stages = len(self.engine.view.history), self._built.stages
         request = await self.engine.prepare(stages, max_output_tokens=1)
-        for made in self.engine.view.history[before:]:
-            if isinstance(made, Cleared):
-                self.result.cleared.append((len(self.result.prompts), made))
-            if isinstance(made, Compacted):
-                self.result.compactions += 1
+        made = self.engine.view.history[before:]
         for job in list(self._background.jobs.values()):  # a summary that is prepared
             await job.wait(JOB_SECONDS)
         usage = structs.replace(await self._billed(request), output_tokens=output_tokens)
-        self.result.usd += spent_on(self.engine.model, usage).usd
-        self.result.prompts.append(self.engine.fullness().used_tokens)
+        usd = spent_on(self.engine.model, usage).usd
+        self.result.book_call(self.engine.fullness().used_tokens, usd, made)
         return usage
 
     async def _billed(self, request: Request) -> Usage:

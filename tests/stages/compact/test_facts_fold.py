@@ -9,8 +9,8 @@ from holdfast.log.entries import Compacted, Directed, Undone
 from holdfast.messages import Text, Thinking, ToolResult, ToolUse
 from holdfast.stages.compact.directives import keep_ledger
 from holdfast.stages.compact.facts_fold import FactsFold
+from holdfast.stages.facts.carried import MOST_STEPS
 from holdfast.stages.facts.extract import gather
-from holdfast.stages.facts.settled import MOST_STEPS
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 

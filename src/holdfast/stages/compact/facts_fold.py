@@ -16,9 +16,9 @@ from holdfast.log.secrets import masked
 from holdfast.messages import text_of
 from holdfast.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
 from holdfast.stages.facts.calls import Todos
+from holdfast.stages.facts.carried import bounded, shortened
 from holdfast.stages.facts.extract import extract, gather
 from holdfast.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
-from holdfast.stages.facts.settled import bounded, shortened
 from holdfast.view import View
 from holdfast.view.items import Item, Spoken
 
@@ -49,7 +49,7 @@ class FactsFold:
             if fresh < self._settled:  # a compaction was undone
                 self._begin()
                 self._follow(history)
-            self._settle(fresh)
+            self._carry_on(fresh)
             return self._told(items, fresh)
 
     def _begin(self) -> None:
@@ -87,7 +87,7 @@ class FactsFold:
         facts = gather(history, items).masked(self._mask)
         return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
-    def _settle(self, fresh: int) -> None:
+    def _carry_on(self, fresh: int) -> None:
         """Take what was compacted before into what is carried."""
         settled = self._between(self._settled, fresh - 1)
         if not settled:

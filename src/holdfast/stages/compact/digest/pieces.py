@@ -135,7 +135,7 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
     """Take the forms that gain most for their tokens; return the text of each section."""
     ordered = sorted(pieces, key=lambda piece: (piece.section, piece.place))
-    ladders = [_ladder(piece, count) for piece in ordered]
+    ladders = [_steps_of(piece, count) for piece in ordered]
     taken = [0] * len(ladders)
     left = budget_tokens
     waiting = [(*_best(ladder, 0, len(ladder)), i) for i, ladder in enumerate(ladders)]
@@ -162,7 +162,7 @@ class _Step(NamedTuple):
     worth: float
 
 
-def _ladder(piece: DigestPiece, count: Count) -> list[_Step]:
+def _steps_of(piece: DigestPiece, count: Count) -> list[_Step]:
     """Return the price and the worth of each form, after those of none at all."""
     prices = (count(form) + 1 for form in piece.forms)  # the line's end
     return [_Step(0, 0.0), *map(_Step, prices, accumulate(piece.gains))]
