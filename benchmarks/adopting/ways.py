@@ -200,7 +200,7 @@ class LangChainWay(Way):
         from langchain_anthropic import ChatAnthropic
         from langchain_core.messages import HumanMessage, messages_from_dict, messages_to_dict
 
-        from holdfast.adapters.langchain import Holdfast
+        from holdfast.adapters.langchain import HoldfastMiddleware
 
         def lookup(turn: int, step: int) -> str:
             """Looks an entry of the books up."""
@@ -212,7 +212,7 @@ class LangChainWay(Way):
         model = ChatAnthropic(
             model=MODEL, base_url=str(self.client.base_url), api_key="x", max_tokens=1_024
         )
-        holdfast = Holdfast("books", **self.options())
+        holdfast = HoldfastMiddleware("books", **self.options())
         agent = create_agent(model, [lookup], system_prompt=SYSTEM, middleware=[holdfast])
         turn = sum(isinstance(message, HumanMessage) for message in messages)
         is_open = bool(messages) and messages[-1].type != "ai"
@@ -240,7 +240,7 @@ class PydanticAIWay(Way):
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        from holdfast.adapters.pydantic_ai import Holdfast
+        from holdfast.adapters.pydantic_ai import HoldfastCapability
 
         def lookup(turn: int, step: int) -> str:
             """Looks an entry of the books up."""
@@ -252,7 +252,7 @@ class PydanticAIWay(Way):
             saved.read_bytes() if saved.exists() else b"[]"
         )
         model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=self.client))
-        holdfast = Holdfast("books", **self.options())
+        holdfast = HoldfastCapability("books", **self.options())
         agent = Agent(model, instructions=SYSTEM, tools=[lookup], capabilities=[holdfast])
         parts = [part for message in history for part in message.parts]
         turn = sum(part.part_kind == "user-prompt" for part in parts)
@@ -280,7 +280,7 @@ class OpenAIAgentsWay(Way):
             function_tool,
             set_tracing_disabled,
         )
-        from holdfast.adapters.openai_agents import Holdfast
+        from holdfast.adapters.openai_agents import HoldfastHooks
 
         @function_tool
         def lookup(turn: int, step: int) -> str:
@@ -299,7 +299,7 @@ class OpenAIAgentsWay(Way):
             tools=[lookup],
             model=OpenAIChatCompletionsModel(MODEL, client),
         )
-        holdfast = Holdfast("books", **self.options())
+        holdfast = HoldfastHooks("books", **self.options())
         turn = sum(item.get("role") == "user" for item in items)
         while turn < self.turns:
             items.append({"role": "user", "content": question(turn)})

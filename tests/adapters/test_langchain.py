@@ -28,7 +28,7 @@ from langchain.agents import create_agent  # noqa: E402
 from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
-from holdfast.adapters.langchain import Holdfast  # noqa: E402
+from holdfast.adapters.langchain import HoldfastMiddleware  # noqa: E402
 
 
 def in_thread(name):
@@ -45,7 +45,7 @@ async def made():
     middlewares, models = [], []
 
     def make(simulator, *, saver=None, tools=(lookup,), model=None, **options):
-        middlewares.append(Holdfast(**{"window": WINDOW} | options))
+        middlewares.append(HoldfastMiddleware(**{"window": WINDOW} | options))
         models.append(model or claude(simulator))
         return create_agent(
             models[-1],

@@ -21,7 +21,7 @@ from holdfast.simulator.brains.scripted import ScriptedBrain
 agents = pytest.importorskip("agents", reason="openai-agents is not installed: make adapters")
 from openai import AsyncOpenAI  # noqa: E402
 
-from holdfast.adapters.openai_agents import Holdfast  # noqa: E402
+from holdfast.adapters.openai_agents import HoldfastHooks  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ async def made():
 
     def make(simulator, *, tools=(lookup,), id="books", name=MODEL, **options):
         clients.append(AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0))
-        held.append(Holdfast(id, **{"window": WINDOW} | options))
+        held.append(HoldfastHooks(id, **{"window": WINDOW} | options))
         agent = agents.Agent(
             name="clerk",
             instructions=SYSTEM,

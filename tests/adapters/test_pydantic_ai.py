@@ -28,7 +28,7 @@ from pydantic_ai.messages import AudioUrl, BinaryContent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from holdfast.adapters.pydantic_ai import Holdfast
+from holdfast.adapters.pydantic_ai import HoldfastCapability
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def made():
 
     def make(simulator, *, tools=(lookup,), agent=None, **options):
         clients.append(AsyncAnthropic(base_url=simulator.url, api_key="any", max_retries=0))
-        held.append(Holdfast(**{"window": WINDOW} | options))
+        held.append(HoldfastCapability(**{"window": WINDOW} | options))
         model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=clients[-1]))
         given = {"instructions": SYSTEM} | (agent or {})
         return Agent(model, tools=tools, capabilities=[held[-1]], **given)

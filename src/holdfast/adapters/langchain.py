@@ -1,6 +1,6 @@
 """LangChain: a middleware that sends a managed view of an agent's messages.
 
-    agent = create_agent(model, tools, middleware=[Holdfast()])
+    agent = create_agent(model, tools, middleware=[HoldfastMiddleware()])
 
 The agent's state keeps every message; each thread's messages are followed by the session of that
 name. An Anthropic model gets blocks with their cache markers, any other LangChain's own messages.
@@ -23,7 +23,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from holdfast.adapters.sessions import OPEN_SESSIONS, SessionOptions, Sessions, history_definition
+from holdfast.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
 from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject
 from holdfast.models.protocol import Request
@@ -31,7 +31,7 @@ from holdfast.session import Session
 from holdfast.session.sync import sync
 
 
-class Holdfast(AgentMiddleware[Any, Any, Any]):
+class HoldfastMiddleware(AgentMiddleware[Any, Any, Any]):
     """Manages what the model of an agent sees."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
         id: str | None = None,
         *,
         open_sessions: int = OPEN_SESSIONS,
-        **options: Unpack[SessionOptions],
+        **options: Unpack[AdapterOptions],
     ) -> None:
         """Follow each thread in a session of its name; `id` names the one of calls without a thread.
 
@@ -64,7 +64,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
             except Exception as error:  # noqa: BLE001 - raised again if nothing helps
                 await _recovered(session, error)
                 continue
-            await _settled(session, response)
+            await _record_answer(session, response)
             return response
 
     def wrap_model_call(
@@ -81,7 +81,7 @@ class Holdfast(AgentMiddleware[Any, Any, Any]):
             except Exception as error:  # noqa: BLE001 - raised again if nothing helps
                 sync(_recovered(session, error))
                 continue
-            sync(_settled(session, response))
+            sync(_record_answer(session, response))
             return response
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ async def _recovered(session: Session, error: Exception) -> None:
         raise error from ours
 
 
-async def _settled(session: Session, response: ModelResponse[Any]) -> None:
+async def _record_answer(session: Session, response: ModelResponse[Any]) -> None:
     answers: Iterable[AIMessage] = (one for one in response.result if isinstance(one, AIMessage))
     for answer in answers:
         meta = answer.response_metadata

@@ -1,6 +1,6 @@
 """OpenAI Agents: an input filter that sends a managed view, and hooks that take the answers in.
 
-    holdfast = Holdfast("conversation-7")
+    holdfast = HoldfastHooks("conversation-7")
     await Runner.run(agent, input, hooks=holdfast, run_config=holdfast.run_config())
 
 One object is one conversation; the items that a run collects are followed by the session of that
@@ -23,14 +23,14 @@ from agents import (
     RunHooks,
     Tool,
 )
-from holdfast.adapters.sessions import SessionOptions, Sessions, history_definition
+from holdfast.adapters.sessions import AdapterOptions, Sessions, history_definition
 from holdfast.messages import JsonObject
 
 
-class Holdfast(RunHooks[Any]):
+class HoldfastHooks(RunHooks[Any]):
     """Manages what the model sees in the runs of one conversation."""
 
-    def __init__(self, id: str | None = None, **options: Unpack[SessionOptions]) -> None:
+    def __init__(self, id: str | None = None, **options: Unpack[AdapterOptions]) -> None:
         """Follow a conversation in the session `id`; `options` are those of `Session.open`.
 
         With a `client` of OpenAI's or Anthropic's SDK, notes and summaries are written by the

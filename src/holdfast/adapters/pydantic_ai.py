@@ -1,6 +1,6 @@
 """Pydantic AI: a capability that sends a managed view of a conversation's messages.
 
-    agent = Agent(model, capabilities=[Holdfast()])
+    agent = Agent(model, capabilities=[HoldfastCapability()])
 
 A run's history keeps every message; each conversation is followed by the session of that name.
 Cache markers become cache points and a setting. What has no block of its own, such as a call of a
@@ -37,7 +37,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.toolsets import FunctionToolset
 
-from holdfast.adapters.sessions import OPEN_SESSIONS, SessionOptions, Sessions, history_definition
+from holdfast.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
 from holdfast.errors import HoldfastError
 from holdfast.messages import JsonObject
 
@@ -46,7 +46,7 @@ CARRIED = "pydantic_ai"
 REDACTED = "redacted_thinking"
 
 
-class Holdfast(AbstractCapability[Any]):
+class HoldfastCapability(AbstractCapability[Any]):
     """Manages what the model of an agent sees."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Holdfast(AbstractCapability[Any]):
         conversation: str | None = None,
         *,
         open_sessions: int = OPEN_SESSIONS,
-        **options: Unpack[SessionOptions],
+        **options: Unpack[AdapterOptions],
     ) -> None:
         """Follow each conversation in a session of its id, or all runs in that of `conversation`.
 

@@ -22,7 +22,7 @@ OPEN_SESSIONS = 100
 """Each open session has a descriptor and holds its view in memory."""
 
 
-class SessionOptions(TypedDict, total=False):
+class AdapterOptions(TypedDict, total=False):
     """What `Session.open` and `Session.resume` take alike."""
 
     client: object
@@ -43,7 +43,7 @@ class Sessions:
         dialect: DialectName,
         id: str | None,
         open_sessions: int,
-        options: SessionOptions,
+        options: AdapterOptions,
     ) -> None:
         """Keep up to `open_sessions` open; `id` is the conversation of callers that name none."""
         self._dialect = dialect
