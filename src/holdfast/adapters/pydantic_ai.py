@@ -71,11 +71,11 @@ class HoldfastCapability(AbstractCapability[Any]):
         session = self._sessions.get(self._name(ctx), request_context.model.model_name)
         parameters = request_context.model_request_parameters
         messages = request_context.messages
-        opening = _opening(messages)
+        system_parts = _system_parts(messages)
         instructions = [part.content for part in parameters.instruction_parts or ()]
         request = await session.follow(
-            [_block_message(message, opening) for message in messages],
-            system=[*(part.content for part in opening), *instructions],
+            [_block_message(message, system_parts) for message in messages],
+            system=[*(part.content for part in system_parts), *instructions],
             tools=[
                 {
                     "name": tool.name,
@@ -88,7 +88,7 @@ class HoldfastCapability(AbstractCapability[Any]):
         settings: Any = request_context.model_settings or {}
         if ttl := _marked(request.kwargs.get("system") or ()):
             settings = {"anthropic_cache_instructions": ttl} | settings
-        view = _own_messages(request.kwargs["messages"], opening, request_context.model.system)
+        view = _own_messages(request.kwargs["messages"], system_parts, request_context.model.system)
         return replace(request_context, messages=view, model_settings=settings)
 
     async def after_model_request(
@@ -152,16 +152,16 @@ class HoldfastCapability(AbstractCapability[Any]):
         return self._conversation or ctx.conversation_id
 
 
-def _opening(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+def _system_parts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
     """Return the system prompt that stands in the first message."""
     first = messages[0].parts if messages and isinstance(messages[0], ModelRequest) else ()
     return [part for part in first if isinstance(part, SystemPromptPart)]
 
 
-def _block_message(message: ModelMessage, opening: Sequence[SystemPromptPart]) -> JsonObject:
+def _block_message(message: ModelMessage, system_parts: Sequence[SystemPromptPart]) -> JsonObject:
     if isinstance(message, ModelResponse):
         return {"role": "assistant", "content": list(map(_answer_block, message.parts))}
-    parts = [part for part in message.parts if not any(part is one for one in opening)]
+    parts = [part for part in message.parts if not any(part is one for one in system_parts)]
     return {"role": "user", "content": [block for part in parts for block in _blocks(part)]}
 
 
@@ -214,7 +214,7 @@ def _carried(message: ModelMessage) -> JsonObject:
 
 
 def _own_messages(
-    view: Sequence[JsonObject], opening: Sequence[SystemPromptPart], system: str
+    view: Sequence[JsonObject], system_parts: Sequence[SystemPromptPart], system: str
 ) -> list[ModelMessage]:
     """Return a view as messages of the framework, with its cache markers as cache points."""
     found: list[ModelMessage] = []
@@ -230,7 +230,7 @@ def _own_messages(
             continue
         own = [part for block in blocks for part in _parts(block, names)]
         before = [UserPromptPart(waiting)] if waiting else []
-        found.append(ModelRequest(parts=[*([] if found else opening), *before, *own]))
+        found.append(ModelRequest(parts=[*([] if found else system_parts), *before, *own]))
         waiting = []
     return found
 
