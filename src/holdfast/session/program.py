@@ -309,7 +309,7 @@ def newest_in(store: Store, directory: Path) -> str:
     return here[0].id
 
 
-def opened(store: Store, id: str, directory: Path) -> Log:
+def open_exactly(store: Store, id: str, directory: Path) -> Log:
     """Open the session of exactly this id: one that only begins with it is another user's."""
     name = newest_in(store, directory) if id == "newest" else id
     log = store.open(name)

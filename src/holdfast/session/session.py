@@ -48,7 +48,7 @@ from holdfast.session.clients import check_client
 from holdfast.session.configuration import Wishes, settings_of
 from holdfast.session.dialects import chosen_dialect
 from holdfast.session.own_tools import answer, call_of
-from holdfast.session.program import Program, opened, retraction
+from holdfast.session.program import Program, open_exactly, retraction
 from holdfast.session.recovery import Recovery
 from holdfast.session.rewind import rewind_point
 from holdfast.session.tool_definitions import ToolLike, checked_tools
@@ -205,7 +205,7 @@ class Session:
         )
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
-        log = opened(store or FileStore(), id, directory or Path.cwd())
+        log = open_exactly(store or FileStore(), id, directory or Path.cwd())
         with log.closed_on_failure():
             settings = settings or settings_of(log)
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
