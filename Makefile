@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile
 help:
 	@echo "make demo    run the main job, offline"
 	@echo "make test    the whole test suite"
-	@echo "make check   format, lint, types, import layers"
+	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
 	@echo "make bench   every benchmark, one JSON line each"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
 	@echo "make soak    10,000 turns with a failing provider and random kills, an hour at most"
@@ -37,6 +37,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@.ci/audit $(BIN)/python
+
+audit: $(READY)
+	@.ci/audit $(BIN)/python
 
 format: $(READY)
 	$(BIN)/ruff format .
