@@ -102,6 +102,16 @@ class ReplayResult:
     """Results that had left the view when a later call needed them, by kind."""
     needed: Counter[str] = field(default_factory=Counter)
 
+    def add_call(self, usd: float, prompt_tokens: int) -> None:
+        self.usd += usd
+        self.prompts.append(prompt_tokens)
+
+    def add_change(self, entry: AnyEntry) -> None:
+        """Take what the stages decided before a call."""
+        if isinstance(entry, Cleared):
+            self.cleared.append((len(self.prompts), entry))
+        self.compactions += isinstance(entry, Compacted)
+
     @property
     def total_usd(self) -> float:
         return self.usd + sum(self.own_usd.values())
@@ -258,15 +268,12 @@ class SessionReplay:
         before, stages = len(self.engine.view.history), self._built.stages
         request = await self.engine.prepare(stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
-            if isinstance(made, Cleared):
-                self.result.cleared.append((len(self.result.prompts), made))
-            if isinstance(made, Compacted):
-                self.result.compactions += 1
+            self.result.add_change(made)
         for job in list(self._background.jobs.values()):  # a summary that is prepared
             await job.wait(JOB_SECONDS)
         usage = structs.replace(await self._billed(request), output_tokens=output_tokens)
-        self.result.usd += spent_on(self.engine.model, usage).usd
-        self.result.prompts.append(self.engine.fullness().used_tokens)
+        paid = spent_on(self.engine.model, usage).usd
+        self.result.add_call(paid, self.engine.fullness().used_tokens)
         return usage
 
     async def _billed(self, request: Request) -> Usage:
