@@ -8,7 +8,7 @@ of the size that the recorded one must have had.
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,18 +102,19 @@ class ReplayResult:
     """Results that had left the view when a later call needed them, by kind."""
     needed: Counter[str] = field(default_factory=Counter)
 
+    def add_call(self, usd: float, prompt_tokens: int) -> None:
+        self.usd += usd
+        self.prompts.append(prompt_tokens)
+
+    def add_change(self, entry: AnyEntry) -> None:
+        """Take what the stages decided before a call."""
+        if isinstance(entry, Cleared):
+            self.cleared.append((len(self.prompts), entry))
+        self.compactions += isinstance(entry, Compacted)
+
     @property
     def total_usd(self) -> float:
         return self.usd + sum(self.own_usd.values())
-
-    def book_call(self, prompt_tokens: int, usd: float, made: Iterable[AnyEntry]) -> None:
-        """Count a call with what was decided before it."""
-        for entry in made:
-            if isinstance(entry, Cleared):
-                self.cleared.append((len(self.prompts), entry))
-            self.compactions += isinstance(entry, Compacted)
-        self.prompts.append(prompt_tokens)
-        self.usd += usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,12 +267,13 @@ class SessionReplay:
     async def _call(self, output_tokens: int) -> Usage:
         before, stages = len(self.engine.view.history), self._built.stages
         request = await self.engine.prepare(stages, max_output_tokens=1)
-        made = self.engine.view.history[before:]
+        for made in self.engine.view.history[before:]:
+            self.result.add_change(made)
         for job in list(self._background.jobs.values()):  # a summary that is prepared
             await job.wait(JOB_SECONDS)
         usage = structs.replace(await self._billed(request), output_tokens=output_tokens)
-        usd = spent_on(self.engine.model, usage).usd
-        self.result.book_call(self.engine.fullness().used_tokens, usd, made)
+        paid = spent_on(self.engine.model, usage).usd
+        self.result.add_call(paid, self.engine.fullness().used_tokens)
         return usage
 
     async def _billed(self, request: Request) -> Usage:
