@@ -57,7 +57,7 @@ from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.snip import drop, keep
 from holdfast.stages.standard import Layers
 from holdfast.turn.engine import Engine, Fullness
-from holdfast.turn.fork import AskFork
+from holdfast.turn.fork import AskFork, wanted
 from holdfast.turn.undo import redo, undo
 from holdfast.view import View
 
@@ -85,7 +85,7 @@ class Session:
         """
         self.engine = engine
         self.layers = layers
-        self.ask = ask
+        self.ask = wanted(ask) if ask is not None else None
         self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()

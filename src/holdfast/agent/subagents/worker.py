@@ -69,7 +69,7 @@ class AgentWorker:
     async def progress(self) -> str:
         """Ask the model, on a fork without tools; '' if it gives no valid line."""
         try:
-            asking = self.agent.ask(ForkRequest(say=ASK, source="progress"))
+            asking = self.agent.ask(ForkRequest(say=ASK, source="progress", is_wanted=False))
             reply = await unless(self.agent.abort, asking)
         except Exception:  # noqa: BLE001 - progress is optional
             return ""

@@ -12,6 +12,7 @@ from holdfast.turn.fork.asking import (
     Permit,
     check_may_fork,
     deny_all,
+    wanted,
 )
 from holdfast.turn.fork.prefix import Prefix
 from holdfast.turn.fork.run import Forks
@@ -28,4 +29,5 @@ __all__ = [
     "check_may_fork",
     "deny_all",
     "out_of_reach",
+    "wanted",
 ]

@@ -6,7 +6,7 @@ because it is part of the prefix.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -57,8 +57,9 @@ class ForkRequest:
     """Its answers may be this long even if the parent's may not; the cache does not depend on it."""
     retries: Retries | None = None
     """Try no more often and wait no longer than this: the caller waits, and can do without."""
-    is_wanted: bool = False
-    """The user asked for it, so that no share of the engine's own limits it."""
+    is_wanted: bool | None = None
+    """Somebody asked for it, so that no share of the engine's own limits it; by default what comes
+    through a session's `ask` is wanted, and what a layer asks is not."""
     prefix: Prefix | None = None
     """Fork this rather than the conversation as it stands when asked."""
 
@@ -102,3 +103,13 @@ def check_may_fork(tool_context: ToolContext) -> None:
     """Refuse a fork of a fork: its prefix is not cached, and forks would multiply."""
     if tool_context.is_fork:
         raise RequestRejected("a fork may not fork; do the work here or report what is left")
+
+
+def wanted(ask: AskFork) -> AskFork:
+    """Return a way to ask on purpose, which the engine's own share does not limit."""
+
+    async def on_purpose(request: ForkRequest) -> ForkReply:
+        is_wanted = True if request.is_wanted is None else request.is_wanted
+        return await ask(replace(request, is_wanted=is_wanted))
+
+    return on_purpose
