@@ -650,11 +650,13 @@ def test_a_fork_of_the_process_does_not_write(tmp_path):
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         child = os.fork()
         if not child:
+            code = 0
             try:
                 log.append(said("twice"))
             except StoreError:
-                os._exit(7)
-            os._exit(0)
+                code = 7
+            finally:
+                os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert log.append(said("once")).n == 1
     assert texts_in(log.path) == ["once"]

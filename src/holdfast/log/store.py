@@ -132,7 +132,7 @@ class FileStore:
         if not _ID.fullmatch(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
-        found = [one for path in paths if path.exists() for one in _found(path)]
+        found = [one for path in paths if os.access(path, os.R_OK) for one in _found(path)]
         return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
