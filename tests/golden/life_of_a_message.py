@@ -142,9 +142,11 @@ def scene_settings() -> Settings:
     plain = Settings()
     return replace(
         plain,
-        window=replace(plain.window, limit_tokens=12_000),
-        clear=replace(plain.clear, keep_results=2),
-        notes=replace(plain.notes, first_tokens=140_000),
+        window=replace(plain.window, limit_tokens=12_000, auto_line=""),
+        clear=replace(plain.clear, keep_results=2, line_room=0.0),
+        notes=replace(plain.notes, first_tokens=140_000, model_when="always"),
+        budget=replace(plain.budget, own_share=0.0),
+        cost=replace(plain.cost, need_weight=0.0),
         compact=replace(plain.compact, ahead=False, restore_files=1),
         memory=replace(plain.memory, on=False),
         agents=replace(plain.agents, on=False),
