@@ -14,14 +14,20 @@ from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.protocol import collect
 from holdfast.request.edits import deleted_tokens
 from holdfast.session import Session
-from holdfast.settings import CacheSettings, ClearSettings, Settings
+from holdfast.settings import CacheSettings, ClearSettings, CostSettings, Settings
 from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
 from holdfast.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-opus-5"
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Read", "Ask", "History")]
 SYSTEM = "Be careful with what you read. " * 200
-EDITS = Settings(cache=CacheSettings(lifetime="5m", diagnose=False))
+FREE = CostSettings(need_weight=0.0)
+"""Information has no price here: how results are cleared is shown, not when that pays."""
+EDITS = Settings(
+    cache=CacheSettings(lifetime="5m", diagnose=False),
+    clear=ClearSettings(warm_share=0.0),
+    cost=FREE,
+)
 SERVER = replace(
     EDITS,
     clear=ClearSettings(
