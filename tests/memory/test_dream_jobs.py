@@ -58,7 +58,9 @@ def settings(consent="write", where="always", **dream):
     """Memories are put in order after each piece of work; none are extracted."""
     given = Settings()
     memory = replace(given.memory, extract="off", consent=consent)
-    return replace(given, memory=memory, dream=replace(given.dream, where=where, **dream))
+    budget = replace(given.budget, own_share=0.0)
+    dream = replace(given.dream, where=where, **dream)
+    return replace(given, memory=memory, dream=dream, budget=budget)
 
 
 @asynccontextmanager

@@ -205,7 +205,9 @@ class MemoryJobs:
                 return
             if settings.memory.extract in ("always", self.caller):
                 self._offer_extraction(engine)
-            if settings.dream.where in ("always", self.caller) and not own_refusal(engine, DREAM):
+            is_free = settings.dream.by != "model"
+            may_dream = is_free or not own_refusal(engine, DREAM)
+            if settings.dream.where in ("always", self.caller) and may_dream:
                 self.dreams.offer(engine)
         except TROUBLE as error:
             engine.record(Failed(what=EXTRACT, error=str(error)))
