@@ -53,7 +53,7 @@ class Reader:
         )
         if read >= self.files or not request.tools:
             return BrainAnswer(blocks=(text(f"Done after {read}."),))
-        return BrainAnswer(blocks=(tool_use("Read", {"file_path": f"/work/{read}.py"}),))
+        return BrainAnswer(blocks=(tool_use("Read", {"file_path": f"/shop/{read}.py"}),))
 
 
 @dataclass

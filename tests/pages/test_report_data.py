@@ -33,7 +33,7 @@ def report(**groups):
     return {
         "total": SPENDING,
         "losses": [loss | {"calls": 3, "tokens": 90_000, "usd": 0.5}],
-        "groups": {"day": days, "project": [group("/work/app", 4.0)], **groups},
+        "groups": {"day": days, "project": [group("/home/dev/app", 4.0)], **groups},
     }
 
 

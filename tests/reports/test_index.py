@@ -25,7 +25,7 @@ def record(kind: str, n: int, **message) -> dict:
         "type": kind,
         "uuid": f"u{n}",
         "sessionId": "s",
-        "cwd": "/work/shop",
+        "cwd": "/home/dev/shop",
         "timestamp": f"2026-01-05T10:{n:02}:00Z",
         "message": {"role": kind, **message},
     }
@@ -152,7 +152,7 @@ def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
         cached(5, JANUARY + DAY + 60, 0, 153_000, model="claude-opus-4-8"),
     ]
     path = tmp_path / "log.jsonl"
-    write_log(path, Header(session="log", directory="/work/shop"), history)
+    write_log(path, Header(session="log", directory="/home/dev/shop"), history)
     _, found = totals(path)
     assert [(loss.cause, loss.is_avoidable) for loss in found.losses] == [
         ("model", True),
