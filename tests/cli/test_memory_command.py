@@ -77,12 +77,12 @@ def test_the_log_says_who_and_why_and_undo_takes_back():
 
 def test_every_command_speaks_json():
     """For machines, the same facts."""
-    memory("edit", "a.md", "--text", page("one"))
+    memory("edit", "a.md", "--text", page("harbour"))
     assert json.loads(memory("log", "--json"))[0]["by"] == "person"
     assert json.loads(memory("show", "--json"))["memories"][0]["file"] == "a.md"
-    assert json.loads(memory("show", "a.md", "--json"))["description"] == "one"
-    assert json.loads(memory("search", "one", "--json"))[0]["file"] == "a.md"
-    assert "+description: one" in json.loads(memory("diff", "--json"))["diff"]
+    assert json.loads(memory("show", "a.md", "--json"))["description"] == "harbour"
+    assert json.loads(memory("search", "harbour", "--json"))[0]["file"] == "a.md"
+    assert "+description: harbour" in json.loads(memory("diff", "--json"))["diff"]
     assert json.loads(memory("export"))[0]["file"] == "a.md"
     assert json.loads(memory("inbox", "--json")) == []
     assert json.loads(dream("--dry-run", "--json"))["commit"] is None

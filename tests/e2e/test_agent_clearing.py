@@ -10,7 +10,7 @@ from holdfast.agent.subagents.fork_worker import prefix_of
 from holdfast.log import load
 from holdfast.log.entries import Cleared, Replied, Spawned
 from holdfast.models import open_model
-from holdfast.settings import CacheSettings, load_settings
+from holdfast.settings import CacheSettings, ClearSettings, CostSettings, load_settings
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text, tool_use
 
@@ -47,10 +47,15 @@ class Reader:
 
 @pytest.fixture
 async def agent(tmp_path):
-    """An agent on a model that takes cache edits."""
+    """An agent on a model that takes cache edits, and that clears whenever it can."""
     for number in range(READS):
         (tmp_path / f"{number}.txt").write_text(f"some words of code, {number}\n" * 150)
-    settings = replace(load_settings(tmp_path), cache=CacheSettings(lifetime="5m", diagnose=False))
+    settings = replace(
+        load_settings(tmp_path),
+        cache=CacheSettings(lifetime="5m", diagnose=False),
+        clear=ClearSettings(warm_share=0.0),
+        cost=CostSettings(need_weight=0.0),
+    )
     with running(Reader()) as simulator:
         model = open_model("simulated/claude-opus-5", base_url=simulator.url, api_key="x")
         opened = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)

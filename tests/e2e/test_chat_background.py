@@ -9,6 +9,7 @@ from casting import until
 from holdfast.log.entries import Failed, Said
 from holdfast.log.store import FileStore
 from holdfast.messages import text_of
+from holdfast.settings import home
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from terminal import Terminal
@@ -51,7 +52,8 @@ def brain():
 
 @pytest.fixture
 def chat(tmp_path, brain):
-    """A chat whose model is the brain, over HTTP."""
+    """A chat whose model is the brain, over HTTP; its jobs may spend what they like."""
+    (home() / "settings.toml").write_text("[budget]\nown_share = 0.0\n")
     with running(brain) as simulator:
         terminal = Terminal(
             ["chat", "--base-url", simulator.url, "--model", "simulated/claude-sonnet-5-5"],
@@ -75,7 +77,7 @@ def said(session=0):
 def test_a_report_that_arrives_while_nobody_types_wakes_the_model(chat, brain):
     """A line says who reports, and the model answers it without a word of the user."""
     chat.type("send someone\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.wait_for("> ")
     chat.type("/jobs\r")
     chat.wait_for("agent ada, for ")
@@ -92,7 +94,7 @@ def test_a_report_that_arrives_while_nobody_types_wakes_the_model(chat, brain):
 def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
     """The line goes above what was typed so far, which is still there to go on with."""
     chat.type("send someone\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.wait_for("> ")
     chat.type("hello wor")
     chat.wait_for("hello wor")
@@ -100,7 +102,7 @@ def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
     chat.wait_for("ada [general] completed")
     chat.wait_for("hello wor")
     chat.type("ld\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.type("/exit\r")
     assert chat.child.wait(20) == 0
     assert said() == ["send someone", "hello world"]
@@ -109,7 +111,7 @@ def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
 def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
     """The job that was cut short stands in the log."""
     chat.type("remember the harbour\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.type("/jobs\r")
     chat.wait_for("memory, for ")
     chat.type("/exit\r")
@@ -127,7 +129,7 @@ def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
 def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
     """And leaves the same trace."""
     chat.type("remember the harbour\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.wait_for("> ")
     chat.type("\x03")
     assert chat.child.wait(10) == 130
@@ -138,7 +140,7 @@ def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
 def test_a_killed_job_is_gone_and_the_chat_goes_on(chat):
     """By the number that the list shows."""
     chat.type("remember the harbour\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.type("/jobs kill 1\r")
     chat.wait_for("memory was stopped.")
     chat.wait_for("No job is running.")
@@ -151,17 +153,17 @@ def test_going_back_and_beginning_anew_keep_the_session_they_leave(chat, brain):
     brain.may_end.set()
     for words in ("one", "two"):
         chat.type(f"{words}\r")
-        chat.wait_for("% left]")
+        chat.wait_for("% left")
     chat.type("/rewind\r")
     chat.wait_for("goes on where you were.")
     chat.wait_for("> ")
     chat.type("three\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.type("/clear\r")
     chat.wait_for("goes on where you were.")
     chat.wait_for("> ")
     chat.type("four\r")
-    chat.wait_for("% left]")
+    chat.wait_for("% left")
     chat.type("/drop 99999\r")
     chat.wait_for("#99999 is not in the view")
     chat.type("/exit\r")

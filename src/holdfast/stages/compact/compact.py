@@ -14,7 +14,14 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from holdfast.errors import HoldfastError, ModelError, PromptTooLong, RequestRejected, StoreError
+from holdfast.errors import (
+    ContextOverflow,
+    HoldfastError,
+    ModelError,
+    PromptTooLong,
+    RequestRejected,
+    StoreError,
+)
 from holdfast.log.entries import Compacted, Failed, Framed, SpokenContent
 from holdfast.settings import Settings
 from holdfast.stages.collapse.collapse import drain
@@ -109,6 +116,9 @@ class Compaction:
             self._tell_refused(engine, refusal)
         except NothingToCompact:
             return
+        except ContextOverflow:
+            if full.is_blocked:
+                raise
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
         """Report a hook's refusal once per turn, not at every call."""

@@ -53,7 +53,8 @@ def is_document(text: str) -> bool:
 
 def demands(text: str, chars: int) -> str:
     """Keep the lines that bind most, within a length, in their order."""
-    lines = list({line.text: line for line in reversed(list(_weighed(text)))}.values())[::-1]
+    weighed = [*_weighed(text)]
+    lines = [*{_once(line): line for line in reversed(weighed)}.values()][::-1]
     if any(line.weight for line in lines):
         lines = [line for line in lines if line.weight or line.number == line.heading]
     headings = {line.number: line.text for line in lines if line.number == line.heading}
@@ -68,6 +69,11 @@ def demands(text: str, chars: int) -> str:
     shown = [line for line in lines if line.number in chosen]
     missing = any(line.number not in chosen for line in lines if line.number != line.heading)
     return "\n".join([*(line.text for line in shown), *((CUT,) if missing else ())])
+
+
+def _once(line: _Line) -> str | int:
+    """Tell by what a line is the same as another: a heading only by where it stands."""
+    return line.number if line.number == line.heading else line.text
 
 
 def _weighed(text: str) -> Iterator[_Line]:

@@ -80,7 +80,7 @@ def _kept_whole(
         key=lambda words: (not is_finished(marks.get(words.id, "")), words.id),
         reverse=True,
     )
-    totals = accumulate(count(words.text) + LEAD_TOKENS for words in said)
+    totals = accumulate(count(words.text) for words in said)
     return frozenset(
         words.id for words, total in zip(said, totals, strict=True) if total <= words_tokens
     )
