@@ -20,6 +20,7 @@ from holdfast.log.entries import (
     CacheBroke,
     Cleared,
     Compacted,
+    Noted,
     Replied,
     Restored,
     Said,
@@ -45,7 +46,7 @@ def _queue(who: str, lines: int) -> str:
 FIRST = "The login test fails. Find out why."
 SECOND = "Read the other modules, too: is the same mistake in them?"
 THIRD = f"Fix it in auth.py, and nowhere else. The log of the worker:\n{_queue('worker', 150)}"
-FOURTH = f"Is this the same cause? The log of the mailer:\n{_queue('mailer', 190)}"
+FOURTH = f"Is this the same cause? The log of the mailer:\n{_queue('mailer', 230)}"
 
 MODULES = ("cart", "stock", "mail", "report")
 LOOKED_AT = " ".join(
@@ -207,12 +208,8 @@ async def play(project: Path) -> Run:
 async def _noted(session: str) -> None:
     """Wait for the notes, which are written in the background."""
     async with asyncio.timeout(30):
-        while not any(NOTES in path.read_text() for path in _notes(session)):  # noqa: ASYNC110
+        while not any(isinstance(one, Noted) for one in FileStore().load(session).entries):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-
-
-def _notes(session: str) -> list[Path]:
-    return list(FileStore().root.glob(f"projects/*/{session}/notes.md"))
 
 
 def parts(run: Run) -> dict[str, str]:
