@@ -242,6 +242,19 @@ def test_an_id_is_the_programs_to_choose(tmp_path):
         assert again.id == "user-42"
 
 
+def test_directories_are_taken_as_text_or_as_paths(tmp_path):
+    """A session opened in one way is found in the other."""
+    with Session.open(
+        model="claude-sonnet-4-6",
+        directory=str(tmp_path),
+        store=holdfast.FileStore(str(tmp_path / "s")),
+    ) as session:
+        id = session.id
+    store = holdfast.FileStore(tmp_path / "s")
+    with Session.resume("newest", directory=tmp_path, store=store) as again:
+        assert again.id == id
+
+
 def test_a_window_that_is_given_again_with_settings_still_holds(tmp_path):
     """A program says the same each time it starts; nothing of it is lost because nothing is new."""
     given = {"window": 20_000, "settings": Settings(), "directory": tmp_path}

@@ -55,8 +55,8 @@ class Store(Protocol):
 
 
 class FileStore:
-    def __init__(self, root: Path | None = None) -> None:
-        self.root = root or home()
+    def __init__(self, root: str | Path | None = None) -> None:
+        self.root = Path(root or home())
 
     def create(self, *, directory: Path, session: str | None = None) -> Log:
         id = session or new_id()

@@ -105,7 +105,7 @@ class Session:
         memory: bool = False,
         options: Mapping[str, object] | None = None,
         id: str | None = None,
-        directory: Path | None = None,
+        directory: str | Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
         source: str = "sdk",
@@ -134,7 +134,7 @@ class Session:
             memory=bool(memory),
         )
         sections, own_tools = checked_sections(system), checked_tools(tools)
-        extra, directory = checked_options(options), directory or Path.cwd()
+        extra, directory = checked_options(options), Path(directory or Path.cwd())
         settings = settings or load_settings(directory)
         name = checked_id(id) if id is not None else None
         log = (store or FileStore()).create(directory=directory, session=name)
@@ -182,7 +182,7 @@ class Session:
         dialect: DialectName | None = None,
         history: bool | None = None,
         memory: bool | None = None,
-        directory: Path | None = None,
+        directory: str | Path | None = None,
         store: Store | None = None,
         settings: Settings | None = None,
         client: object = None,
@@ -205,7 +205,7 @@ class Session:
         )
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
-        log = open_log(store or FileStore(), id, directory or Path.cwd())
+        log = open_log(store or FileStore(), id, Path(directory or Path.cwd()))
         with log.closed_on_failure():
             settings = settings or settings_of(log)
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
