@@ -3,6 +3,8 @@
 import asyncio
 import random
 import re
+import sys
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -156,6 +158,27 @@ async def test_notes_begin_when_there_is_something_to_note(agent, brain):
         state = page(one).section("Current state")
         assert "The mast is up." in state.text
         assert "the user last said" in state.log
+
+
+async def test_an_update_leaves_the_event_loop_free_while_the_disk_works(agent, brain):
+    """The page is synced and put in place in a thread of its own."""
+    placed, is_watching = [], True
+
+    def watch(event, arguments):
+        if is_watching and event == "os.rename":
+            placed.append((str(arguments[1]), threading.current_thread()))
+
+    sys.addaudithook(watch)  # cannot be removed, only told to rest
+    try:
+        brain.edits = [edit("Task", "Sail.")]
+        async with agent() as one:
+            await turn(one, prose("a", 9_000))
+            page_path = str(notes(one).file(one.engine).path)
+    finally:
+        is_watching = False
+    threads = [thread for path, thread in placed if path == page_path]
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_an_update_reads_what_the_conversation_left(agent, brain):

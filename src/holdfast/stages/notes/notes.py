@@ -240,7 +240,7 @@ class Notes:
         """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
-        base = self._separated(engine, file.read().page)
+        base = _separated(file.read().page, self._lines(engine), self._last_lines)
         seen = file.begin_draft(base)
         request = ForkRequest(
             say=ask_for_update(base, file.draft, settings, home()),
@@ -260,9 +260,9 @@ class Notes:
         except BaseException:
             file.drop_draft()
             raise
-        return self._take(engine, base, reply)
+        return await self._take(engine, base, reply)
 
-    def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
+    async def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
         """Merge a fork's draft into the page; discard it if the fork was stopped."""
         file = self.file(engine)
         if reply.reason == "aborted":
@@ -273,17 +273,14 @@ class Notes:
         if mine == before:
             return reply.usage if reply.reason == "completed" else None
 
+        lines, last_lines = self._lines(engine), self._last_lines
+
         def merge(found: NotesOnDisk) -> NotesPage:
-            page = self._separated(engine, found.page)
+            page = _separated(found.page, lines, last_lines)
             return page.with_written(merged(before, mine, page.written()))
 
-        file.change(merge)
+        await asyncio.to_thread(file.change, merge)
         return reply.usage
-
-    def _separated(self, engine: Engine, page: NotesPage) -> NotesPage:
-        """Separate what a person wrote between the engine's lines from those lines."""
-        is_edited = any(each.is_edited for each in page.sections)
-        return page.with_logs(self._lines(engine), self._last_lines) if is_edited else page
 
     def _note(
         self, engine: Engine, point: UpdatePoint, usage: Usage | None, written: "WrittenPage"
@@ -311,6 +308,12 @@ class Notes:
             self._account = SessionAccount.of(engine.view.history)
         self._account.follow(engine.view.items)
         return engine_sections(self._account, engine.settings.notes.log_tokens)
+
+
+def _separated(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
+    """Separate what a person wrote between the engine's lines from those lines."""
+    is_edited = any(each.is_edited for each in page.sections)
+    return page.with_logs(lines, before) if is_edited else page
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:
