@@ -8,6 +8,7 @@
     │   └─ NewerFormat              written by a newer version than this one
     ├─ StoreError (OSError)         a file could not be read, written or locked
     │   ├─ LogLocked                another process is writing this log
+    │   ├─ LeaseLost                another process took this log over meanwhile
     │   └─ SessionExists            the id is taken
     ├─ SessionNotFound (LookupError)
     ├─ NotInHistory (LookupError)   no such message, tool use, line or span
@@ -89,6 +90,10 @@ class LogLocked(StoreError):
         super().__init__(
             f"{path.name} is being written by {holder}; close that session or branch this one"
         )
+
+
+class LeaseLost(StoreError):
+    """Another process became the log's writer; what was not committed is not in it."""
 
 
 class SessionExists(StoreError):

@@ -25,7 +25,7 @@ from holdfast.agent.toolkit import Toolkit, references_in
 from holdfast.hooks import Hooks, load_hooks
 from holdfast.log.entries import Ran, Replied
 from holdfast.log.spending import Budget, spent_in
-from holdfast.log.store import FileStore, Store
+from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
 from holdfast.messages import ToolUse
@@ -40,6 +40,7 @@ from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import private_directory
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import Layers, build_layers
+from holdfast.stores import default_store
 from holdfast.tools.call_tool import CALL_TOOL
 from holdfast.tools.context import PlanMode, ToolContext
 from holdfast.tools.environment import shell_variables
@@ -84,7 +85,7 @@ async def build_agent(
     `system` replaces the system prompt of a new session; `source`, `chat` or `run`, decides how
     long the provider keeps the prompt; `clock` tells what its cache still holds.
     """
-    store, directory = store or FileStore(), (directory or Path.cwd()).resolve()
+    store, directory = store or default_store(), (directory or Path.cwd()).resolve()
     settings, servers = settings or load_settings(directory), load_servers(directory)
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)

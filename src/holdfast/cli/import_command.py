@@ -58,7 +58,8 @@ def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: 
         directory=printable(Path.cwd()),
     )
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
-        path = store.add(header, transcript.entries)
+        store.add(header, transcript.entries)
+    path = store.find(session).path
     found = list(_import_agents(file, path.with_suffix("") / "agents", header))
     agents = [agent for agent, problem in found if not problem]
     left_out = {agent: problem for agent, problem in found if problem}

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.projection import encoded, project
-from holdfast.log import Log
+from holdfast.log import OpenLog
 from holdfast.log.entries import Failed, Switched
 from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Reply, Request
@@ -44,7 +44,7 @@ class Conversation:
     """Follows a client's list of messages in a session of its own."""
 
     def __init__(
-        self, log: Log, settings: Settings, *, clock: Callable[[], float] = time.time
+        self, log: OpenLog, settings: Settings, *, clock: Callable[[], float] = time.time
     ) -> None:
         spill = Spill()
         self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)

@@ -13,8 +13,9 @@ from pathlib import Path
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.identity import Identity
-from holdfast.log.store import FileStore, Store
+from holdfast.log.store import Store
 from holdfast.settings import Settings, load_settings
+from holdfast.stores import default_store
 
 NEWEST = 8
 """Lineages of one name that are looked at; older ones were left long ago."""
@@ -57,7 +58,7 @@ class Conversations:
         """`opens_files` says that clients' tools reach the files of this machine."""
         self._directory = directory or Path.cwd()
         self._settings = settings or load_settings(self._directory)
-        self._store: Store = store or FileStore()
+        self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock
         self._open: dict[str, Conversation] = {}

@@ -1,6 +1,7 @@
 """The log of a session, append-only, and what lies beside it on disk."""
 
 from holdfast.log.log import Log, branch_log, write_log
+from holdfast.log.protocol import OpenLog
 from holdfast.log.reading import VERSION, Damage, Header, Loaded, load, load_header
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "Header",
     "Loaded",
     "Log",
+    "OpenLog",
     "branch_log",
     "load",
     "load_header",

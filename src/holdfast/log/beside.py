@@ -37,7 +37,7 @@ def copy_beside(source: Path, target: Path) -> None:
 
 def copy_upto(source: Path, target: Path, entries: Sequence[AnyEntry]) -> None:
     """Copy what was there when the last of these entries was written."""
-    until, results = (entries[-1].at if entries else 0.0), _result_names(entries)
+    until, results = (entries[-1].at if entries else 0.0), result_names(entries)
     for path in _files(source):
         place = target / path.relative_to(source)
         if path.suffix == ".jsonl":
@@ -64,7 +64,7 @@ def _mtime(path: Path) -> float:
     return path.lstat().st_mtime
 
 
-def _result_names(entries: Iterable[AnyEntry]) -> set[str]:
+def result_names(entries: Iterable[AnyEntry]) -> set[str]:
     """Return the stems of the files that hold the results of these entries' calls."""
     ids = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
     for entry in entries:

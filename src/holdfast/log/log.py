@@ -12,7 +12,7 @@ when the process dies. The file stays: removing it would let two writers in.
 import errno
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +21,14 @@ from typing import Self
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.log import outbox
 from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
+from holdfast.log.results import Results
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
-from holdfast.settings.files import private_directory, write_new
+from holdfast.settings.files import private_directory, write_new, write_private
 
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
@@ -35,13 +37,16 @@ _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 class Log:
-    """A log open for writing. Make one with `create` or `open`."""
+    """A log in a file, open for writing. Make one with `create` or `open`."""
+
+    has_file = True
 
     def __init__(self, path: Path, loaded: Loaded, descriptor: int) -> None:
         self.path = path
         self.header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
+        self.results = Results(path.with_suffix(""))
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._syncing: Future[None] | None = None
@@ -91,18 +96,37 @@ class Log:
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Number, date and measure an entry, write it, and return it as written."""
-        numbered = msgspec.structs.replace(
-            measured(entry), n=self._next, at=entry.at or time.time()
-        )
-        try:
-            line = _encoder.encode(numbered)
-        except _UNWRITABLE:
-            numbered = _mended(numbered)
-            line = _encoder.encode(numbered)
+        numbered, line = as_written(entry, self._next)
         self._write(line + b"\n")
         self._next += 1
         self.entries.append(numbered)
         return numbered
+
+    async def kept(self) -> None:
+        """Return at once: a killed process loses nothing that was written."""
+
+    def flush(self) -> None:
+        """Return at once, as `kept` does."""
+
+    def leave(self, report: AnyEntry) -> None:
+        outbox.leave(self.path.with_suffix(""), report)
+
+    def take(
+        self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+    ) -> list[AnyEntry]:
+        return outbox.take(self.path.with_suffix(""), history, record)
+
+    def text(self, name: str) -> str:
+        try:
+            return (self.path.with_suffix("") / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def keep_text(self, name: str, text: str) -> str:
+        file = self.path.with_suffix("") / name
+        with explained(file):
+            write_private(file, text, is_synced=False)
+        return str(file)
 
     def sync(self) -> None:
         with explained(self.path):
@@ -190,6 +214,16 @@ class Log:
         return not os.fstat(self._descriptor).st_nlink
 
 
+def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
+    """Number, date and measure an entry; return it with the bytes that hold it."""
+    numbered = msgspec.structs.replace(measured(entry), n=n, at=entry.at or time.time())
+    try:
+        return numbered, _encoder.encode(numbered)
+    except _UNWRITABLE:
+        mended = _mended(numbered)
+        return mended, _encoder.encode(mended)
+
+
 def _force(descriptor: int) -> None:
     """Force a file onto the disk, unless it is of a kind that cannot be."""
     try:
@@ -251,12 +285,17 @@ def branch_log(source: Path, path: Path, session: str, *, upto: int | None = Non
     """Copy a log under a new id, up to and including entry `upto`; return the number of entries."""
     loaded = load(source)
     shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
-    header = msgspec.structs.replace(
-        loaded.header,
+    last = shared[-1].n if shared else 0
+    return write_log(path, branch_header(loaded.header, session, last), shared)
+
+
+def branch_header(parent: Header, session: str, last: int) -> Header:
+    """Head a copy of a log that shares its entries up to `last`."""
+    return msgspec.structs.replace(
+        parent,
         holdfast=VERSION,
         session=session,
         created=time.time(),
-        parent=loaded.header.session,
-        parent_entry=shared[-1].n if shared else 0,
+        parent=parent.session,
+        parent_entry=last,
     )
-    return write_log(path, header, shared)

@@ -39,11 +39,15 @@ _decode = msgspec.json.Decoder(AnyEntry).decode
 
 def leave(directory: Path, entry: AnyEntry) -> Path:
     """Leave an entry for the log of the session whose directory this is."""
+    path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    write_private(path, encode_report(entry))
+    return path
+
+
+def encode_report(entry: AnyEntry) -> bytes:
     if not isinstance(entry, LEFT):
         raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
-    path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
-    write_private(path, _encode(structs.replace(entry, at=entry.at or time.time())))
-    return path
+    return _encode(structs.replace(entry, at=entry.at or time.time()))
 
 
 def take(
@@ -57,8 +61,7 @@ def take(
             with contextlib.suppress(OSError):
                 path.replace(path.with_suffix(UNREADABLE))
             continue
-        if not _is_known(entry, history):
-            taken.append(record(structs.replace(entry, n=0)))
+        taken += record_once(entry, history, record)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
     return taken
@@ -73,12 +76,24 @@ def _waiting(directory: Path) -> Iterable[Path]:
 
 def _read(path: Path) -> AnyEntry | None:
     try:
-        entry = _decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_report(path.read_bytes())
+    except OSError:
+        return None
+
+
+def decode_report(data: bytes) -> AnyEntry | None:
+    """Read what was left; None if it is no report."""
+    try:
+        entry = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return entry if isinstance(entry, LEFT) and entry.at else None
 
 
-def _is_known(entry: AnyEntry, history: Sequence[AnyEntry]) -> bool:
-    """An entry that was recorded just before a crash has the same kind and time."""
-    return any(one.at == entry.at and type(one) is type(entry) for one in reversed(history))
+def record_once(
+    entry: AnyEntry, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+) -> list[AnyEntry]:
+    """Record a report unless that was done just before a crash: it has the same kind and time."""
+    if any(one.at == entry.at and type(one) is type(entry) for one in reversed(history)):
+        return []
+    return [record(structs.replace(entry, n=0))]

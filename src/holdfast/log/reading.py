@@ -98,7 +98,7 @@ def load(path: Path) -> Loaded:
         gc.disable()  # a log is a tree of fresh values: there is no cycle to look for
         try:
             for first_line, chunk in _chunks(file, 2 if file.tell() else 1):
-                _decode_chunk(chunk, first_line, loaded)
+                decode_chunk(chunk, first_line, loaded)
         finally:
             if was_enabled:
                 gc.enable()
@@ -226,7 +226,7 @@ def _chunks(file: BufferedReader, line: int) -> Iterator[tuple[int, bytes]]:
         yield line, rest
 
 
-def _decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
+def decode_chunk(chunk: bytes, first_line: int, loaded: Loaded) -> None:
     loaded.ends_with_newline = chunk.endswith(b"\n")
     loaded.places.append((len(loaded.entries), first_line))
     try:

@@ -53,7 +53,7 @@ class Body:
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
+        return sha256_of(self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +111,20 @@ class Results:
             raise self._error(body.file.name, error) from error
 
     def read(self, name: str) -> ResultContent:
-        try:
-            with self._open_body() as place, open(_open(name, place), "rb") as file:
-                body = file.read()
-        except OSError as error:
-            raise self._error(name, error) from error
+        body = self._read(name)
         try:
             if name.endswith(".json"):
                 return msgspec.json.decode(body, type=Blocks)
             return body.decode("utf-8")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise StoreError(f"{self.place / name}: is not what was written there") from None
+
+    def _read(self, name: str) -> bytes:
+        try:
+            with self._open_body() as place, open(_open(name, place), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise self._error(name, error) from error
 
     def stored(self) -> list[StoredBody]:
         """List the files, oldest first."""
@@ -264,3 +267,7 @@ def _holds(place: int, name: str, body: bytes) -> bool:
     if not body.startswith(there):
         raise StoreError("exists already, with other content")
     return len(there) == len(body)
+
+
+def sha256_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -10,34 +10,43 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from holdfast.errors import SessionNotFound, StoreError, TranscriptError
-from holdfast.log import Header, Loaded, Log, branch_log, load, load_header, write_log
+from holdfast.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
+from holdfast.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
 from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
+from holdfast.log.results import DIRECTORY
+from holdfast.log.titles import NOTES, title_of
 from holdfast.settings import home
+from holdfast.settings.files import write_private
 from holdfast.settings.project import project_root, slug
 
 PARTIAL_SECONDS = 86_400
 """An unfinished import that was not touched for a day belongs to a dead process."""
 _ID = re.compile(r"\w[\w.-]*")
-"""A plain name that leads nowhere else."""
+NOTHING: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSession:
-    """A session on disk, of which only the first line was read."""
+class StoredSession:
+    """A session of which only the first line was read."""
 
     id: str
-    path: Path
     modified: float
     bytes: int
     header: Header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSession(StoredSession):
+    """A session on disk."""
+
+    path: Path
 
     @property
     def directory(self) -> Path:
@@ -46,12 +55,39 @@ class FoundSession:
 
 
 class Store(Protocol):
-    def create(self, *, directory: Path, session: str | None = None) -> Log: ...
-    def open(self, session: str) -> Log: ...
-    def load(self, session: str) -> Loaded: ...
-    def branch(self, session: str, *, upto: int | None = None) -> Log: ...
-    def sessions(self, directory: Path | None = None) -> list[FoundSession]: ...
-    def delete(self, session: str) -> None: ...
+    """Where sessions are kept. Ids are letters, digits, dots and dashes; `find` takes a beginning."""
+
+    def create(self, *, directory: Path, session: str | None = None) -> OpenLog:
+        """Begin a session; raises `SessionExists` if the id is taken."""
+
+    def open(self, session: str) -> OpenLog:
+        """Become a session's writer; raises `LogLocked` while another process is."""
+
+    def load(self, session: str, *, after: int = 0) -> Loaded:
+        """Read a session, from the entry behind `after` on, without becoming its writer."""
+
+    def branch(self, session: str, *, upto: int | None = None) -> OpenLog:
+        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
+
+    def add(
+        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+    ) -> str:
+        """Write a whole session at once, with what lies beside its log; return its id."""
+
+    def beside(self, session: str) -> dict[str, bytes]:
+        """Read what lies beside a log and every node needs: bodies of results, notes."""
+
+    def find(self, session: str) -> StoredSession: ...
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> Sequence[StoredSession]:
+        """List the sessions of one project or of all, the newest first."""
+
+    def title(self, found: StoredSession) -> str: ...
+    def delete(self, session: str) -> None:
+        """Remove the session of exactly this id for good: its log and all that belongs to it."""
+
+    def close(self) -> None: ...
 
 
 class FileStore:
@@ -67,10 +103,13 @@ class FileStore:
         found = self.find(session)
         return Log.open(found.path, found.id)
 
-    def load(self, session: str) -> Loaded:
+    def load(self, session: str, *, after: int = 0) -> Loaded:
         """Read a session without becoming its writer."""
         found = self.find(session)
-        return load(found.path).under(found.id)
+        loaded = load(found.path).under(found.id)
+        if after:
+            loaded.entries = [entry for entry in loaded.entries if entry.n > after]
+        return loaded
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
         """Copy a session under a new id, up to and including entry `upto`, as it was then."""
@@ -85,18 +124,46 @@ class FileStore:
             copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
         return log
 
-    def add(self, header: Header, entries: Iterable[AnyEntry]) -> Path:
+    def add(
+        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+    ) -> str:
         """Write a whole session at once, such as an imported one."""
         self.sweep()
         path = self._path(Path(header.directory), header.session)
+        if beside and path.exists():
+            raise SessionExists(f"{path}: it exists already and is never overwritten")
+        for name, data in beside.items():
+            write_private(path.with_suffix("") / checked_name(name), data)
         write_log(path, header, entries)
-        return path
+        return header.session
 
-    def sessions(self, directory: Path | None = None) -> list[FoundSession]:
+    def beside(self, session: str) -> dict[str, bytes]:
+        directory = self.find(session).directory
+        return {
+            f"{place}{path.name}": path.read_bytes()
+            for place, paths in (
+                (f"{DIRECTORY}/", sorted((directory / DIRECTORY).glob("*"))),
+                ("", [directory / NOTES]),
+            )
+            for path in paths
+            if path.is_file() and not path.is_symlink()
+        }
+
+    def title(self, found: StoredSession) -> str:
+        return title_of(self.find(found.id).path)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> list[FoundSession]:
         """List the sessions of one project or of all, the newest first."""
         projects = [self._project(directory)] if directory else self._projects()
-        found = [session for project in projects for session in _sessions_in(project)]
-        return sorted(found, key=lambda session: session.modified, reverse=True)
+        found = [one for project in projects for one in _sessions_in(project)]
+        found = [one for one in found if one.modified >= since] if since else found
+        found.sort(key=lambda session: session.modified, reverse=True)
+        return found[:limit] if limit else found
 
     def find(self, session: str) -> FoundSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
@@ -129,7 +196,7 @@ class FileStore:
 
     def _named(self, session: str) -> FoundSession | None:
         """Look a whole id up, which takes no look at other sessions; None if it is not one's own."""
-        if not _ID.fullmatch(session):
+        if not is_id(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
         found = [one for path in paths if os.access(path, os.R_OK) for one in _found(path)]
@@ -174,11 +241,7 @@ class FileStore:
 
     def _path(self, directory: Path, id: str) -> Path:
         """Return where a session lies."""
-        if not _ID.fullmatch(id):
-            raise StoreError(
-                f"{id!r} is no name for a session; use letters, digits, dots and dashes"
-            )
-        return self._project(directory) / f"{id}.jsonl"
+        return self._project(directory) / f"{checked_id(id)}.jsonl"
 
     def _project(self, directory: Path) -> Path:
         return self.root / "projects" / slug(project_root(directory))
@@ -217,6 +280,25 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return math.inf
+
+
+def is_id(id: str) -> bool:
+    """Return whether this may be a session's id: a plain name that leads nowhere else."""
+    return _ID.fullmatch(id) is not None
+
+
+def checked_id(id: str) -> str:
+    if not is_id(id):
+        raise StoreError(f"{id!r} is no name for a session; use letters, digits, dots and dashes")
+    return id
+
+
+def checked_name(name: str) -> str:
+    """Let the names pass that `beside` gives: notes, and files of the results' directory."""
+    place, _, file = name.rpartition("/")
+    if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
+        raise StoreError(f"{name!r} is no name of what lies beside a log")
+    return name
 
 
 def new_id() -> str:

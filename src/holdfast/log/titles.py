@@ -5,6 +5,7 @@ sessions is quick.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,12 +28,17 @@ _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<
 
 def title_of(path: Path) -> str:
     """Find a session's title in its notes, or near the ends of its log."""
-    if noted := _noted(path.with_suffix("") / NOTES):
-        return printable_line(noted, TITLE_CHARS)
     with path.open("rb") as file:
         head = file.readlines(END_BYTES)[1:]  # whole lines, however long the last one is
         file.seek(max(0, path.stat().st_size - END_BYTES))
         tail = file.read().split(b"\n")[1:]
+    return title_in(_notes(path.with_suffix("") / NOTES), head, tail)
+
+
+def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
+    """Find a title in the beginning of the notes, or in the first and last entries."""
+    if noted := _NOTED.match(notes):
+        return printable_line(noted[1], TITLE_CHARS)
     for line in (*reversed(tail), *reversed(head)):
         if isinstance(entry := _entry(line), Titled):
             return printable_line(entry.title, TITLE_CHARS)
@@ -54,13 +60,12 @@ def imported_from(path: Path) -> str:
     return ""
 
 
-def _noted(path: Path) -> str:
+def _notes(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            found = _NOTED.match(file.read(END_BYTES).decode("utf-8", "replace"))
+            return file.read(END_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    return found[1] if found else ""
 
 
 def _entry(line: bytes) -> AnyEntry | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.log import Log
+from holdfast.log import OpenLog
 from holdfast.log.entries import Framed
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.request.lifetime import latched
@@ -30,7 +30,7 @@ class SessionParts:
 
 
 def build_parts(
-    log: Log,
+    log: OpenLog,
     settings: Settings,
     *,
     client: object,

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.log import Log
+from holdfast.log import OpenLog
 from holdfast.log.entries import Configured
 from holdfast.messages import Json
 from holdfast.settings import Settings, load_settings
@@ -66,7 +66,7 @@ def differences(settings: Settings) -> Differences:
     return {group: values for group, values in changed.items() if values}
 
 
-def settings_of(log: Log) -> Settings:
+def settings_of(log: OpenLog) -> Settings:
     """Return the settings of a session that was opened before: its files', and what was said."""
     found = [entry for entry in log.entries if isinstance(entry, Configured)]
     base = load_settings(Path(log.header.directory or "."))

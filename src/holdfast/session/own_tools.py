@@ -26,6 +26,7 @@ def history_over(engine: Engine) -> Tool:
     history = History(
         lambda: engine.view.history,
         directory=engine.directory,
+        results=engine.results,
         session=engine.log.header.session,
         settings=engine.settings.history,
         shows=lambda n: is_shown(engine.view, n),

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from holdfast.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
-from holdfast.log import Log
+from holdfast.log import OpenLog
 from holdfast.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
 from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
@@ -309,7 +309,7 @@ def newest_in(store: Store, directory: Path) -> str:
     return here[0].id
 
 
-def open_log(store: Store, id: str, directory: Path) -> Log:
+def open_log(store: Store, id: str, directory: Path) -> OpenLog:
     """Open the session of exactly this id: one that only begins with it is another user's."""
     name = newest_in(store, directory) if id == "newest" else id
     log = store.open(name)

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Literal, Self
 
 from holdfast.errors import RequestRejected, SessionClosed
-from holdfast.log import Log
+from holdfast.log import OpenLog
 from holdfast.log.entries import Began, Compacted, Dropped, Framed, Section, Switched
-from holdfast.log.store import FileStore, Store
+from holdfast.log.store import Store
 from holdfast.messages import JsonObject, block_to_wire
 from holdfast.models.capabilities import capabilities
 from holdfast.models.clients import DialectName, finished
@@ -56,6 +56,7 @@ from holdfast.settings import Settings, load_settings
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.snip import drop, keep
 from holdfast.stages.standard import Layers
+from holdfast.stores import default_store
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import AskFork, wanted
 from holdfast.turn.undo import redo, undo
@@ -137,7 +138,7 @@ class Session:
         extra, directory = checked_options(options), Path(directory or Path.cwd())
         settings = settings or load_settings(directory)
         name = checked_id(id) if id is not None else None
-        log = (store or FileStore()).create(directory=directory, session=name)
+        log = (store or default_store()).create(directory=directory, session=name)
         with log.closed_on_failure():
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
             made.begin(model, made._program.set_up(wishes, sections, own_tools, extra), source)
@@ -146,7 +147,7 @@ class Session:
     @classmethod
     def over(
         cls,
-        log: Log,
+        log: OpenLog,
         settings: Settings,
         *,
         client: object = None,
@@ -205,7 +206,7 @@ class Session:
         )
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
-        log = open_log(store or FileStore(), id, Path(directory or Path.cwd()))
+        log = open_log(store or default_store(), id, Path(directory or Path.cwd()))
         with log.closed_on_failure():
             settings = settings or settings_of(log)
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
@@ -242,6 +243,7 @@ class Session:
         """Record that a tool is about to run, so that after a crash it is known that it may have."""
         self._check_open()
         self.engine.record(Began(tool_use_id=self._program.check_call(id, "id")))
+        self.engine.log.flush()
 
     @contextmanager
     def running(self, id: str) -> Iterator[None]:
@@ -317,6 +319,7 @@ class Session:
         reply = await finished(response)
         self._recovery.reset()
         self.engine.record_reply(reply, self.layers.after_turn)
+        await self.engine.log.kept()
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
         """Wait out what passes, make room for what was too long, and answer "retry".
@@ -353,7 +356,9 @@ class Session:
 
         This session stays as it is, and so do the files that were changed since.
         """
-        with (store or FileStore()).branch(self.id, upto=rewind_point(self.view.history, n)) as log:
+        with (store or default_store()).branch(
+            self.id, upto=rewind_point(self.view.history, n)
+        ) as log:
             return log.header.session
 
     def _check_open(self) -> None:

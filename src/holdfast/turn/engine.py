@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import structs
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
-from holdfast.log import Log, outbox
+from holdfast.log import OpenLog
 from holdfast.log.entries import (
     AnyEntry,
     Failed,
@@ -28,7 +28,6 @@ from holdfast.log.entries import (
     Switched,
 )
 from holdfast.log.own_spending import OwnSpending
-from holdfast.log.results import Results
 from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
 from holdfast.models.capabilities import capabilities, is_simulated
@@ -85,7 +84,7 @@ class Engine:
 
     def __init__(
         self,
-        log: Log,
+        log: OpenLog,
         settings: Settings,
         *,
         on_result: OnResult | None = None,
@@ -95,7 +94,7 @@ class Engine:
         self.settings = settings
         self.view: View = fold(log.entries)
         log.entries.clear()  # the view's history holds them
-        self.results = Results(self.directory)
+        self.results = log.results
         self.limits_chars: dict[str, int | None] = {}
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
@@ -154,11 +153,11 @@ class Engine:
         if self.log.is_open:
             self.record(entry)
         else:
-            outbox.leave(self.directory, entry)
+            self.log.leave(entry)
 
     def take_reports(self) -> None:
         """Record what other processes, and jobs that outlived their session, left in the outbox."""
-        outbox.take(self.directory, self.view.history, self.record)
+        self.log.take(self.view.history, self.record)
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         """Record what the user says, before anything is sent."""
@@ -184,7 +183,7 @@ class Engine:
         An agent of ours can read them; what a program's tools reach is known if it said so.
         """
         configured = self.view.configured
-        return configured is None or configured.paths
+        return self.log.has_file and (configured is None or configured.paths)
 
     def resume(self, *, repairs: bool = True) -> list[str]:
         """Continue a session; return what the user should know about its log.
@@ -278,7 +277,7 @@ class Engine:
         source: str = "main",
         build: Callable[[], Request] | None = None,
     ) -> Request:
-        """Run every stage, build the request and record that it is sent.
+        """Run every stage, build the request, record that it is sent, and wait until that is kept.
 
         Where a caller words requests itself, `build` gives the one for the view as it is then.
         """
@@ -287,6 +286,7 @@ class Engine:
         request = build() if build is not None else self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
+        await self.log.kept()
         return request
 
     async def _run_all(self, stages: tuple[Stage, ...]) -> None:
@@ -373,7 +373,7 @@ class Engine:
             self.view.history, source=source, diagnostics=diagnostics
         )
         if broke is not None:
-            self.record(keep_diff(broke, self.directory))
+            self.record(keep_diff(broke, self.log.keep_text))
 
     def close(self) -> None:
         """Save what was learnt about tokens, as far as that is possible, and close the log."""

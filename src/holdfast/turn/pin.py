@@ -66,7 +66,9 @@ def _copies(view: View, numbers: Iterable[int]) -> tuple[int, ...]:
 def _copy(engine: Engine, n: int) -> Restored:
     """Write a message that left the view as one that stands at its end."""
     change = _taken_by(engine.view, n)
-    history = History(lambda: engine.view.history, directory=engine.directory)
+    history = History(
+        lambda: engine.view.history, directory=engine.directory, results=engine.results
+    )
     opened = history.open(str(n))
     history.close()
     text = f"[{opened.title}, kept word for word because the user pinned it]\n{opened.page.text}"

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 
 import msgspec
 
@@ -21,7 +20,6 @@ from holdfast.models.protocol import Request
 from holdfast.request.cache.breaks import ANNOUNCED, SERVED, find_break, has_read, undeclared
 from holdfast.request.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.request.server_side import is_shortened
-from holdfast.settings.files import write_private
 
 SOURCES = 10
 """More kinds of calls than a session has; bounds memory should source names leak."""
@@ -164,16 +162,15 @@ def announced(entries: Sequence[AnyEntry]) -> list[str]:
     return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
 
 
-def keep_diff(broke: CacheBroke, directory: Path) -> CacheBroke:
-    """Move the diff to a file beside the log; if that fails, it stays in the entry."""
+def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
+    """Keep the diff beside the log; if that fails, it stays in the entry."""
     if not broke.diff:
         return broke
-    file = directory / "breaks" / f"{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
+    name = f"breaks/{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
     try:
-        write_private(file, broke.diff + "\n", is_synced=False)
+        return msgspec.structs.replace(broke, diff=keep(name, broke.diff + "\n"))
     except OSError:
         return broke
-    return msgspec.structs.replace(broke, diff=str(file))
 
 
 def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from holdfast.errors import StoreError
+from holdfast.log import OpenLog
 from holdfast.settings.files import (
     PRIVATE_FILE,
     Overtaken,
@@ -113,6 +114,34 @@ class NotesFile:
         private_directory(self.directory)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         return path.stat()
+
+
+class KeptNotes(NotesFile):
+    """Notes of a log that is in no file: kept with it, written by its one writer."""
+
+    def __init__(self, log: OpenLog, template: NotesPage) -> None:
+        super().__init__(log.path.with_suffix(""), template)
+        self._log = log
+
+    def read(self) -> NotesOnDisk:
+        text = self._log.text(NAME)
+        if not text:
+            return NotesOnDisk(page=self.template)
+        if self._last is None or self._last.text != text:
+            self._last = NotesOnDisk(page=read_page(text, self.template), text=text)
+        return self._last
+
+    def write(self, page: NotesPage, found: NotesOnDisk) -> str:
+        text = page.render()
+        if text != found.text:
+            self._log.keep_text(NAME, text)
+        return hashed(text)
+
+
+def notes_of(log: OpenLog, template: NotesPage) -> NotesFile:
+    if log.has_file:
+        return NotesFile(log.path.with_suffix(""), template)
+    return KeptNotes(log, template)
 
 
 def hashed(text: str) -> str:

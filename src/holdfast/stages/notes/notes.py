@@ -29,7 +29,7 @@ from holdfast.stages.notes.account import SessionAccount
 from holdfast.stages.notes.asking import ask_for_update, template
 from holdfast.stages.notes.due import is_due, model_pays
 from holdfast.stages.notes.engine_lines import engine_sections
-from holdfast.stages.notes.file import NotesFile, NotesOnDisk
+from holdfast.stages.notes.file import NotesFile, NotesOnDisk, notes_of
 from holdfast.stages.notes.page import NotesPage, merged
 from holdfast.tools.protocol import Tool
 from holdfast.turn.background import Background
@@ -110,7 +110,7 @@ class Notes:
 
     def file(self, engine: Engine) -> NotesFile:
         if self._file is None:
-            self._file = NotesFile(engine.log.path.with_suffix(""), template(home()))
+            self._file = notes_of(engine.log, template(home()))
         return self._file
 
     @property

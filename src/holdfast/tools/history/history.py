@@ -82,6 +82,7 @@ class History:
         entries: Callable[[], Entries],
         *,
         directory: Path | None = None,
+        results: Results | None = None,
         session: str = "",
         settings: HistorySettings | None = None,
         shows: Callable[[int], bool] = lambda n: False,
@@ -89,7 +90,7 @@ class History:
         self._entries = entries
         self.settings = settings or HistorySettings()
         self._shows = shows
-        self._results = Results(directory) if directory is not None else None
+        self._results = results or (Results(directory) if directory is not None else None)
         self._catalogue = Catalogue()
         self._catalogued = 0
         self._words = WordSearch(

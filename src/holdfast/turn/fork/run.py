@@ -17,7 +17,7 @@ from typing import Protocol
 from msgspec import structs
 
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
-from holdfast.log import Header, Log
+from holdfast.log import Header, Log, OpenLog
 from holdfast.log.entries import AnyEntry, Forked, Said, Switched, measured
 from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Budget
@@ -48,7 +48,7 @@ from holdfast.view.block_roles import speakable
 class Parent(Protocol):
     """What forks need of the conversation they leave: an engine."""
 
-    log: Log
+    log: OpenLog
     view: View
     monitor: CacheMonitor
 
@@ -233,6 +233,7 @@ class Fork:
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self.forks
+        await forks.parent.log.kept()
         ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
@@ -294,7 +295,7 @@ class Fork:
             diagnostics=reply.diagnostics,
         )
         if broke is not None:
-            parent.record(keep_diff(broke, parent.log.path.with_suffix("")))
+            parent.record(keep_diff(broke, parent.log.keep_text))
         self._before = done
         if where:
             messages = joined(self.prefix.messages, self.own.messages())

@@ -1,0 +1,76 @@
+"""A log open for writing, wherever it is kept.
+
+`append` numbers an entry and hands it over; `kept` waits until all that was appended is committed.
+It is awaited before a request is sent, before a tool runs and after an answer was recorded, so that
+nothing happens that a log might not know of. `Log` is the one in a file.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, Self
+
+from holdfast.log.entries import AnyEntry
+from holdfast.log.reading import Damage, Header
+from holdfast.log.results import Results
+
+
+class OpenLog(Protocol):
+    @property
+    def header(self) -> Header: ...
+    @property
+    def entries(self) -> list[AnyEntry]: ...
+    @property
+    def damage(self) -> list[Damage]: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def results(self) -> Results:
+        """The bodies of tool results that are too large for an entry or for the view."""
+
+    @property
+    def path(self) -> Path:
+        """Where its file is, or would be; beside it lies what this machine alone needs."""
+
+    @property
+    def has_file(self) -> bool:
+        """Whether it is a file, so that a model may be shown where things lie."""
+
+    def append(self, entry: AnyEntry) -> AnyEntry:
+        """Number, date and measure an entry, and return it as it is written.
+
+        Raises `LeaseLost` once another process has become the writer.
+        """
+
+    async def kept(self) -> None:
+        """Wait until everything appended is committed."""
+
+    def flush(self) -> None:
+        """Wait as `kept` does, blocking the thread."""
+
+    def sync(self) -> None:
+        """Make what was appended survive a power cut."""
+
+    def sync_soon(self) -> None:
+        """Begin to, without waiting for it."""
+
+    def leave(self, report: AnyEntry) -> None:
+        """Leave a report for the next process that opens the log; any process may."""
+
+    def take(
+        self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+    ) -> list[AnyEntry]:
+        """Record what was left, oldest first, each once; return what was new."""
+
+    def text(self, name: str) -> str:
+        """Return a text that is kept beside the log; '' if there is none."""
+
+    def keep_text(self, name: str, text: str) -> str:
+        """Keep a text beside the log, replacing an earlier one; return where it is."""
+
+    def closed_on_failure(self) -> AbstractContextManager[None]: ...
+    def close(self) -> None:
+        """Commit what is left and let the next writer in."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,30 @@
+"""Sessions in a database: whose they are, and how long a process owns what it writes."""
+
+from dataclasses import dataclass
+
+from holdfast.settings.setting import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    tenant: str = setting(
+        "",
+        "whose sessions these are; tenants of one database never see each other's",
+        form=r"[^\x00]{0,200}",
+        personal=True,
+    )
+    lease_seconds: float = setting(
+        15.0,
+        "a writer that is silent for so long may be replaced; shorter takes over sooner and bears "
+        "shorter pauses",
+        low=0.5,
+        high=600,
+        personal=True,
+    )
+    patience_seconds: float = setting(
+        30.0,
+        "how long a commit is tried while the database is away; a restart takes a few seconds",
+        low=0.1,
+        high=600,
+        personal=True,
+    )

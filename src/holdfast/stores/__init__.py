@@ -1,0 +1,41 @@
+"""Where sessions can be kept besides files: a database that many machines share."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from holdfast.errors import ConfigError
+from holdfast.log.store import FileStore, Store
+from holdfast.settings import StoreSettings, load_settings
+
+VARIABLE = "HOLDFAST_STORE"
+"""Names the store of every command and session that is given none."""
+
+
+def default_store() -> Store:
+    """Return the store that `HOLDFAST_STORE` names, one for the whole process; else files."""
+    url = os.environ.get(VARIABLE, "")
+    return _shared(url, load_settings().store, os.getpid()) if url else FileStore()
+
+
+@lru_cache
+def _shared(url: str, settings: StoreSettings, process: int) -> Store:
+    return open_store(url, settings)
+
+
+def open_store(named: str, settings: StoreSettings | None = None) -> Store:
+    """Open the store that a URL or a directory names; the caller closes it."""
+    scheme, separator, rest = named.partition("://")
+    if not separator or scheme == "file":
+        return FileStore(Path(rest if separator else named))
+    if scheme not in ("postgresql", "postgres"):
+        raise ConfigError(
+            f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory"
+        )
+    try:
+        from holdfast.stores.postgres import PostgresStore
+    except ImportError as error:
+        raise ConfigError(
+            f"a store in PostgreSQL needs psycopg: pip install 'holdfast[postgres]' ({error})"
+        ) from error
+    return PostgresStore(named, settings or load_settings().store)

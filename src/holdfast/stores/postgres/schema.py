@@ -1,0 +1,120 @@
+"""The tables, and how an older database comes to have them.
+
+Every migration is one transaction and adds only what an older version can live with, so that two
+versions can run side by side while nodes are upgraded. All names are in the schema `holdfast`.
+"""
+
+from typing import Any
+
+from psycopg import Connection, errors
+
+from holdfast.errors import StoreError
+
+MIGRATIONS = (
+    """
+CREATE TABLE holdfast.holders (
+    id uuid PRIMARY KEY,
+    name text NOT NULL,
+    until timestamptz NOT NULL
+);
+COMMENT ON TABLE holdfast.holders IS 'one row for each process that writes, renewed while it lives';
+CREATE TABLE holdfast.sessions (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant text NOT NULL,
+    id text NOT NULL,
+    project text NOT NULL,
+    header bytea NOT NULL,
+    created timestamptz NOT NULL DEFAULT now(),
+    modified timestamptz NOT NULL DEFAULT now(),
+    last_n bigint NOT NULL DEFAULT 0,
+    bytes bigint NOT NULL DEFAULT 0,
+    fence bigint NOT NULL DEFAULT 0,
+    holder uuid,
+    UNIQUE (tenant, id)
+) WITH (fillfactor = 50);
+COMMENT ON COLUMN holdfast.sessions.fence IS 'grows with every writer; only the newest may append';
+CREATE INDEX sessions_by_project ON holdfast.sessions (tenant, project, modified DESC);
+CREATE TABLE holdfast.entries (
+    session bigint NOT NULL,
+    n bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (session, n)
+);
+CREATE TABLE holdfast.bodies (
+    session bigint NOT NULL,
+    name text NOT NULL,
+    sha256 text NOT NULL,
+    bytes bigint NOT NULL,
+    modified timestamptz NOT NULL DEFAULT now(),
+    body bytea NOT NULL,
+    PRIMARY KEY (session, name)
+);
+CREATE TABLE holdfast.reports (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session bigint NOT NULL,
+    body bytea NOT NULL
+);
+CREATE INDEX reports_by_session ON holdfast.reports (session, key);
+CREATE TABLE holdfast.boxes (
+    tenant text NOT NULL,
+    box text NOT NULL,
+    last bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, box)
+);
+CREATE TABLE holdfast.mail (
+    tenant text NOT NULL,
+    box text NOT NULL,
+    seq bigint NOT NULL,
+    sender text NOT NULL,
+    id text NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (tenant, box, seq),
+    UNIQUE (tenant, box, sender, id)
+);
+""",
+)
+"""Version n is what the first n make. Never changed once released: a change is another one."""
+
+_LOCK = 0x686F6C64
+"""The advisory lock under which one process migrates while the others wait."""
+
+
+def version(connection: Connection[Any]) -> int:
+    """Return the version of a database's tables; 0 if it has none."""
+    try:
+        row = connection.execute("SELECT max(version) FROM holdfast.versions").fetchone()
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return 0
+    return int(row[0] or 0) if row else 0
+
+
+def pending(connection: Connection[Any]) -> list[str]:
+    """Return the statements that this version would run on a database."""
+    return [text.strip() for text in MIGRATIONS[version(connection) :]]
+
+
+def migrate(connection: Connection[Any]) -> int:
+    """Bring a database's tables up to date; return how many migrations ran.
+
+    A database of a newer version is used as it is: what it added is there for newer nodes.
+    """
+    if version(connection) >= len(MIGRATIONS):
+        return 0
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        try:
+            connection.execute("CREATE SCHEMA IF NOT EXISTS holdfast")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS holdfast.versions "
+                "(version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
+            )
+            done = version(connection)
+            for number, text in enumerate(MIGRATIONS[done:], done + 1):
+                connection.execute(text)  # type: ignore[call-overload]  # a text of ours
+                connection.execute("INSERT INTO holdfast.versions (version) VALUES (%s)", (number,))
+        except errors.InsufficientPrivilege as error:
+            raise StoreError(
+                f"the tables cannot be made: {error.diag.message_primary}; let their owner run "
+                "`holdfast store migrate`"
+            ) from error
+    return len(MIGRATIONS) - done

@@ -1,0 +1,314 @@
+"""Sessions of one tenant in a PostgreSQL database that many machines share.
+
+A session has one writer at a time, under a lease: opening it raises the session's fence, and only
+the newest fence may append. Tables are made when they are missing. No state is kept in a
+connection, so that a pooler such as PgBouncer may stand between.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from psycopg import Connection, errors
+
+from holdfast.errors import ConfigError, LogLocked, SessionExists, SessionNotFound, StoreError
+from holdfast.log import Header, Loaded
+from holdfast.log.beside import result_names
+from holdfast.log.entries import AnyEntry
+from holdfast.log.log import branch_header
+from holdfast.log.results import DIRECTORY, StoredBody
+from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
+from holdfast.log.titles import NOTES, title_in
+from holdfast.settings import StoreSettings, home
+from holdfast.settings.project import project_root, slug
+from holdfast.stores.postgres import schema
+from holdfast.stores.postgres.database import Database
+from holdfast.stores.postgres.holder import Holder
+from holdfast.stores.postgres.log import PostgresLog
+from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
+from holdfast.stores.postgres.writer import Lease, Writer
+
+ENDS = 40
+"""Entries at each end of a log among which its title is looked for."""
+
+_LIVE = """
+EXISTS (SELECT 1 FROM holdfast.holders h WHERE h.id = s.holder AND h.until > clock_timestamp())
+"""
+_TAKE = f"""
+UPDATE holdfast.sessions s SET fence = fence + 1, holder = %(me)s
+WHERE tenant = %(tenant)s AND id = %(id)s
+    AND (holder IS NULL OR holder = %(me)s OR NOT {_LIVE})
+RETURNING key, fence, header, EXISTS (SELECT 1 FROM holdfast.reports r WHERE r.session = s.key)
+"""
+_CREATE = """
+INSERT INTO holdfast.sessions (tenant, id, project, header, created, fence, holder)
+VALUES (%s, %s, %s, %s, to_timestamp(%s), 1, %s) RETURNING key
+"""
+_LISTED = """
+SELECT id, extract(epoch FROM modified)::float8, bytes + length(header), header
+FROM holdfast.sessions WHERE tenant = %(tenant)s
+"""
+
+
+class PostgresStore:
+    def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
+        """Connect, and make the tables that are missing."""
+        self.settings = settings or StoreSettings()
+        self.tenant = self.settings.tenant
+        if "\0" in self.tenant:
+            raise ConfigError("store.tenant holds a null character, which no database takes")
+        self._database = Database(url, self.settings.patience_seconds)
+        self._writer = Writer(self._database.connect, self.settings.patience_seconds)
+        self._holder = Holder(self._database.connect, self.settings.lease_seconds)
+        self._open: set[str] = set()
+        """Ids of the sessions that this process writes through this store."""
+        mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
+        self._scratch = home() / "stores" / mark
+        self._database.run(schema.migrate)
+
+    def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
+        id = checked_id(session or new_id())
+        header = Header(session=id, created=time.time(), directory=str(directory))
+
+        def insert(connection: Connection[Any]) -> Lease:
+            self._holder.begin(connection)
+            row = connection.execute(
+                _CREATE,
+                (*self._row(header), header.created, self._holder.id),
+            ).fetchone()
+            return Lease(key=row[0] if row else 0, fence=1, session=id)
+
+        try:
+            lease = self._database.run(insert)
+        except errors.UniqueViolation:
+            raise SessionExists(
+                f"session {id} exists already and is never overwritten; choose another id"
+            ) from None
+        return self._log(lease, Loaded(header=header), ())
+
+    def open(self, session: str) -> PostgresLog:
+        found = self.find(session)
+        if found.id in self._open:
+            raise LogLocked(Path(found.id), self._holder.name)
+
+        def take(connection: Connection[Any]) -> tuple[Lease, Loaded, list[StoredBody]]:
+            self._holder.begin(connection)
+            given = {"tenant": self.tenant, "id": found.id, "me": self._holder.id}
+            row = connection.execute(_TAKE, given).fetchone()
+            if row is None:
+                raise LogLocked(Path(found.id), self._writer_of(connection, found.id))
+            key, fence, header, has_reports = row
+            lease = Lease(key=key, fence=fence, session=found.id, has_reports=has_reports)
+            loaded = loaded_from(connection, key, header, after=0)
+            return lease, loaded, stored_in(connection, key)
+
+        return self._log(*self._database.run(take))
+
+    def load(self, session: str, *, after: int = 0) -> Loaded:
+        found = self.find(session)
+        return self._database.run(
+            lambda connection: loaded_from(connection, *self._key(found.id), after=after)
+        )
+
+    def branch(self, session: str, *, upto: int | None = None) -> PostgresLog:
+        source = self.load(session)
+        shared = [one for one in source.entries if upto is None or one.n <= upto]
+        header = branch_header(source.header, new_id(), shared[-1].n if shared else 0)
+        beside = self.beside(source.header.session)
+        if upto is not None:
+            known = result_names(shared)
+            beside = {
+                name: data
+                for name, data in beside.items()
+                if name.startswith(f"{DIRECTORY}/") and Path(name).stem in known
+            }
+        self.add(header, shared, beside)
+        return self.open(header.session)
+
+    def add(
+        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+    ) -> str:
+        checked_id(header.session)
+        for name in beside:
+            checked_name(name)
+
+        def insert(connection: Connection[Any]) -> None:
+            with connection.transaction():
+                row = connection.execute(
+                    _CREATE, (*self._row(header), header.created or time.time(), None)
+                ).fetchone()
+                assert row is not None, "an insert returns its row"
+                fill(connection, row[0], entries, beside)
+
+        try:
+            self._database.run(insert, retries=False)
+        except errors.UniqueViolation:
+            raise SessionExists(
+                f"session {header.session} exists already and is never overwritten"
+            ) from None
+        return header.session
+
+    def beside(self, session: str) -> dict[str, bytes]:
+        key, _ = self._key(self.find(session).id)
+        rows = self._database.rows(
+            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND (name = %s OR "
+            "starts_with(name, %s)) ORDER BY name",
+            (key, NOTES, f"{DIRECTORY}/"),
+        )
+        return {name: bytes(body) for name, body in rows}
+
+    def find(self, session: str) -> StoredSession:
+        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        if session == "newest":
+            if here := self.sessions(Path.cwd(), limit=1):
+                return here[0]
+            raise SessionNotFound(
+                "this project has no session; `holdfast sessions --all` lists every project's"
+            )
+        found: list[StoredSession] = []
+        if is_id(session):
+            given = {"tenant": self.tenant, "id": session}
+            found = self._list(f"{_LISTED} AND id = %(id)s", given) or self._list(
+                f"{_LISTED} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5", given
+            )
+        if len(found) == 1:
+            return found[0]
+        if found:
+            some = ", ".join(one.id for one in found[:4])
+            raise SessionNotFound(
+                f"{session!r} is the beginning of several sessions: {some}; give more of it"
+            )
+        raise SessionNotFound(
+            f"there is no session {session!r}; `holdfast sessions --all` lists them"
+        )
+
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> list[StoredSession]:
+        project = slug(project_root(directory)) if directory else None
+        return self._list(
+            f"{_LISTED} AND (%(project)s::text IS NULL OR project = %(project)s) "
+            "AND modified >= to_timestamp(%(since)s) ORDER BY modified DESC, key DESC "
+            "LIMIT %(limit)s",
+            {
+                "tenant": self.tenant,
+                "project": project,
+                "since": since,
+                "limit": limit or None,
+            },
+        )
+
+    def title(self, found: StoredSession) -> str:
+        key, _ = self._key(found.id)
+        notes = self.body(key, NOTES) or b""
+        rows = self._database.rows(
+            "SELECT n, body FROM holdfast.entries WHERE session = %(key)s AND (n <= %(ends)s OR "
+            "n > (SELECT last_n FROM holdfast.sessions WHERE key = %(key)s) - %(ends)s) ORDER BY n",
+            {"key": key, "ends": ENDS},
+        )
+        lines = [bytes(body) for _, body in rows]
+        return title_in(notes.decode("utf-8", "replace"), lines[:ENDS], lines[-ENDS:])
+
+    def delete(self, session: str) -> None:
+        found = self.find(session)
+        if found.id != session:
+            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
+        with self.open(session):  # raises if a process is writing it
+            key, _ = self._key(session)
+
+            def remove(connection: Connection[Any]) -> None:
+                with connection.transaction():
+                    connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
+                    for table in ("entries", "bodies", "reports"):
+                        query = f"DELETE FROM holdfast.{table} WHERE session = %s"
+                        connection.execute(query, (key,))  # type: ignore[call-overload]
+
+            self._database.run(remove)
+
+    def pending(self) -> list[str]:
+        """Return the statements a migration would run; none once the store was opened."""
+        return self._database.run(schema.pending)
+
+    def close(self) -> None:
+        """Commit what is queued, release every session, and disconnect."""
+        self._writer.close()
+        with suppress(StoreError):
+            self._database.run(self._holder.close, retries=False)
+        self._database.close()
+
+    def body(self, key: int, name: str) -> bytes | None:
+        rows = self._database.rows(
+            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND name = %s", (key, name)
+        )
+        return bytes(rows[0][1]) if rows else None
+
+    def reports(self, key: int) -> list[tuple[int, bytes]]:
+        rows = self._database.rows(
+            "SELECT key, body FROM holdfast.reports WHERE session = %s ORDER BY key", (key,)
+        )
+        return [(report, bytes(body)) for report, body in rows]
+
+    def remove_reports(self, keys: Sequence[int]) -> None:
+        query = "DELETE FROM holdfast.reports WHERE key = ANY(%s)"
+        self._database.run(lambda connection: connection.execute(query, (list(keys),)))
+
+    def leave(self, key: int, report: bytes) -> None:
+        query = "INSERT INTO holdfast.reports (session, body) VALUES (%s, %s)"
+        self._database.run(lambda connection: connection.execute(query, (key, report)))
+
+    def release(self, lease: Lease) -> None:
+        """Let the next writer in; a lease that cannot be given back ends by itself."""
+        self._open.discard(lease.session)
+        query = "UPDATE holdfast.sessions SET holder = NULL WHERE key = %s AND fence = %s"
+        with suppress(StoreError):
+            self._database.run(
+                lambda connection: connection.execute(query, (lease.key, lease.fence))
+            )
+
+    def _log(self, lease: Lease, loaded: Loaded, bodies: Iterable[StoredBody]) -> PostgresLog:
+        self._open.add(lease.session)
+        return PostgresLog(
+            lease,
+            loaded,
+            bodies,
+            path=self._scratch / f"{lease.session}.jsonl",
+            writer=self._writer,
+            beside=self,
+        )
+
+    def _row(self, header: Header) -> tuple[str, str, str, bytes]:
+        project = slug(project_root(Path(header.directory)))
+        return self.tenant, header.session, project, msgspec.json.encode(header)
+
+    def _key(self, id: str) -> tuple[int, bytes]:
+        """Return where a session of exactly this id is, with its header."""
+        rows = self._database.rows(
+            "SELECT key, header FROM holdfast.sessions WHERE tenant = %s AND id = %s",
+            (self.tenant, id),
+        )
+        if not rows:
+            raise SessionNotFound(f"there is no session {id!r}")
+        return rows[0]
+
+    def _writer_of(self, connection: Connection[Any], id: str) -> str:
+        row = connection.execute(
+            "SELECT h.name FROM holdfast.sessions s JOIN holdfast.holders h ON h.id = s.holder "
+            "WHERE s.tenant = %s AND s.id = %s",
+            (self.tenant, id),
+        ).fetchone()
+        return str(row[0]) if row else "another process"
+
+    def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
+        return [
+            StoredSession(
+                id=id,
+                modified=modified,
+                bytes=size,
+                header=msgspec.json.decode(header, type=Header),
+            )
+            for id, modified, size, header in self._database.rows(query, given)
+        ]
