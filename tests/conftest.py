@@ -6,6 +6,7 @@ Recorded transcripts lie beside the repository, where there are any. A test that
 
 import itertools
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -87,6 +88,35 @@ def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.setenv(name, str(home / "nowhere"))
+
+
+@pytest.fixture(scope="session")
+def postgres_url(_stay_on_this_machine: None) -> Iterator[str]:
+    """Start a database server for this run, or say that there is none."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed: no store in PostgreSQL")
+    from postgres_server import PostgresServer, programs
+
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed: nothing that needs a database is tested")
+    server = PostgresServer()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _store_of_the_run(request: pytest.FixtureRequest, _own_home: None) -> Iterator[None]:
+    """With HOLDFAST_TEST_STORE=postgres, keep every session in a database instead of files."""
+    if os.environ.get("HOLDFAST_TEST_STORE") != "postgres":
+        yield
+        return
+    url = request.getfixturevalue("postgres_url")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOLDFAST_STORE", url)
+        patch.setenv("HOLDFAST_STORE_TENANT", secrets.token_hex(8))
+        yield
+        from holdfast.stores import default_store
+
+        default_store().close()
 
 
 @pytest.fixture(autouse=True)

@@ -48,14 +48,15 @@ class PostgresServer:
         options = [f"unix_socket_directories={self.directory}", "listen_addresses="]
         options += ["max_connections=200", *self._settings]
         arguments = [part for option in options for part in ("-c", option)]
-        self._process = subprocess.Popen(
-            [str(self._programs / "postgres"), "-D", self._data, *arguments],
-            user=self._user,
-            cwd=self.directory,
-            stdout=subprocess.DEVNULL,
-            stderr=(self.directory / "log").open("ab"),
-            start_new_session=True,
-        )
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._programs / "postgres"), "-D", self._data, *arguments],
+                user=self._user,
+                cwd=self.directory,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         until = time.monotonic() + 60
         while self._run("pg_isready", "-q", "-h", str(self.directory), is_checked=False):
             assert self._process.poll() is None, (self.directory / "log").read_text()

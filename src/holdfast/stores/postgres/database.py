@@ -77,4 +77,4 @@ class Database:
 
 
 def select(connection: Connection[Any], query: str, given: Any) -> list[Any]:
-    return connection.execute(query, given, binary=True).fetchall()  # type: ignore[call-overload,no-any-return]
+    return connection.execute(query, given, binary=True).fetchall()

@@ -110,7 +110,7 @@ def migrate(connection: Connection[Any]) -> int:
             )
             done = version(connection)
             for number, text in enumerate(MIGRATIONS[done:], done + 1):
-                connection.execute(text)  # type: ignore[call-overload]  # a text of ours
+                connection.execute(text)
                 connection.execute("INSERT INTO holdfast.versions (version) VALUES (%s)", (number,))
         except errors.InsufficientPrivilege as error:
             raise StoreError(

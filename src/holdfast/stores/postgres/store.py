@@ -225,7 +225,7 @@ class PostgresStore:
                     connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
                     for table in ("entries", "bodies", "reports"):
                         query = f"DELETE FROM holdfast.{table} WHERE session = %s"
-                        connection.execute(query, (key,))  # type: ignore[call-overload]
+                        connection.execute(query, (key,))
 
             self._database.run(remove)
 
@@ -292,7 +292,8 @@ class PostgresStore:
         )
         if not rows:
             raise SessionNotFound(f"there is no session {id!r}")
-        return rows[0]
+        key, header = rows[0]
+        return int(key), bytes(header)
 
     def _writer_of(self, connection: Connection[Any], id: str) -> str:
         row = connection.execute(

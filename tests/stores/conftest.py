@@ -1,0 +1,49 @@
+"""Stores of both kinds, each test with its own, and a second process's view of the same place."""
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.log.store import FileStore, Store
+from holdfast.settings import StoreSettings
+
+KINDS = ("files", "postgres")
+
+
+@pytest.fixture
+def tenant() -> str:
+    return secrets.token_hex(8)
+
+
+@pytest.fixture(params=KINDS)
+def reopened(
+    request: pytest.FixtureRequest, tmp_path, tenant: str
+) -> Iterator[Callable[[], Store]]:
+    """Open the same place once more, as another process would."""
+    opened: list[Store] = []
+
+    def open_again() -> Store:
+        if request.param == "files":
+            opened.append(FileStore(tmp_path / "home"))
+        else:
+            from holdfast.stores.postgres import PostgresStore
+
+            url = request.getfixturevalue("postgres_url")
+            opened.append(PostgresStore(url, StoreSettings(tenant=tenant)))
+        return opened[-1]
+
+    yield open_again
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def store(reopened: Callable[[], Store]) -> Store:
+    return reopened()
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"

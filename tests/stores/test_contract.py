@@ -1,0 +1,259 @@
+"""What every store promises, held against files and a database alike."""
+
+import pytest
+
+from holdfast.errors import LogLocked, SessionExists, SessionNotFound, StoreError
+from holdfast.log import Header
+from holdfast.log.entries import Failed, Ran, Replied, Said, Titled
+from holdfast.messages import Text, ToolUse
+
+
+def said(text: str, n: int = 0) -> Said:
+    return Said(n=n, content=(Text(text=text),))
+
+
+def texts(loaded) -> list[str]:
+    return [one.content[0].text for one in loaded.entries if isinstance(one, Said)]
+
+
+def made(store, project, id: str, *words: str) -> str:
+    with store.create(directory=project, session=id) as log:
+        for word in words:
+            log.append(said(word))
+    return id
+
+
+async def test_what_is_appended_is_read_back_in_order(store, reopened, project):
+    """Numbered from one, dated, and there for any other process once it is kept."""
+    log = store.create(directory=project)
+    written = [log.append(said(word)) for word in ("one", "two", "three")]
+    await log.kept()
+    assert [one.n for one in written] == [1, 2, 3]
+    assert all(one.at for one in written)
+    loaded = reopened().load(log.header.session)
+    assert loaded.entries == written
+    assert loaded.header == log.header
+    assert not loaded.damage
+    log.close()
+
+
+def test_a_closed_log_goes_on_where_it_ended(store, reopened, project):
+    """Whoever opens it next has all of it and writes behind it."""
+    made(store, project, "s", "one")
+    with reopened().open("s") as log:
+        assert texts(log) == ["one"]
+        assert log.append(said("two")).n == 2
+    assert texts(store.load("s")) == ["one", "two"]
+
+
+def test_an_id_is_given_once(store, reopened, project):
+    """None is ever overwritten, whoever tries."""
+    made(store, project, "s", "one")
+    for one in (store, reopened()):
+        with pytest.raises(SessionExists):
+            one.create(directory=project, session="s")
+        with pytest.raises(SessionExists):
+            one.add(Header(session="s", directory=str(project)), [said("other", 1)])
+    assert texts(store.load("s")) == ["one"]
+
+
+@pytest.mark.parametrize("id", ["../up", "a/b", "/tmp/a", "..", ".", "a\0b", "a b", "%", "-x"])
+def test_an_id_is_a_plain_name(store, project, id):
+    """It comes from the command line or a header, and leads nowhere."""
+    with pytest.raises(StoreError, match="is no name for a session"):
+        store.create(directory=project, session=id)
+    with pytest.raises(StoreError, match="is no name for a session"):
+        store.add(Header(session=id, directory=str(project)), [])
+    with pytest.raises(SessionNotFound):
+        store.find(id)
+    assert not store.sessions()
+
+
+def test_a_session_has_one_writer(store, reopened, project):
+    """The others are told who it is; readers are let in."""
+    log = store.create(directory=project, session="s")
+    log.append(said("one"))
+    log.flush()
+    for other in (store, reopened()):
+        with pytest.raises(LogLocked, match="process"):
+            other.open("s")
+        assert texts(other.load("s")) == ["one"]
+    log.close()
+    reopened().open("s").close()
+
+
+def test_only_what_is_new_can_be_read(store, project):
+    """From the entry behind the last one known."""
+    made(store, project, "s", "one", "two", "three")
+    assert texts(store.load("s", after=2)) == ["three"]
+    assert store.load("s", after=3).entries == []
+
+
+def test_a_branch_knows_nothing_that_came_later(store, project):
+    """Entries and bodies up to the cut, under a new id; the session stays as it is."""
+    with store.create(directory=project, session="s") as log:
+        for id in ("early", "late"):
+            log.append(Replied(response_id=id, content=(ToolUse(id=id, name="Read", input={}),)))
+            body = log.results.body(id, f"the body of {id}", cap_bytes=1_000)
+            log.results.keep(body, is_only_copy=True)
+            log.append(Ran(tool_use_id=id, content="head", file=str(body.file)))
+    with store.branch("s", upto=2) as branch:
+        assert [one.n for one in branch.entries] == [1, 2]
+        assert (branch.header.parent, branch.header.parent_entry) == ("s", 2)
+        assert [body.name for body in branch.results.stored()] == ["early.txt"]
+        assert branch.results.read("early.txt") == "the body of early"
+        assert branch.append(said("elsewhere")).n == 3
+    with store.branch("s") as whole:
+        assert len(whole.entries) == 4
+        assert len(whole.results.stored()) == 2
+    assert len(store.load("s").entries) == 4
+
+
+def test_a_session_is_carried_over_whole(store, reopened, project):
+    """Header, entries and what lies beside the log, as they were given."""
+    header = Header(session="s", created=123.5, directory=str(project))
+    entries = [said("one", 1), said("nine", 9)]
+    beside = {"notes.md": b"## Title\nA fine day\n", "tool-results/x.txt": b"\x00\xff body"}
+    assert store.add(header, entries, beside) == "s"
+    other = reopened()
+    loaded = other.load("s")
+    assert (loaded.header, loaded.entries) == (header, entries)
+    assert other.beside("s") == beside
+    with other.open("s") as log:
+        assert log.append(said("ten")).n == 10
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "tool-results/../x", "tool-results/", "tool-results/.."]
+)
+def test_what_lies_beside_a_log_stays_there(store, project, name):
+    """A name that came with a session leads nowhere else."""
+    with pytest.raises(StoreError, match="is no name"):
+        store.add(Header(session="s", directory=str(project)), [], {name: b""})
+
+
+def test_a_session_is_found_by_a_beginning_of_its_id(store, project):
+    """If only one begins so; the error says what to do."""
+    for id in ("abc", "abd", "x_y", "xay"):
+        made(store, project, id)
+    assert store.find("abc").id == "abc"
+    assert store.find("x_").id == "x_y"
+    with pytest.raises(SessionNotFound, match="several"):
+        store.find("ab")
+    with pytest.raises(SessionNotFound, match="there is no session"):
+        store.find("nothing")
+
+
+def test_sessions_are_listed_newest_first(store, project, tmp_path):
+    """Of one project or of all, since a time, and no more than asked for."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for id, place in (("a", project), ("b", project), ("c", elsewhere)):
+        made(store, place, id, "hello")
+    with store.open("a") as log:
+        log.append(said("again"))
+    assert [one.id for one in store.sessions()] == ["a", "c", "b"]
+    assert [one.id for one in store.sessions(project)] == ["a", "b"]
+    assert [one.id for one in store.sessions(limit=2)] == ["a", "c"]
+    newest = store.sessions()[0]
+    assert [one.id for one in store.sessions(since=newest.modified)] == ["a"]
+    assert newest.bytes > 50
+    assert newest.header.directory == str(project)
+
+
+def test_a_session_has_a_title(store, project):
+    """From its notes, its log, or what was said first."""
+    made(store, project, "s", "Fix the login")
+    assert store.title(store.find("s")) == "Fix the login"
+    with store.open("s") as log:
+        log.append(Titled(title="Login repaired"))
+    assert store.title(store.find("s")) == "Login repaired"
+    with store.open("s") as log:
+        log.keep_text("notes.md", "## Title\nAll about logins\n")
+    assert store.title(store.find("s")) == "All about logins"
+
+
+def test_a_deleted_session_is_gone(store, reopened, project):
+    """With all that belongs to it; only by its whole id, and not while it is written."""
+    made(store, project, "session", "one")
+    with store.open("session") as log:
+        log.keep_text("notes.md", "something")
+        with pytest.raises(LogLocked):
+            reopened().delete("session")
+    with pytest.raises(SessionNotFound):
+        store.delete("sess")
+    store.delete("session")
+    assert not reopened().sessions()
+    made(store, project, "session")
+    assert store.beside("session") == {}
+
+
+def test_reports_are_taken_once_and_in_order(store, reopened, project):
+    """Left by whoever is not the writer; recorded by the one who is."""
+    log = store.create(directory=project, session="s")
+    log.close()
+    for error in ("first", "second"):
+        log.leave(Failed(what="dream", error=error))
+    with pytest.raises(TypeError, match="is not a report"):
+        log.leave(said("a message"))
+    with reopened().open("s") as again:
+        taken = again.take(again.entries, again.append)
+        assert [one.error for one in taken] == ["first", "second"]
+        assert again.take(again.entries, again.append) == []
+    assert [one.error for one in store.load("s").entries] == ["first", "second"]
+
+
+def test_bodies_are_written_once(store, project):
+    """The same again is fine; other content under the name is refused, and nothing is lost."""
+    with store.create(directory=project, session="s") as log:
+        body = log.results.body("a/b", "words", cap_bytes=100)
+        for _ in range(2):
+            log.results.keep(body, is_only_copy=True)
+        with pytest.raises(StoreError, match="with other content"):
+            log.results.keep(log.results.body("a/b", "other", cap_bytes=100), is_only_copy=True)
+        assert log.results.read(body.file.name) == "words"
+        [stored] = log.results.stored()
+        assert (stored.name, stored.bytes) == (body.file.name, 5)
+        assert log.results.remove([stored]) == [stored]
+        with pytest.raises(StoreError):
+            log.results.read(body.file.name)
+    with store.open("s") as log:
+        assert log.results.stored() == []
+
+
+def test_texts_beside_a_log_are_replaced(store, project):
+    """Notes are a page that is written again and again."""
+    with store.create(directory=project, session="s") as log:
+        assert log.text("notes.md") == ""
+        for text in ("one", "two ☂"):
+            log.keep_text("notes.md", text)
+        assert log.text("notes.md") == "two ☂"
+    with store.open("s") as log:
+        assert log.text("notes.md") == "two ☂"
+
+
+@pytest.mark.parametrize("text", ["\0", "half \ud800 a pair", "\n\r\u2028", "x" * 2_000_000, ""])
+def test_any_text_can_be_kept(store, project, text):
+    """Whatever a model or a tool may write."""
+    with store.create(directory=project, session="s") as log:
+        written = log.append(said(text))
+    assert store.load("s").entries == [written]
+
+
+def test_a_closed_log_takes_nothing(store, project):
+    """What is written after closing would be nobody's."""
+    log = store.create(directory=project, session="s")
+    log.close()
+    log.close()
+    assert not log.is_open
+    with pytest.raises(StoreError):
+        log.append(said("late"))
+    assert store.load("s").entries == []
+
+
+def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
+    """So that it can be opened again."""
+    log = store.create(directory=project, session="s")
+    with pytest.raises(ValueError, match="no"), log.closed_on_failure():
+        raise ValueError("no")
+    reopened().open("s").close()
