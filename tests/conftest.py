@@ -109,6 +109,8 @@ def _store_of_the_run(request: pytest.FixtureRequest, _own_home: None) -> Iterat
     if os.environ.get("HOLDFAST_TEST_STORE") != "postgres":
         yield
         return
+    if request.node.get_closest_marker("files"):
+        pytest.skip("looks into files, and sessions are in a database")
     url = request.getfixturevalue("postgres_url")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOLDFAST_STORE", url)

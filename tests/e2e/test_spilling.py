@@ -71,6 +71,7 @@ async def played(tmp_path):
     return agent, brain, questions
 
 
+@pytest.mark.files
 async def test_the_model_sees_the_ends_the_errors_and_the_way_to_the_rest(played):
     """And follows it, without a question."""
     _, brain, questions = played
@@ -83,6 +84,7 @@ async def test_the_model_sees_the_ends_the_errors_and_the_way_to_the_rest(played
     assert questions == ["Bash"]
 
 
+@pytest.mark.files
 async def test_nothing_moves_and_no_thought_is_dropped(played):
     """On a model that binds its thinking; the exact output lies on disk."""
     agent, _, _ = played

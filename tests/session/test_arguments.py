@@ -431,6 +431,7 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
             await session.settle(nothing)
 
 
+@pytest.mark.files
 def test_the_descriptor_limit_is_an_error_of_ours(tmp_path):
     """It says what to do; what was opened before goes on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -155,6 +155,7 @@ async def test_the_place_is_known_after_a_kill(opened):
         assert not of(again, Rewound)
 
 
+@pytest.mark.files
 async def test_a_kill_in_the_middle_of_taking_a_list_in_loses_and_doubles_nothing(opened):
     """What was written without its `Followed` is recognised, or taken in anew."""
     for written in range(1, 7):

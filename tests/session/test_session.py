@@ -4,12 +4,12 @@ import pytest
 
 from holdfast import Session
 from holdfast.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
-from holdfast.log import load, outbox
+from holdfast.log import load
 from holdfast.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
-from holdfast.log.store import FileStore
 from holdfast.messages import text_of
 from holdfast.models.scripted import ScriptedModel
 from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
+from holdfast.stores import default_store
 from holdfast.turn.fork import ForkRequest
 
 MODEL = "claude-opus-4-6"
@@ -128,10 +128,9 @@ async def test_a_resumed_session_takes_in_reports_that_waited(opened):
     session.user("hello")
     session.close()
     session.engine.report(Failed(what="notes", error="late"))
-    assert list((session.engine.directory / outbox.NAME).iterdir())
     with Session.resume(session.id) as again:
         assert [entry.error for entry in of(again, Failed)] == ["late"]
-        assert not list((again.engine.directory / outbox.NAME).iterdir())
+        assert again.engine.log.take((), again.engine.record) == []
 
 
 async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
@@ -231,7 +230,7 @@ def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
     place.write_text("[window]\nlimit_tokens = 'abc'\n")
     with pytest.raises(ConfigError):
         Session.open(model=MODEL, directory=tmp_path)
-    assert [found.header.session for found in FileStore().sessions()] == [id]
+    assert [found.header.session for found in default_store().sessions()] == [id]
     with pytest.raises(ConfigError):
         Session.resume(id)
     place.unlink()
@@ -245,6 +244,7 @@ def _damaged(session):
     path.write_bytes(path.read_bytes().replace(b"never touch prod", b"never\x00touch prod"))
 
 
+@pytest.mark.files
 def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
     """To whoever resumes it, and in the log; the rest of the session is there."""
     with Session.open(model=MODEL, directory=tmp_path) as session:
@@ -271,6 +271,6 @@ async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
     (home() / "calibration").parent.mkdir(parents=True, exist_ok=True)
     (home() / "calibration").write_text("in the way")
     session.close()
-    entries = load(session.engine.log.path).entries
+    entries = default_store().load(session.id).entries
     assert [entry.what for entry in entries if isinstance(entry, Failed)] == ["calibration"]
     Session.resume(session.id).close()

@@ -1,0 +1,343 @@
+"""Sessions in PostgreSQL while processes die, pause and lose their connection."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Session
+from holdfast.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
+from holdfast.log.entries import Said
+from holdfast.messages import Text
+from holdfast.settings import StoreSettings
+from holdfast.stores import open_store
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+from postgres_server import PostgresServer  # noqa: E402
+
+from holdfast.stores.postgres import PostgresStore  # noqa: E402
+from holdfast.stores.postgres.schema import MIGRATIONS  # noqa: E402
+
+LEASE_SECONDS = 0.6
+
+
+def said(text: str) -> Said:
+    return Said(content=(Text(text=text),))
+
+
+def texts(loaded) -> list[str]:
+    return [one.content[0].text for one in loaded.entries]
+
+
+@pytest.fixture
+def stores(postgres_url, tenant):
+    """Open the tenant's store as often as asked, each as a process of its own would."""
+    opened = []
+
+    def open_one(**settings):
+        settings = {"tenant": tenant, "lease_seconds": LEASE_SECONDS, **settings}
+        opened.append(PostgresStore(postgres_url, StoreSettings(**settings)))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@contextmanager
+def writer(url: str, tenant: str, session: str):
+    """Run a process that writes a session; whatever became of it, it is gone afterwards."""
+    command = [sys.executable, Path(__file__).with_name("writer_process.py")]
+    process = subprocess.Popen(
+        [*command, url, tenant, session, str(LEASE_SECONDS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "open\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def write(process, word: str) -> str:
+    process.stdin.write(f"{word}\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def taken_over(store, session: str) -> tuple[object, float]:
+    """Open a session as soon as its writer's lease has ended; return how long that took."""
+    began = time.monotonic()
+    while True:
+        try:
+            return store.open(session), time.monotonic() - began
+        except LogLocked:
+            assert time.monotonic() - began < 20 * LEASE_SECONDS
+            time.sleep(0.02)
+
+
+def test_a_paused_writer_writes_nothing_after_its_lease_was_taken(
+    stores, postgres_url, tenant, tmp_path
+):
+    """It wakes up, is refused, and says so; the new writer's entries have no other between them."""
+    store = stores()
+    store.create(directory=tmp_path, session="s").close()
+    with writer(postgres_url, tenant, "s") as process:
+        assert write(process, "before") == "kept"
+        os.kill(process.pid, signal.SIGSTOP)
+        log, _ = taken_over(store, "s")
+        log.append(said("taken over"))
+        log.flush()
+        os.kill(process.pid, signal.SIGCONT)
+        assert write(process, "after") == "LeaseLost"
+        assert write(process, "and again") == "LeaseLost"
+        log.append(said("still ours"))
+        log.close()
+    assert texts(store.load("s")) == ["before", "taken over", "still ours"]
+
+
+def test_a_killed_writer_is_replaced_when_its_lease_ends(stores, postgres_url, tenant, tmp_path):
+    """Within a second of it, and what it had acknowledged is there."""
+    store = stores()
+    store.create(directory=tmp_path, session="s").close()
+    with writer(postgres_url, tenant, "s") as process:
+        assert [write(process, word) for word in ("one", "two")] == ["kept", "kept"]
+        process.kill()
+        log, seconds = taken_over(store, "s")
+    assert seconds <= LEASE_SECONDS + 1
+    assert texts(log) == ["one", "two"]
+    log.close()
+
+
+def test_a_live_writer_is_never_replaced(stores, tmp_path):
+    """However long it says nothing: the lease is renewed beside the work."""
+    log = stores().create(directory=tmp_path, session="s")
+    other, until = stores(), time.monotonic() + 2 * LEASE_SECONDS
+    while time.monotonic() < until:
+        with pytest.raises(LogLocked):
+            other.open("s")
+    log.append(said("mine"))
+    log.flush()
+    log.close()
+
+
+def test_cut_connections_lose_and_double_nothing(stores, postgres_url, tmp_path):
+    """Also when the answer to a commit is what was cut."""
+    store, cuts = stores(), 25
+
+    def cut() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            for _ in range(cuts):
+                while not connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'holdfast'"
+                ).fetchall():
+                    pass
+
+    cutting, count = threading.Thread(target=cut), 0
+    with store.create(directory=tmp_path, session="s") as log:
+        cutting.start()
+        while cutting.is_alive() or count < 100:
+            log.append(said(str(count)))
+            count += 1
+            if count % 10 == 0:
+                log.flush()
+    assert texts(store.load("s")) == [str(number) for number in range(count)]
+
+
+def test_a_server_that_crashes_keeps_what_it_acknowledged(tmp_path):
+    """And the writer goes on when it is back, without a gap."""
+    server = PostgresServer(settings=())
+    store = PostgresStore(server.url, StoreSettings())
+    try:
+        with store.create(directory=tmp_path, session="s") as log:
+            log.append(said("acknowledged"))
+            log.flush()
+            server.crash()
+            log.append(said("while it is away"))
+            server.start()
+            log.flush()
+            log.append(said("after"))
+        assert texts(store.load("s")) == ["acknowledged", "while it is away", "after"]
+    finally:
+        store.close()
+        server.stop()
+
+
+def test_a_server_that_stays_away_is_an_error_of_ours(tmp_path):
+    """After the patience that was set, and nothing hangs."""
+    server = PostgresServer()
+    store = PostgresStore(server.url, StoreSettings(patience_seconds=0.2))
+    log = store.create(directory=tmp_path, session="s")
+    server.stop()
+    log.append(said("lost"))
+    with pytest.raises(StoreError, match="cannot be reached"):
+        log.flush()
+    with pytest.raises(StoreError, match="cannot be reached"):
+        log.append(said("more"))
+    with pytest.raises(StoreError, match="cannot be reached"):
+        store.sessions()
+    log.close()
+    store.close()
+
+
+@contextmanager
+def commits_held_up(url: str, session: str):
+    """Hold a session's row, so that nothing of it can be committed; yield how to wait for a try."""
+    with psycopg.connect(url) as holding, psycopg.connect(url, autocommit=True) as looking:
+        holding.execute("SELECT 1 FROM holdfast.sessions WHERE id = %s FOR UPDATE", (session,))
+
+        def is_waiting() -> bool:
+            (count,) = looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+            return count > 0
+
+        yield is_waiting
+
+
+async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
+    stores, postgres_url, tenant, tmp_path
+):
+    """`prepare` returns after the commit of what was said and that it was sent."""
+    session = Session.open(
+        model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
+    )
+    await session.engine.log.kept()
+    session.user("hello")
+    with commits_held_up(postgres_url, session.id) as is_waiting:
+        preparing = asyncio.create_task(session.prepare())
+        while not is_waiting():
+            await asyncio.sleep(0)
+        done, _ = await asyncio.wait({preparing}, timeout=0.05)
+        assert not done
+    await preparing
+    kept = [type(entry).__name__ for entry in stores().load(session.id).entries]
+    assert kept[-2:] == ["Said", "Asked"]
+    session.close()
+
+
+async def test_a_session_whose_lease_was_taken_sends_nothing_more(stores, tmp_path):
+    """The next request is refused, and closing says nothing more about it."""
+    session = Session.open(
+        model="claude-sonnet-5-5", directory=tmp_path, store=stores(lease_seconds=0.5), id="s"
+    )
+    session.user("hello")
+    await session.prepare()
+    with psycopg.connect(stores()._database._url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE holdfast.sessions SET fence = fence + 1 WHERE tenant = %s AND id = 's'",
+            (stores().tenant,),
+        )
+    session.user("again")
+    with pytest.raises(LeaseLost, match="another process became the writer"):
+        await session.prepare()
+    session.close()
+
+
+def test_a_fork_of_a_process_cannot_write(stores, tmp_path):
+    """The connection and the thread stay with the process that made them."""
+    log = stores().create(directory=tmp_path, session="s")
+    log.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            log.append(said("from the fork"))
+        except StoreError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    log.close()
+
+
+odd = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12
+) | st.sampled_from(["", "%", "_", "a%", "a_", "'; --", '"', "\\", "A", "a", "ä", "a ", " a", "*"])
+ids = st.from_regex(r"\A\w[\w.-]{0,8}\Z")
+
+
+@settings(max_examples=25)
+@given(tenants=st.lists(odd, min_size=2, max_size=2, unique=True), id=ids, other=ids)
+def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other):
+    """Whatever they and their sessions are called."""
+    first, second = (
+        PostgresStore(postgres_url, StoreSettings(tenant=tenant)) for tenant in tenants
+    )
+    try:
+        for store, tenant in zip((first, second), tenants, strict=True):
+            with store.create(directory=tmp_path, session=id) as log:
+                log.append(said(tenant))
+                log.keep_text("notes.md", tenant)
+        for store, tenant in zip((first, second), tenants, strict=True):
+            assert [one.id for one in store.sessions()] == [id]
+            assert texts(store.load(id)) == [tenant]
+            assert store.beside(id) == ({"notes.md": tenant.encode()})
+            assert [one.id for one in store.sessions(tmp_path)] == [id]
+        if other != id:
+            first.create(directory=tmp_path, session=other).close()
+            with pytest.raises(SessionNotFound):
+                second.delete(other)
+        first.delete(id)
+        assert texts(second.load(id)) == [tenants[1]]
+    finally:
+        for store in (first, second):
+            for one in store.sessions():
+                store.delete(one.id)
+            store.close()
+
+
+def test_tables_are_made_once_by_however_many_processes(tmp_path):
+    """Those that come at the same moment wait for the one that makes them."""
+    server = PostgresServer()
+    try:
+        opened: list[PostgresStore] = []
+        openers = [
+            threading.Thread(target=lambda: opened.append(PostgresStore(server.url)))
+            for _ in range(6)
+        ]
+        for one in openers:
+            one.start()
+        for one in openers:
+            one.join()
+        assert len(opened) == 6
+        with psycopg.connect(server.url) as connection:
+            rows = connection.execute("SELECT version FROM holdfast.versions").fetchall()
+        assert rows == [(number,) for number in range(1, len(MIGRATIONS) + 1)]
+        assert opened[0].pending() == []
+        for one in opened:
+            one.close()
+    finally:
+        server.stop()
+
+
+def test_a_database_of_a_newer_version_is_used_as_it_is(stores, postgres_url, tmp_path):
+    """Nodes are upgraded one after the other."""
+    stores()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("INSERT INTO holdfast.versions (version) VALUES (999)")
+        stores().create(directory=tmp_path, session="s").close()
+        connection.execute("DELETE FROM holdfast.versions WHERE version = 999")
+
+
+@pytest.mark.parametrize("url", ["mysql://x", "redis://"])
+def test_a_store_of_an_unknown_kind_is_refused(url):
+    """And the error says what there is."""
+    with pytest.raises(ConfigError, match="postgresql://"):
+        open_store(url)
+
+
+def test_a_url_that_makes_no_sense_says_so():
+    """Before anything is tried."""
+    with pytest.raises(ConfigError, match="HOLDFAST_STORE"):
+        open_store("postgresql://x?nonsense=1")
