@@ -23,10 +23,9 @@ from holdfast.stores import open_store
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from postgres_server import PostgresServer  # noqa: E402
-
 from holdfast.stores.postgres import PostgresStore  # noqa: E402
 from holdfast.stores.postgres.schema import MIGRATIONS  # noqa: E402
+from postgres_server import PostgresServer  # noqa: E402
 
 LEASE_SECONDS = 0.6
 
@@ -218,7 +217,7 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     session.user("hello")
     with commits_held_up(postgres_url, session.id) as is_waiting:
         preparing = asyncio.create_task(session.prepare())
-        while not is_waiting():
+        while not is_waiting():  # noqa: ASYNC110 - what is awaited is the server
             await asyncio.sleep(0)
         done, _ = await asyncio.wait({preparing}, timeout=0.05)
         assert not done

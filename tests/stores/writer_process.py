@@ -11,11 +11,14 @@ from holdfast.stores.postgres import PostgresStore
 url, tenant, session, lease_seconds = sys.argv[1:]
 store = PostgresStore(url, StoreSettings(tenant=tenant, lease_seconds=float(lease_seconds)))
 log = store.open(session)
-print("open", flush=True)
+sys.stdout.write("open\n")
+sys.stdout.flush()
 for line in sys.stdin:
     try:
         log.append(Said(content=(Text(text=line.strip()),)))
         log.flush()
-        print("kept", flush=True)
+        answer = "kept"
     except StoreError as error:
-        print(type(error).__name__, flush=True)
+        answer = type(error).__name__
+    sys.stdout.write(f"{answer}\n")
+    sys.stdout.flush()
