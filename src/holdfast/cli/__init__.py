@@ -42,6 +42,7 @@ COMMANDS = {
     "run": "Give the agent one task and let it work.",
     "serve": "Show sessions live in the browser, on this machine only.",
     "sessions": "List, branch, delete and prune sessions.",
+    "store": "Move, check and migrate where sessions are kept.",
     "simulator": "Serve a local API with a faithful prompt cache.",
     "trust": "Review what a project wants to run or allow, and trust it.",
     "undo": "Undo a change to what the model sees.",
@@ -57,7 +58,7 @@ JOBS = {
         *("chat", "run", "agents", "sessions", "memory", "dream"),
         *("gateway", "wrap", "mcp"),
     ),
-    "Look after it": ("config", "doctor", "model", "trust", "simulator", "demo"),
+    "Look after it": ("config", "doctor", "model", "trust", "store", "simulator", "demo"),
 }
 """Commands by what one wants to do; one that is in no group is listed last."""
 

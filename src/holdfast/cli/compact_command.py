@@ -21,7 +21,7 @@ from holdfast.cli.target import OURS, CommandTarget, open_target
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from holdfast.log import Header, write_log
-from holdfast.log.store import FileStore, new_id
+from holdfast.log.store import new_id
 from holdfast.messages import JsonObject, Usage
 from holdfast.models import open_model
 from holdfast.session import Session
@@ -32,6 +32,7 @@ from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.compact.restore import Restoring
+from holdfast.stores import default_store
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
@@ -185,7 +186,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             client = open_model(arguments.model, base_url=arguments.base_url or None)
             stack.push_async_callback(client.close)
         if arguments.is_session and not (arguments.out or arguments.is_preview):
-            log = FileStore().open(arguments.target.name)
+            log = default_store().open(arguments.target.name)
             session = stack.enter_context(
                 Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
             )
@@ -228,20 +229,21 @@ def _manner(arguments: CompactArguments) -> Manner:
         return Manner(log=printable(Path(arguments.name).resolve()))
     frame = arguments.target.view.frame
     tools = {tool.get("name") for tool in frame.tools} if frame else set()
-    log = FileStore().find(arguments.target.name).path
-    return Manner(log=printable(log), has_history=HISTORY in tools)
+    has_history, path = HISTORY in tools, arguments.target.path
+    named = f"session {arguments.target.name}" if has_history else ""
+    return Manner(log=printable(path) if path else named, has_history=has_history)
 
 
 def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
     """Run the hooks that would run in the session; what they say to the user is printed."""
     hooks = Hooks(hooks=load_hooks(arguments.directory).hooks)
-    place = FileStore().find(arguments.target.name)
+    target = arguments.target
     context = HookContext(
         session=arguments.target.name,
-        transcript=place.path,
+        transcript=target.path or engine.log.path,
         cwd=arguments.directory,
         mode="ask",
-        scratch=place.directory / "scratch",
+        scratch=(target.directory or engine.directory) / "scratch",
         project=arguments.directory,
     )
 
@@ -273,7 +275,7 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
         tool_context=ToolContext(
             root=directory,
             home=home(),
-            scratch=FileStore().find(arguments.target.name).directory / "scratch",
+            scratch=(arguments.target.directory or engine.directory) / "scratch",
             session=arguments.target.name,
         ),
         view=lambda: engine.view,

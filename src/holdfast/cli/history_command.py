@@ -68,6 +68,7 @@ def _history(target: CommandTarget) -> History:
     return History(
         lambda: target.history,
         directory=directory if directory is not None and directory.is_dir() else None,
+        results=target.results,
         session=target.name,
         settings=load_settings().history,
         shows=lambda n: is_shown(target.view, n),

@@ -9,9 +9,11 @@ from holdfast.cli import options
 from holdfast.cli.output import reading, report, size
 from holdfast.errors import HoldfastError
 from holdfast.log import Header, write_log
-from holdfast.log.store import FileStore, FoundSession, new_id
+from holdfast.log.entries import Imported
+from holdfast.log.store import FoundSession, Store, StoredSession, new_id
 from holdfast.log.titles import imported_from
 from holdfast.messages.cut import counted
+from holdfast.stores import default_store
 from holdfast.transcripts.claude_code.agents import agent_files, agent_name
 from holdfast.transcripts.formats import open_transcript, printable
 from holdfast.transcripts.writer import ImportAccount
@@ -32,7 +34,7 @@ def command(file: Path, again: bool, as_json: bool) -> None:
     file itself is never changed. One that was imported and has not changed since is not imported
     twice.
     """
-    store = FileStore()
+    store = default_store()
     earlier = _earlier_imports(store, file)
     same = [one for one in earlier if one.header.created == _modified(file)]
     if same and not again:
@@ -41,16 +43,16 @@ def command(file: Path, again: bool, as_json: bool) -> None:
         _import(store, file, earlier, as_json)
 
 
-def _report_known(found: FoundSession, as_json: bool) -> None:
+def _report_known(found: StoredSession, as_json: bool) -> None:
     lines = [
         f"Already imported as {found.id}; the file has not changed since.",
         "--again imports it once more.",
     ]
-    document = {"session": found.id, "path": printable(found.path), "is_new": False}
+    document = {"session": found.id, "path": _path_of(found), "is_new": False}
     report(as_json, document, lines)
 
 
-def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: bool) -> None:
+def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: bool) -> None:
     session = new_id()
     header = Header(
         session=session,
@@ -59,8 +61,8 @@ def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: 
     )
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
         store.add(header, transcript.entries)
-    path = store.find(session).path
-    found = list(_import_agents(file, path.with_suffix("") / "agents", header))
+    made = store.find(session)
+    found = list(_import_agents(file, made, header))
     agents = [agent for agent, problem in found if not problem]
     left_out = {agent: problem for agent, problem in found if problem}
     account = transcript.account
@@ -77,7 +79,7 @@ def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: 
             "session": session,
             "is_new": True,
             "earlier": [one.id for one in earlier],
-            "path": printable(path),
+            "path": _path_of(made),
             "format": transcript.format,
             "records": account.records,
             "skipped": dict(account.skipped),
@@ -87,7 +89,7 @@ def _import(store: FileStore, file: Path, earlier: list[FoundSession], as_json: 
             "agents_left_out": left_out,
         },
         [
-            f"{session}  ({transcript.format}, {records}, {size(path.stat().st_size)})",
+            f"{session}  ({transcript.format}, {records}, {size(made.bytes)})",
             *(f"  {line}" for line in details),
             f"Next: holdfast context {session}",
         ],
@@ -98,16 +100,36 @@ def _modified(file: Path) -> float:
     return file.stat().st_mtime if file.exists() else 0.0
 
 
-def _earlier_imports(store: FileStore, file: Path) -> list[FoundSession]:
-    """Find the sessions that were imported from a file, the newest first."""
+def _path_of(found: StoredSession) -> str:
+    return printable(found.path) if isinstance(found, FoundSession) else ""
+
+
+def _earlier_imports(store: Store, file: Path) -> list[StoredSession]:
+    """Find the sessions that were imported from a file, the newest first.
+
+    In a database only imports of the file as it is are looked for: they have its time.
+    """
     source = printable(file.absolute())
-    return [found for found in store.sessions() if imported_from(found.path) == source]
+    return [one for one in store.sessions() if _source_of(store, one, _modified(file)) == source]
 
 
-def _import_agents(file: Path, directory: Path, header: Header) -> Iterator[tuple[str, str]]:
+def _source_of(store: Store, found: StoredSession, modified: float) -> str:
+    if isinstance(found, FoundSession):
+        return imported_from(found.path)
+    if found.header.created != modified:
+        return ""
+    last = store.load(found.id).entries[-3:]
+    return next((one.source for one in last if isinstance(one, Imported)), "")
+
+
+def _import_agents(file: Path, made: StoredSession, header: Header) -> Iterator[tuple[str, str]]:
     """Import the transcripts beside the session's; yield each agent and why it was left out."""
     for agent in agent_files(file):
         name = agent_name(agent)
+        if not isinstance(made, FoundSession):
+            yield printable(name), "sub-agents' logs are kept in files only"
+            continue
+        directory = made.directory / "agents"
         try:
             with open_transcript(agent) as transcript:
                 write_log(directory / f"{name}.jsonl", header, transcript.entries)

@@ -1,6 +1,8 @@
 """`holdfast sessions`: list, branch, delete and prune sessions."""
 
 import os
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -11,14 +13,14 @@ import click
 from holdfast.cli import options
 from holdfast.cli.output import ask_yes_no, dollars, report, say
 from holdfast.errors import LogLocked
-from holdfast.log.retention import sweep_session
-from holdfast.log.store import FileStore, FoundSession
-from holdfast.log.titles import title_of
+from holdfast.log.retention import DAY_SECONDS, sweep_session
+from holdfast.log.store import FileStore, FoundSession, Store, StoredSession
 from holdfast.messages.cut import counted
 from holdfast.reports.index import index_path, open_index
-from holdfast.reports.places import find_sessions
+from holdfast.reports.places import OURS, find_sessions
 from holdfast.reports.report import SessionSummary, summarise
 from holdfast.settings import SpillSettings, load_settings
+from holdfast.stores import default_store
 
 
 @click.command(epilog="Example: holdfast sessions --all")
@@ -52,7 +54,7 @@ def command(
     Without an option, list those of this project, newest first: when each was last answered,
     whose it is, the model, and what it cost (~ where some of that is an estimate).
     """
-    store = FileStore()
+    store = default_store()
     if upto is not None and not branch:
         raise click.UsageError("--upto goes with --branch")
     if branch:
@@ -63,16 +65,24 @@ def command(
         _report_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
-        store.sweep()
-        removed = _remove(store, store.expired(settings.log.retention_days), yes)
-        _report_removed(removed, _sweep_results(store, settings.spill), as_json)
+        removed = _remove(store, _expired(store, settings.log.retention_days), yes)
+        swept = 0
+        if isinstance(store, FileStore):
+            store.sweep()
+            swept = _sweep_results(store, settings.spill)
+        _report_removed(removed, swept, as_json)
     else:
-        for line in store.unreadable():
+        for line in store.unreadable() if isinstance(store, FileStore) else ():
             say(line, err=True)
-        _list(store.sessions(None if everywhere else Path.cwd()), everywhere, as_json)
+        _list(store, None if everywhere else Path.cwd(), as_json)
 
 
-def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str]:
+def _expired(store: Store, retention_days: int) -> list[StoredSession]:
+    oldest = time.time() - retention_days * DAY_SECONDS
+    return [found for found in store.sessions() if retention_days and found.modified < oldest]
+
+
+def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
         question = f"Delete {counted(len(doomed), 'session')} for good ({names})?"
@@ -80,7 +90,7 @@ def _remove(store: FileStore, doomed: list[FoundSession], yes: bool) -> list[str
     for found in doomed:
         store.delete(found.id)
     with open_index() as index:
-        index.forget(found.path for found in doomed)
+        index.forget(found.path for found in doomed if isinstance(found, FoundSession))
     return [found.id for found in doomed]
 
 
@@ -102,24 +112,33 @@ def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
     report(as_json, {"removed": removed, "swept": swept}, lines)
 
 
-def _list(sessions: list[FoundSession], everywhere: bool, as_json: bool) -> None:
-    facts = _facts([session.path for session in sessions])
+def _list(store: Store, directory: Path | None, as_json: bool) -> None:
+    sessions, everywhere = store.sessions(directory), directory is None
+    paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
+    facts = _facts(list(paths.values())) if paths else {}
     found = [
         {
             "id": session.id,
-            "title": title_of(session.path),
+            "title": store.title(session),
             "modified": session.modified,
             "bytes": session.bytes,
             "directory": session.header.directory,
             "parent": session.header.parent,
-            "path": str(session.path),
-            **asdict(facts.get(index_path(Path(os.path.realpath(session.path))), SessionSummary())),
+            "path": str(paths.get(session.id, "")),
+            **asdict(_summary(paths.get(session.id), facts)),
         }
         for session in sessions
     ]
     lines = [_line(fields, everywhere) for fields in found]
     where = "" if everywhere else " in this project; --all lists every project's"
     report(as_json, found, lines or [f"No sessions{where}."])
+
+
+def _summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
+    """Describe a session by the index of files; one in a database has no model and cost here."""
+    if path is None:
+        return SessionSummary(agent=OURS)
+    return facts.get(index_path(Path(os.path.realpath(path))), SessionSummary())
 
 
 def _facts(paths: list[Path]) -> dict[str, SessionSummary]:

@@ -9,10 +9,12 @@ from holdfast.cli.output import reading, say
 from holdfast.errors import SessionNotFound, TranscriptError
 from holdfast.log import Damage, Header, load
 from holdfast.log.entries import AnyEntry, Imported
-from holdfast.log.store import FileStore
+from holdfast.log.results import Results
+from holdfast.log.store import FileStore, Store
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
 from holdfast.reports.read_session import is_log
+from holdfast.stores import default_store
 from holdfast.transcripts.formats import open_transcript
 from holdfast.view import View, fold
 
@@ -26,8 +28,12 @@ class CommandTarget:
     format: str
     history: list[AnyEntry]
     header: Header | None = None
+    path: Path | None = None
+    """The log's own file, if it is in one."""
     directory: Path | None = None
     """What belongs to a session beside its log."""
+    results: Results | None = None
+    """The bodies of results, where they are in no file."""
     damage: tuple[Damage, ...] = ()
 
     @cached_property
@@ -74,11 +80,14 @@ def open_target(name: str) -> CommandTarget:
     path = Path(name)
     if path.exists():
         return _from_path(path)
+    store = default_store()
+    if not isinstance(store, FileStore):
+        return _from_store(store, name)
     if name == NEWEST and (newest := newest_session(Path.cwd())):
         return _from_path(newest)
     session, _, agent = name.partition("/")
     try:
-        found = FileStore().find(session)
+        found = store.find(session)
         return _from_log(found.directory / "agents" / f"{agent}.jsonl" if agent else found.path)
     except SessionNotFound:
         if "/" in name or path.suffix:
@@ -94,6 +103,18 @@ def _from_path(path: Path) -> CommandTarget:
     return CommandTarget(name=path.name, format=transcript.format, history=entries)
 
 
+def _from_store(store: Store, name: str) -> CommandTarget:
+    loaded = store.load(name)
+    return CommandTarget(
+        name=loaded.header.session,
+        format=OURS,
+        history=loaded.entries,
+        header=loaded.header,
+        results=store.results(loaded.header.session),
+        damage=tuple(loaded.damage),
+    )
+
+
 def _from_log(path: Path) -> CommandTarget:
     loaded = load(path)
     return CommandTarget(
@@ -101,6 +122,7 @@ def _from_log(path: Path) -> CommandTarget:
         format=OURS,
         history=loaded.entries,
         header=loaded.header,
+        path=path,
         directory=path.resolve().with_suffix(""),
         damage=tuple(loaded.damage),
     )

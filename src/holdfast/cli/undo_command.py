@@ -10,9 +10,9 @@ from holdfast.cli import options
 from holdfast.cli.output import plain, report, tokens
 from holdfast.cli.target import open_target
 from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
-from holdfast.log.store import FileStore
 from holdfast.reports.explain import explain
 from holdfast.settings import load_settings
+from holdfast.stores import default_store
 from holdfast.turn.engine import Engine
 from holdfast.turn.undo import undo
 from holdfast.view import fold
@@ -55,7 +55,7 @@ class ListedChange:
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
     """Become a session's writer; tool calls that a dead process left open are not touched."""
-    with FileStore().open(session) as log:
+    with default_store().open(session) as log:
         yield Engine(log, load_settings())
 
 

@@ -20,7 +20,7 @@ from holdfast.errors import SessionExists, SessionNotFound, StoreError, Transcri
 from holdfast.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
 from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
-from holdfast.log.results import DIRECTORY
+from holdfast.log.results import DIRECTORY, Results
 from holdfast.log.titles import NOTES, title_of
 from holdfast.settings import home
 from holdfast.settings.files import write_private
@@ -76,6 +76,9 @@ class Store(Protocol):
 
     def beside(self, session: str) -> dict[str, bytes]:
         """Read what lies beside a log and every node needs: bodies of results, notes."""
+
+    def results(self, session: str) -> Results:
+        """Give a session's bodies to a reader."""
 
     def find(self, session: str) -> StoredSession: ...
     def sessions(
@@ -148,6 +151,9 @@ class FileStore:
             for path in paths
             if path.is_file() and not path.is_symlink()
         }
+
+    def results(self, session: str) -> Results:
+        return Results(self.find(session).directory)
 
     def title(self, found: StoredSession) -> str:
         return title_of(self.find(found.id).path)

@@ -1,6 +1,9 @@
 """Where sessions can be kept besides files: a database that many machines share."""
 
+import atexit
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,15 +15,21 @@ VARIABLE = "HOLDFAST_STORE"
 """Names the store of every command and session that is given none."""
 
 
+def named_store() -> str:
+    return os.environ.get(VARIABLE, "")
+
+
 def default_store() -> Store:
     """Return the store that `HOLDFAST_STORE` names, one for the whole process; else files."""
-    url = os.environ.get(VARIABLE, "")
+    url = named_store()
     return _shared(url, load_settings().store, os.getpid()) if url else FileStore()
 
 
 @lru_cache
 def _shared(url: str, settings: StoreSettings, process: int) -> Store:
-    return open_store(url, settings)
+    store = open_store(url, settings)
+    atexit.register(store.close)
+    return store
 
 
 def open_store(named: str, settings: StoreSettings | None = None) -> Store:
@@ -32,10 +41,28 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
         raise ConfigError(
             f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory"
         )
-    try:
+    with _explained():
         from holdfast.stores.postgres import PostgresStore
+    return PostgresStore(named, settings or load_settings().store)
+
+
+def pending_migrations(url: str) -> list[str]:
+    """Return the statements that opening a database would run."""
+    with _explained():
+        from holdfast.stores.postgres.database import Database
+        from holdfast.stores.postgres.schema import pending
+    database = Database(url, load_settings().store.patience_seconds)
+    try:
+        return database.run(pending)
+    finally:
+        database.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(
             f"a store in PostgreSQL needs psycopg: pip install 'holdfast[postgres]' ({error})"
         ) from error
-    return PostgresStore(named, settings or load_settings().store)

@@ -159,10 +159,29 @@ class PostgresLog:
             )
 
 
+class Bodies(Protocol):
+    def read_body(self, name: str) -> bytes | None: ...
+    def keep_body(self, name: str, data: bytes | None) -> None: ...
+
+
+class BodiesToRead:
+    """The bodies of a session that another process may be writing."""
+
+    def __init__(self, beside: Beside, key: int) -> None:
+        self._beside = beside
+        self._key = key
+
+    def read_body(self, name: str) -> bytes | None:
+        return self._beside.body(self._key, name)
+
+    def keep_body(self, name: str, data: bytes | None) -> None:
+        raise StoreError(f"{name}: only a session's writer keeps anything beside its log")
+
+
 class PostgresResults(Results):
     """The bodies of results in the database, under logical names."""
 
-    def __init__(self, log: PostgresLog, stored: Iterable[StoredBody]) -> None:
+    def __init__(self, log: "Bodies", stored: Iterable[StoredBody]) -> None:
         super().__init__(Path())
         self._log = log
         self._stored = {body.name: body for body in stored}

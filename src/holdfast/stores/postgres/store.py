@@ -20,7 +20,7 @@ from holdfast.log import Header, Loaded
 from holdfast.log.beside import result_names
 from holdfast.log.entries import AnyEntry
 from holdfast.log.log import branch_header
-from holdfast.log.results import DIRECTORY, StoredBody
+from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
 from holdfast.log.titles import NOTES, title_in
 from holdfast.settings import StoreSettings, home
@@ -28,7 +28,7 @@ from holdfast.settings.project import project_root, slug
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import Database
 from holdfast.stores.postgres.holder import Holder
-from holdfast.stores.postgres.log import PostgresLog
+from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
 from holdfast.stores.postgres.writer import Lease, Writer
 
@@ -160,6 +160,11 @@ class PostgresStore:
             (key, NOTES, f"{DIRECTORY}/"),
         )
         return {name: bytes(body) for name, body in rows}
+
+    def results(self, session: str) -> Results:
+        key, _ = self._key(self.find(session).id)
+        stored = self._database.run(lambda connection: stored_in(connection, key))
+        return PostgresResults(BodiesToRead(self, key), stored)
 
     def find(self, session: str) -> StoredSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""

@@ -1,0 +1,128 @@
+"""`holdfast store`: copy sessions between stores, check them, and look at migrations first."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from holdfast.cli import options
+from holdfast.cli.output import plain, report, say
+from holdfast.errors import ConfigError, HoldfastError, SessionExists
+from holdfast.log.entries import Ran, Spilled, Swept
+from holdfast.log.results import sha256_of
+from holdfast.log.store import Store
+from holdfast.messages.cut import counted
+from holdfast.stores import VARIABLE, default_store, named_store, open_store, pending_migrations
+from holdfast.view import fold
+
+
+@click.group(epilog="Example: holdfast store check")
+def command() -> None:
+    """Move, check and migrate where sessions are kept.
+
+    HOLDFAST_STORE names the store that every other command uses; without it, sessions are files.
+    """
+
+
+@command.command(epilog="Example: holdfast store copy default postgresql://localhost/holdfast")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.argument("sessions", nargs=-1)
+@options.as_json
+def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> None:
+    """Copy sessions from one store to another.
+
+    FROM and TO are directories, postgresql://… or `default`. Without SESSIONS all are copied.
+    One that is there already is left as it is, so a copy that was cut short can be run again.
+    """
+    copied: list[str] = []
+    there: list[str] = []
+    with _opened(source) as taken, _opened(target) as given:
+        for id in [taken.find(id).id for id in sessions] or [one.id for one in taken.sessions()]:
+            loaded = taken.load(id)
+            try:
+                given.add(loaded.header, loaded.entries, taken.beside(id))
+                copied.append(id)
+            except SessionExists:
+                there.append(id)
+    lines = [f"{counted(len(copied), 'session')} copied."]
+    if there:
+        lines.append(f"{counted(len(there), 'session')} there already, left as they are.")
+    report(as_json, {"copied": copied, "there_already": there}, lines)
+
+
+@command.command(epilog="Example: holdfast store check")
+@click.argument("place", metavar="STORE", default="default")
+@options.as_json
+def check(place: str, as_json: bool) -> None:
+    """Read every session and say what is wrong with it.
+
+    Damaged entries, entries that have no effect, and bodies of results that are missing or are
+    not what was written.
+    """
+    with _opened(place) as store:
+        found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
+    wrong = {id: problems for id, problems in found.items() if problems}
+    lines = [f"{id}: {plain(problem)}" for id, problems in wrong.items() for problem in problems]
+    lines.append(f"{counted(len(found), 'session')} read, {len(wrong)} with problems.")
+    report(as_json, {"sessions": len(found), "problems": wrong}, lines)
+    if wrong:
+        raise SystemExit(1)
+
+
+@command.command(epilog="Example: holdfast store migrate --show")
+@click.argument("url", default="")
+@click.option("--show", is_flag=True, help="Only print the statements that would run.")
+def migrate(url: str, show: bool) -> None:
+    """Make or update the tables of a database.
+
+    Whatever opens a store does that by itself; this is for those who look first, or whose
+    programs may not make tables.
+    """
+    named = url or named_store()
+    if "://" not in named:
+        raise ConfigError(f"name a database: set {VARIABLE} or give its postgresql:// address")
+    pending = pending_migrations(named)
+    if show:
+        for text in pending:
+            say(text)
+    elif pending:
+        open_store(named).close()
+    say(f"{counted(len(pending), 'migration')} {'pending' if show else 'done'}.", err=show)
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[Store]:
+    """Open a store for one command; the default one stays open for the process."""
+    if place == "default":
+        yield default_store()
+        return
+    store = open_store(place)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _problems(store: Store, id: str) -> Iterator[str]:
+    try:
+        loaded = store.load(id)
+        beside = store.beside(id)
+    except HoldfastError as error:
+        yield str(error)
+        return
+    for damage in loaded.damage:
+        yield f"line {damage.line}: {damage.reason}"
+    for n, reason in fold(loaded.entries).damage:
+        yield f"entry {n} has no effect: {reason}"
+    swept = {name for one in loaded.entries if isinstance(one, Swept) for name in one.files}
+    for entry in loaded.entries:
+        if not isinstance(entry, Ran | Spilled) or not (entry.file and entry.sha256):
+            continue
+        name = "/".join(entry.file.rsplit("/", 2)[-2:])
+        if name in swept:
+            continue
+        if name not in beside:
+            yield f"entry {entry.n}: the body {name} is missing"
+        elif sha256_of(beside[name]) != entry.sha256:
+            yield f"entry {entry.n}: the body {name} is not what was written"

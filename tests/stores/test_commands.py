@@ -1,0 +1,167 @@
+"""The command line over a store: the same words, whether sessions are files or rows."""
+
+import asyncio
+import json
+
+import pytest
+
+from command_line import holdfast
+from holdfast import Session
+from holdfast.log.entries import Compacted, Undone
+from holdfast.log.store import FileStore
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+from holdfast.settings import StoreSettings  # noqa: E402
+from holdfast.stores import default_store  # noqa: E402
+from holdfast.stores.postgres import PostgresStore  # noqa: E402
+
+MODEL = "claude-sonnet-5-5"
+TOOL = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}}
+LONG = "\n".join(f"line {n} of a long file with words in it" for n in range(4_000))
+
+
+def reply(id: str, *content: dict, stop: str = "end_turn") -> dict:
+    usage = {"input_tokens": 1_000, "output_tokens": 50}
+    whole = {"id": id, "type": "message", "role": "assistant", "model": MODEL}
+    return {**whole, "content": list(content), "stop_reason": stop, "usage": usage}
+
+
+@pytest.fixture
+def database(postgres_url, tenant, tmp_path, monkeypatch):
+    """A store in a database that every command uses, and the directory they run in."""
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
+    monkeypatch.chdir(tmp_path)
+    store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
+    yield store
+    shared.close()
+    store.close()
+
+
+async def talked(store, directory, id: str = "talk", turns: int = 6) -> str:
+    """Make a session with a spilled result and some turns."""
+    session = Session.open(
+        model=MODEL, tools=[TOOL], history=True, id=id, directory=directory, store=store
+    )
+    async with session:
+        for number in range(turns):
+            session.user(f"Look at part {number} of the harvest plan. " + "It matters. " * 60)
+            await session.prepare()
+            call = {
+                "type": "tool_use",
+                "id": f"t{number}",
+                "name": "Bash",
+                "input": {"command": "x"},
+            }
+            await session.settle(reply(f"a{number}", call, stop="tool_use"))
+            session.tool_result(f"t{number}", LONG if number == 0 else f"part {number} is fine")
+            await session.prepare()
+            text = {"type": "text", "text": f"Part {number} is ripe. " * 40}
+            await session.settle(reply(f"b{number}", text))
+    return id
+
+
+def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
+    """Listing, explaining, searching, pricing, exporting, compacting and undoing."""
+    id = asyncio.run(talked(database, tmp_path))
+    (listed,) = json.loads(holdfast("sessions", "--json").stdout)
+    assert (listed["id"], listed["title"][:14]) == (id, "Look at part 0")
+    assert "spilled" in holdfast("explain", id).stdout
+    assert json.loads(holdfast("cost", id, "--json").stdout)
+    assert "Bash" in holdfast("context", "newest").stdout
+    assert "line 3999 of" in holdfast("history", id, "3999").stdout
+    exported = json.loads(holdfast("export", id).stdout)
+    assert len(exported["messages"]) == 24
+    done = holdfast("compact", id, "--digest")
+    assert done.returncode == 0, done.stderr
+    assert any(isinstance(one, Compacted) for one in database.load(id).entries)
+    done = holdfast("undo", id)
+    assert done.returncode == 0, done.stderr
+    assert any(isinstance(one, Undone) for one in database.load(id).entries)
+    assert json.loads(holdfast("export", id).stdout)["messages"] == exported["messages"]
+    branched = json.loads(holdfast("sessions", "--branch", id, "--json").stdout)["branched"]
+    assert holdfast("sessions", "--delete", branched, "--yes").returncode == 0
+    assert [found.id for found in database.sessions()] == [id]
+    assert not FileStore().sessions()
+
+
+def test_an_opened_body_comes_from_the_database(database, tmp_path):
+    """A result that left the view is opened by its id, on any node."""
+    id = asyncio.run(talked(database, tmp_path, turns=1))
+    opened = holdfast("history", id, "--id", "t0", "--lines", "3990-4000")
+    assert "line 3995 of a long file" in opened.stdout, opened
+
+
+def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
+    """As it is into files."""
+    file = tmp_path / "list.json"
+    messages = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "Good day."},
+    ]
+    file.write_text(json.dumps({"messages": messages}))
+    first = json.loads(holdfast("import", file, "--json").stdout)
+    assert first["is_new"]
+    again = json.loads(holdfast("import", file, "--json").stdout)
+    assert (again["is_new"], again["session"]) == (False, first["session"])
+    assert "hello" in holdfast("export", first["session"]).stdout
+
+
+def test_sessions_move_either_way_and_lose_nothing(
+    database, postgres_url, tenant, tmp_path, monkeypatch
+):
+    """Entries, header and bodies are the same afterwards; a second run copies nothing."""
+    id = asyncio.run(talked(database, tmp_path))
+    there, back = tmp_path / "there", f"{tenant}-back"
+    done = json.loads(holdfast("store", "copy", "default", there, "--json").stdout)
+    assert done == {"copied": [id], "there_already": []}
+    files = FileStore(there)
+    monkeypatch.setenv("HOLDFAST_STORE_TENANT", back)
+    assert holdfast("store", "copy", there, postgres_url, id).returncode == 0
+    again = json.loads(holdfast("store", "copy", there, postgres_url, "--json").stdout)
+    assert again == {"copied": [], "there_already": [id]}
+    returned = PostgresStore(postgres_url, StoreSettings(tenant=back))
+    for store in (files, returned):
+        assert store.load(id).entries == database.load(id).entries
+        assert store.load(id).header == database.load(id).header
+        assert store.beside(id) == database.beside(id)
+        assert store.title(store.find(id)) == database.title(database.find(id))
+    assert database.beside(id)
+    returned.close()
+    assert holdfast("store", "check", there).returncode == 0
+
+
+def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url, tmp_path):
+    """Each problem names the session, the entry and the body."""
+    id = asyncio.run(talked(database, tmp_path, turns=1))
+    assert "1 session read, 0 with problems" in holdfast("store", "check").stdout
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        change = "UPDATE holdfast.bodies SET body = 'x' WHERE session = %s"
+        connection.execute(change, (database._key(id)[0],))
+        found = holdfast("store", "check")
+        assert found.returncode == 1
+        assert "is not what was written" in found.stdout
+        connection.execute(
+            "DELETE FROM holdfast.bodies WHERE session = %s", (database._key(id)[0],)
+        )
+    assert "t0.txt is missing" in holdfast("store", "check").stdout
+
+
+def test_migrations_can_be_looked_at_first(postgres_url):
+    """Nothing runs before it was asked for."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE looked_at")
+    url = postgres_url.replace("/postgres?", "/looked_at?")
+    shown = holdfast("store", "migrate", url, "--show")
+    assert "CREATE TABLE holdfast.sessions" in shown.stdout
+    assert holdfast("store", "migrate", url, "--show").stdout == shown.stdout
+    assert holdfast("store", "migrate", url).returncode == 0
+    assert holdfast("store", "migrate", url, "--show").stdout == ""
+
+
+def test_a_migration_needs_a_database():
+    """And says how to name one."""
+    done = holdfast("store", "migrate")
+    assert done.returncode == 2
+    assert "HOLDFAST_STORE" in done.stderr
