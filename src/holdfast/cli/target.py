@@ -24,7 +24,7 @@ NEWEST = "newest"
 class CommandTarget:
     name: str
     format: str
-    history: list[AnyEntry]
+    history: Sequence[AnyEntry]
     header: Header | None = None
     directory: Path | None = None
     """What belongs to a session beside its log."""

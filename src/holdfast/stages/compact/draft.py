@@ -123,7 +123,7 @@ def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[],
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
         gathered,
-        list(engine.view.history),
+        engine.view.history.copy(),
         segment,
         tokens,
         most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
