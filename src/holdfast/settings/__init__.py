@@ -37,6 +37,7 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
+from holdfast.settings.telemetry import TelemetrySettings
 
 __all__ = [
     "AgentsSettings",
@@ -61,6 +62,7 @@ __all__ = [
     "Settings",
     "ShellSettings",
     "SpillSettings",
+    "TelemetrySettings",
     "WindowSettings",
     "home",
     "load_settings",

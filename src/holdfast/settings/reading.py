@@ -43,6 +43,7 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
+from holdfast.settings.telemetry import TelemetrySettings
 from holdfast.settings.toml import parse_toml
 
 Value = bool | int | float | str
@@ -82,6 +83,7 @@ class Settings:
     agents: AgentsSettings = field(default_factory=AgentsSettings)
     page: PageSettings = field(default_factory=PageSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
