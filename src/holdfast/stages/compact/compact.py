@@ -38,8 +38,8 @@ from holdfast.stages.compact.draft import (
     line_for,
     material_of,
     recorded,
+    roomy,
     trimmed,
-    within,
 )
 from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
@@ -233,7 +233,8 @@ class Compaction:
         if before.focus:
             return None, before
         restored = await self._restored(engine, draft.material.segment)
-        return within(engine, replace(draft, restored=restored), line), before
+        draft = replace(draft, restored=restored)
+        return await asyncio.to_thread(roomy, engine, draft, manner, line), before
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
         before = await self.hooks.before(trigger, focus)
