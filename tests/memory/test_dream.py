@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.memory.branch import Branch
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream, finish
+from holdfast.memory.dream import dream, tidied
 from holdfast.memory.dream_rules import DreamRules, unsound
 from holdfast.memory.dream_steps import Steps
 from holdfast.memory.errors import MemoryRefused
@@ -173,7 +173,7 @@ def test_a_trial_says_what_would_be_left_out(store, write, repository):
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    trial = finish(branch, rules, steps=Steps(most=3), is_trial=True)
+    trial = tidied(branch, rules, steps=Steps(most=3))
     assert trial.dropped == {"b.md": "one dream may remove 1 of 2 memories (dream.removed_share)"}
     assert (trial.commit, trial.merged) == (None, {"a.md": ""})
 

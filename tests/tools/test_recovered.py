@@ -6,7 +6,7 @@ import time
 from holdfast.log.entries import Ran, Replied, Restored
 from holdfast.messages import Text, ToolUse
 from holdfast.tools.context import Todo, ToolContext
-from holdfast.tools.recovered import last_todos, recall, restored_head, touched_files, used_skills
+from holdfast.tools.recovered import ToolTrace, recall, restored_head
 
 
 def calls(*made, at=None):
@@ -36,13 +36,15 @@ def test_files_are_listed_newest_first_and_once():
         ("Read", {"file_path": "/a", "offset": 7, "limit": 3}),
         ("Edit", {"file_path": "/a"}),
     )
-    found = [(each.path, each.first, each.limit) for each in touched_files(history)]
+    found = [(each.path, each.first, each.limit) for each in ToolTrace(history).files()]
     assert found == [("/a", 7, 3), ("/b", 1, 0)]
 
 
 def test_tools_of_other_agents_are_known_by_their_names():
     """An imported session has no tools of ours."""
-    assert [each.path for each in touched_files(calls(("read_file", {"path": "x.rs"})))] == ["x.rs"]
+    assert [each.path for each in ToolTrace(calls(("read_file", {"path": "x.rs"}))).files()] == [
+        "x.rs"
+    ]
 
 
 def test_skills_are_listed_newest_first_with_their_latest_text():
@@ -52,17 +54,20 @@ def test_skills_are_listed_newest_first_with_their_latest_text():
         ("Skill", {"skill": "b"}, "b"),
         ("Skill", {"skill": "a"}, "new a"),
     )
-    assert [(each.name, each.text) for each in used_skills(history)] == [("a", "new a"), ("b", "b")]
+    assert [(each.name, each.text) for each in ToolTrace(history).skills()] == [
+        ("a", "new a"),
+        ("b", "b"),
+    ]
 
 
 def test_todos_are_those_written_last():
     """A list that cannot be read is none."""
     todo = {"content": "x", "status": "pending"}
-    assert last_todos(calls(("TodoWrite", {"todos": [todo]}))) == (
+    assert ToolTrace(calls(("TodoWrite", {"todos": [todo]}))).todos() == (
         Todo(content="x", status="pending"),
     )
-    assert last_todos(calls(("TodoWrite", {"todos": "nonsense"}))) == ()
-    assert last_todos([]) == ()
+    assert ToolTrace(calls(("TodoWrite", {"todos": "nonsense"}))).todos() == ()
+    assert ToolTrace().todos() == ()
 
 
 def test_a_file_that_did_not_change_since_counts_as_read(tmp_path):

@@ -63,6 +63,7 @@ from holdfast.turn.fork import AskFork
 from holdfast.turn.loop import Loop
 from holdfast.turn.models import Models
 from holdfast.turn.round import Toolbox
+from holdfast.turn.telemetry import Telemetry
 
 
 async def build_agent(
@@ -295,6 +296,7 @@ def _layers(
         notify=parts.notices.add,
         recall=memory.stage if memory else None,
         learn=memory.after_turn if memory else None,
+        telemetry=Telemetry(plan.engine),
         is_main=plan.is_main,
         edits_notes=plan.is_main,
     )

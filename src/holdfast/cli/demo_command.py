@@ -269,7 +269,7 @@ async def memory_demo(project: Path) -> JsonObject:
     return {"learnt": learnt, "recalled": shown} | _dreamt(project, settings)
 
 
-async def _session(settings: Settings, project: Path, prompt: str) -> list[AnyEntry]:
+async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[AnyEntry]:
     with offline_model() as model:
         async with running_agent(
             model, settings, directory=project, mode="bypass", listener=None

@@ -26,7 +26,7 @@ NEWEST = "newest"
 class CommandTarget:
     name: str
     format: str
-    history: list[AnyEntry]
+    history: Sequence[AnyEntry]
     header: Header | None = None
     path: Path | None = None
     """The log's own file, if it is in one."""

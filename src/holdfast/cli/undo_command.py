@@ -1,6 +1,6 @@
 """`holdfast undo`: undo a change to what the model sees; `redo` and `pin` write in the same way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -72,7 +72,7 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
     )
 
 
-def _changes(history: list[AnyEntry]) -> list[ListedChange]:
+def _changes(history: Sequence[AnyEntry]) -> list[ListedChange]:
     dead = fold(history).in_force.dead
     undone = {e.target: isinstance(e, Undone) for e in history if isinstance(e, Undone | Redone)}
     changes = {entry.n for entry in history if isinstance(entry, ViewChange)}

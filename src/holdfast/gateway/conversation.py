@@ -22,6 +22,7 @@ from holdfast.settings import Settings
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers
 from holdfast.turn.engine import Engine, Stage
+from holdfast.turn.telemetry import Telemetry
 
 BILLING = "x-anthropic-billing-header:"
 """How a client begins the system block that is about the call, not for the model."""
@@ -50,7 +51,9 @@ class Conversation:
         self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         before = self._engine.view.configured
         registry = ToolRegistry(before.tools if before else {})
-        self._layers = build_layers(spill, describe=registry.describe)
+        self._layers = build_layers(
+            spill, describe=registry.describe, telemetry=Telemetry(self._engine)
+        )
         self._program = Program(self._engine, registry)
         self._lock = asyncio.Lock()
         self._clock = clock

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import StoreError
-from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.errors import MemoryBusy, NoSuchMemory
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import INDEX
 from holdfast.settings.files import private_directory
 
-WAIT_SECONDS = 10.0
-"""A commit takes milliseconds; a longer wait means that something is stuck."""
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 SCHEMA_VERSION = 1
 
 DatabaseRow: TypeAlias = tuple[Any, ...]
@@ -64,25 +63,31 @@ CREATE VIRTUAL TABLE words USING fts5(
 class Database:
     """An open history; reads see the last commit, writes are serialised."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait_seconds: float) -> None:
+        """Open or create it; `wait_seconds` is how long a call blocks while another process writes."""
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._errors_translated():
-            self._sql = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
+            self._sql = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
             self._sql.execute("PRAGMA journal_mode = WAL")
             self._prepare()
 
     def _prepare(self) -> None:
         """Create the tables of a new file; refuse one that a newer version wrote."""
+        version = self._version()
+        if version > SCHEMA_VERSION:
+            raise StoreError(f"{self.path} was written by a newer version; update Holdfast")
+        if version == SCHEMA_VERSION:
+            return
         with self.writing():
-            version = self.one("PRAGMA user_version")[0]
-            if version > SCHEMA_VERSION:
-                raise StoreError(f"{self.path} was written by a newer version; update Holdfast")
-            if version == 0:
+            if self._version() == 0:  # no other process was faster
                 for statement in _SCHEMA.split(";\n"):
                     self._sql.execute(statement)
                 self._sql.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _version(self) -> int:
+        return int(self.one("PRAGMA user_version")[0])
 
     def close(self) -> None:
         self._sql.close()
@@ -100,11 +105,14 @@ class Database:
 
     @contextmanager
     def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
-        """Run the block as one transaction, rolled back on any error.
+        """Run the block as one transaction, rolled back on any error; inside another, as part of it.
 
         Without `is_lasting` the result survives the process but perhaps not a power failure, and
         the commit does not wait for the disk.
         """
+        if self._sql.in_transaction:
+            yield
+            return
         with self._errors_translated():
             self._sql.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
             self._sql.execute("BEGIN IMMEDIATE")
@@ -122,6 +130,10 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY:
+                raise MemoryBusy(
+                    f"{self.path} is being written by another process; try again"
+                ) from error
             raise StoreError(
                 f"{self.path} cannot be used: {error}; if it is damaged, move it away: a new history"
                 " is started from the Markdown files beside it"

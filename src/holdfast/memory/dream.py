@@ -8,6 +8,7 @@ kept. A fork that fails or is stopped leaves nothing. `undo` reverts the commit.
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
@@ -19,11 +20,13 @@ from holdfast.memory.branch import Branch
 from holdfast.memory.commits import Commit
 from holdfast.memory.dream_rules import DreamRules, keep_evidence, leave_out, unsound
 from holdfast.memory.dream_steps import Steps, observer
+from holdfast.memory.errors import MemoryBusy
 from holdfast.memory.memory import stamp
 from holdfast.memory.paths import INDEX
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tidy import TidyPlan, most_removed, plan_tidying
 from holdfast.memory.tool import MEMORY, memory_tool
+from holdfast.memory.waiting import when_free
 from holdfast.messages import Usage
 from holdfast.settings import DreamSettings
 from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
@@ -85,7 +88,9 @@ def dream(
     """Put memories in order as one commit; a trial only reports what it would do."""
     steps = Steps(most=settings.steps_shown) if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
-    return finish(Branch(store), rules, steps=steps, is_trial=is_trial)
+    branch = Branch(store)
+    report = tidied(branch, rules, steps=steps)
+    return report if is_trial else merged(branch, rules, report, steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +156,12 @@ async def dream_with(
     )
     if reply.reason not in ENOUGH:
         raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
-    return finish(
-        *(branch, rules),
-        steps=steps,
-        usage=reply.usage,
-        is_unfinished=reply.reason != "completed",
-        is_trial=is_trial,
-    )
+    is_unfinished = reply.reason != "completed"
+    report = tidied(branch, rules, steps=steps, usage=reply.usage, is_unfinished=is_unfinished)
+    if is_trial:
+        return report
+    merge = partial(merged, branch, rules, report, steps)
+    return await when_free(merge, store.limits.busy_seconds)
 
 
 def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
@@ -174,16 +178,15 @@ def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> s
     )
 
 
-def finish(
+def tidied(
     branch: Branch,
     rules: DreamRules,
     *,
     steps: Steps,
     usage: Usage | None = None,
     is_unfinished: bool = False,
-    is_trial: bool = False,
 ) -> DreamReport:
-    """Tidy a branch, on which a model may have worked, and merge what of it may be merged."""
+    """Tidy a branch, on which a model may have worked, and leave out what may not be merged."""
     dropped = leave_out(branch, rules, is_unfinished=is_unfinished)
     by_model = branch.changes()
     replaced = keep_evidence(branch)
@@ -191,7 +194,7 @@ def finish(
     plan = _plan(branch, rules, replaced)
     steps.add("consolidate", f"{len(plan.gone)} to merge, {len(plan.superseded)} to mark")
     _apply(plan, branch, steps)
-    report = DreamReport(
+    return DreamReport(
         commit=None,
         merged=replaced | plan.replaced,
         superseded=dict(plan.superseded),
@@ -204,12 +207,15 @@ def finish(
         files=tuple(change.file for change in branch.changes()),
         usage=usage,
     )
-    if is_trial:
-        return report
+
+
+def merged(branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps) -> DreamReport:
+    """Make what a tidied branch changes one commit."""
     check = partial(unsound, repository=rules.repository)
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
-        branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
+        with suppress(MemoryBusy):  # counts are not worth waiting for
+            branch.store.count_uses(_inherited_uses(branch.store.uses(), report.merged))
     steps.add("index", "the index was rebuilt" if commit else "nothing changed")
     return replace(report, commit=commit)
 

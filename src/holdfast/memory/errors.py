@@ -15,5 +15,9 @@ class NoSuchMemory(HoldfastError, LookupError):
     exit_code = 5
 
 
+class MemoryBusy(StoreError):
+    """Another process is writing the store; nothing was changed, and trying again may help."""
+
+
 class MemoryConflict(StoreError):
     """The memory changed since it was read; the later writer gets this error."""

@@ -8,6 +8,7 @@ the cursor unchanged.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -26,6 +27,7 @@ from holdfast.memory.memory_calls import MemoryPlace, memory_call
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import MEMORY, memory_tool, usable_tools
+from holdfast.memory.waiting import when_free
 from holdfast.messages import ToolUse, Usage
 from holdfast.turn.fork import AskFork, ForkRequest, Permit, Prefix
 
@@ -189,7 +191,8 @@ class Extraction:
             provenance=lambda: origin,
             is_outside=lambda: is_outside,
         )
-        return memories.keep(changes, why=reason_for(self.session, new.cursor)), reply.usage
+        keep = partial(memories.keep, changes, why=reason_for(self.session, new.cursor))
+        return await when_free(keep, store.limits.busy_seconds), reply.usage
 
 
 def extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:

@@ -189,7 +189,10 @@ class ConsentedMemories:
 
     def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
         """Keep files that were written into a store's directory, and when, as if through this."""
-        changes = store.take_edits(written) if written else []
-        if not changes:
+        if not written:
             return KeptMemory()
-        return replace(self, open=lambda: store).keep(changes, why="written into the directory")
+        with store.database.writing():  # taken off the disk and kept, or neither
+            changes = store.take_edits(written)
+            if not changes:
+                return KeptMemory()
+            return replace(self, open=lambda: store).keep(changes, why="written into the directory")

@@ -7,6 +7,7 @@ done. Their reports reach the log through the engine. Nothing that goes wrong he
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Failed, Remembered
 from holdfast.memory.dream_jobs import DREAM, DreamJobs, Unasked
+from holdfast.memory.errors import MemoryBusy
 from holdfast.memory.extract import Extraction, ExtractionCursor, line
 from holdfast.memory.inbox import ConsentedMemories
 from holdfast.memory.memory_calls import MemoryPlace, ViewedMemories
@@ -24,6 +26,7 @@ from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import TeamMemories
 from holdfast.memory.tool import memories_only, memory_tool, usable_tools
 from holdfast.memory.untrusted_input import watch_session
+from holdfast.memory.waiting import LOOP_SECONDS, when_free
 from holdfast.request.prompt.sections import memory_text
 from holdfast.settings import MemorySettings
 from holdfast.tools.protocol import Tool
@@ -74,7 +77,7 @@ class LazyStore:
         """Return the store, with what the agent wrote claimed and edits made by hand adopted."""
         is_new = self._store is None
         if self._store is None:
-            self._store = MemoryStore(self.place, self._limits)
+            self._store = MemoryStore(self.place, self._limits, wait_seconds=LOOP_SECONDS)
         self._claim(self._store)
         if is_new:
             self._store.adopt()
@@ -146,7 +149,8 @@ class MemoryJobs:
 
     def tool(self) -> Tool:
         """Make the memory tool; what the user must consent to passes through the inbox."""
-        return memory_tool(self._pages(), self.clock)
+        busy_seconds = self.engine.settings.memory.busy_seconds
+        return memory_tool(self._pages(), self.clock, busy_seconds=busy_seconds)
 
     def _pages(self) -> ConsentedMemories:
         return ConsentedMemories(
@@ -158,11 +162,13 @@ class MemoryJobs:
 
     def _claim(self, store: MemoryStore) -> None:
         """Keep what the agent wrote with file tools as if it had used the memory tool."""
-        written = self._viewed.follow(self.engine.view.history).take_written()
+        written = self._viewed.follow(self.engine.view.history)
         try:
-            kept = self._pages().take_written(store, written)
+            kept = written.hand_over(partial(self._pages().take_written, store))
+        except MemoryBusy:
+            raise
         except TROUBLE as error:
-            self._report(Failed(what=EXTRACT, error=f"{', '.join(written)}: {error}"))
+            self._report(Failed(what=EXTRACT, error=f"what was written there: {error}"))
             return
         if kept.is_asked:
             self.notify(line(kept))
@@ -186,7 +192,7 @@ class MemoryJobs:
         )
         model = settings.recall_model
         recall = Recall(
-            self.store.store(),
+            await when_free(self.store.store, settings.busy_seconds),
             repository=self._repository,
             team=self.store.team,
             choose=choose_with(self.ask, model) if self.ask is not None and model else None,
@@ -200,7 +206,8 @@ class MemoryJobs:
         self._cursor.follow(history)
         try:
             if self._viewed.follow(history).has_written:
-                self.store.store()  # before another process takes it for an edit by hand
+                with suppress(MemoryBusy):  # the next turn's end, or whoever needs it, does it
+                    self.store.store()  # before another process takes it for an edit by hand
             if self.ask is None or not _is_at_rest(engine):
                 return
             if settings.memory.extract in ("always", self.caller):
@@ -243,6 +250,7 @@ class MemoryJobs:
             leave=self._report,
             tell=self.notify,
         )
+        await when_free(self.store.store, self.engine.settings.memory.busy_seconds)
         await extraction.run(new, prefix)
 
     def _report(self, entry: AnyEntry) -> None:

@@ -5,19 +5,22 @@ that it can be kept in the agent's name; what it has before it need not be recal
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Recalled, Replied
+from holdfast.memory.errors import MemoryBusy
 from holdfast.memory.memory import Memory
 from holdfast.memory.paths import INDEX
 from holdfast.memory.tool import MEMORY, READS, ROOT
 from holdfast.messages import ToolUse
 from holdfast.tools.describe import description_of
 from holdfast.view import View
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +116,14 @@ class ViewedMemories:
         """Whether there are files to hand over."""
         return bool(self._written)
 
-    def take_written(self) -> dict[str, float]:
-        """Hand over the files that file tools wrote since the last time."""
+    def hand_over(self, take: Callable[[Mapping[str, float]], T]) -> T:
+        """Hand over the files that file tools wrote since the last time; a busy store gets them later."""
         written, self._written = self._written, {}
-        return written
+        try:
+            return take(written)
+        except MemoryBusy:
+            self._written = written
+            raise
 
     def shown_in(self, view: View, session: str, most_bytes: int) -> Shown:
         """Return what the view shows of memories by now; what left it does not count."""

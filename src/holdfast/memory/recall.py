@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, RequestRejected
 from holdfast.log.entries import AnyEntry, Failed, Framed, Recalled, Said, Section
-from holdfast.memory.errors import NoSuchMemory
+from holdfast.memory.errors import MemoryBusy, NoSuchMemory
 from holdfast.memory.index import IndexLine
 from holdfast.memory.memory import Memory, stamp
 from holdfast.memory.memory_calls import Shown
@@ -154,7 +155,8 @@ class Recall:
                 room -= size
         if not texts:
             return None
-        self.store.count_uses({name: 1 for name in texts if name not in team})
+        with suppress(MemoryBusy):  # a count is not worth waiting for
+            self.store.count_uses({name: 1 for name in texts if name not in team})
         text = "<reminder>\n{}\n</reminder>".format("\n\n".join([LEAD, *texts.values()]))
         return Recollection(names=tuple(texts), text=text, bytes=len(text.encode()), note=note)
 

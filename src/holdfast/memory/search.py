@@ -5,12 +5,14 @@ memories chooses none of them, which bounds the time, but still tells the chosen
 name that stands in half of all memories says who a question is about.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from holdfast.memory.adjacency import Adjacency
 from holdfast.memory.commits import Database
+from holdfast.memory.errors import MemoryBusy
 from holdfast.memory.vectors import Embedding, Vectors, installed
 from holdfast.messages.words import words_of
 
@@ -100,19 +102,25 @@ class MemorySearch:
         by_words = self._by_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
-            meaning = self._vectors.closest(query, CANDIDATES, by_words, head)
+            with suppress(MemoryBusy):  # what the last commits brought is found by its words alone
+                meaning = self._vectors.closest(query, CANDIDATES, by_words, head)
         base = _fused(by_words, meaning)
         for id in base:
             base[id] += COMMON_WEIGHT * sum(id in ids for ids in asked.common.values())
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
-        for id, near, share in self._adjacency.of(best, head):
+        for id, near, share in self._neighbours(best, head):
             scores[near] = scores.get(near, 0.0) + share * base[id]
             if id in significant:
                 significant.add(near)
         found = {id: scores[id] for id in significant.union(by_words)}
         return self._hits(found, significant, limit)
+
+    def _neighbours(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
+        with suppress(MemoryBusy):
+            return self._adjacency.of(ids, head)
+        return []
 
     def _asked(self, query: str) -> _Asked:
         """Find the memories of each word and choose the words that discriminate, rarest first."""

@@ -8,13 +8,14 @@ what happened.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from holdfast.log.secrets import find_secrets
 from holdfast.memory.checkout import Checkout, CheckoutStep, no_step
 from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange, sha
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.memory.errors import MemoryBusy, MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
@@ -140,16 +141,22 @@ class MemoryStore:
         limits: MemorySettings | None = None,
         *,
         history: Path | None = None,
+        wait_seconds: float | None = None,
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
-        """Open a store; `history` is its database, beside the files by default."""
+        """Open a store; `history` is its database, beside the files by default.
+
+        While another process writes, a call blocks for `wait_seconds` (`memory.busy_seconds` if
+        not given), and then raises `MemoryBusy`. On an event loop wait with `when_free` instead.
+        """
         self.root = root
         self.limits = limits or MemorySettings()
         self.clock = clock
         self._step = step
         private_directory(root)
-        self.database = Database(history or root / DATABASE)
+        wait_seconds = self.limits.busy_seconds if wait_seconds is None else wait_seconds
+        self.database = Database(history or root / DATABASE, wait_seconds=wait_seconds)
         self.history = CommitHistory(self.database)
         self._search = MemorySearch(self.database)
         self._checkout = Checkout(root, self.database, step)
@@ -374,7 +381,8 @@ class MemoryStore:
 
     def _published(self, id: int) -> Commit | None:
         self._step("committed")
-        self._checkout.bring_up()
+        with suppress(MemoryBusy):  # it is committed; the next commit or opening writes the files
+            self._checkout.bring_up()
         return self.history.commit(id) if id else None
 
     def _wanted(self, index: str | None) -> str:

@@ -7,16 +7,19 @@ any `Pages`: the store, where each change is a commit, or a branch that is merge
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from holdfast.memory.branch import Pages
 from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.memory.errors import MemoryBusy, MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.memory import parse
 from holdfast.memory.paths import checked_name
+from holdfast.memory.waiting import when_free
 from holdfast.messages import JsonObject, ToolUse
+from holdfast.settings import MemorySettings
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -62,13 +65,20 @@ class MemoryInput(Input, frozen=True, kw_only=True):
     why: Annotated[str, Meta(description="For delete: why it goes, in a sentence.")] = ""
 
 
-def memory_tool(pages: Pages, clock: Callable[[], float] = time.time) -> Tool:
+def memory_tool(
+    pages: Pages,
+    clock: Callable[[], float] = time.time,
+    *,
+    busy_seconds: float = MemorySettings().busy_seconds,
+) -> Tool:
+    """Make the tool over pages; a store that another process writes is waited for."""
     commands = _Commands(pages, clock)
 
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
+        command = partial(getattr(commands, given.command), given)
         try:
-            said = getattr(commands, given.command)(given)
-        except (MemoryRefused, MemoryConflict, NoSuchMemory) as error:
+            said = await when_free(command, busy_seconds)
+        except (MemoryRefused, MemoryConflict, MemoryBusy, NoSuchMemory) as error:
             raise Refused(f"{error}.") from None
         return Outcome(content=said, note=said.partition("\n")[0])
 

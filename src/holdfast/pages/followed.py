@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -41,7 +41,7 @@ class ListedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSession:
-    history: list[AnyEntry]
+    history: Sequence[AnyEntry]
     data: SessionData
     directory: Path | None = None
 

@@ -19,6 +19,7 @@ from holdfast.stages.standard import Layers, build_layers
 from holdfast.turn.background import background_of
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork
+from holdfast.turn.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,7 @@ def build_parts(
         notify=notify,
         recall=jobs.stage if jobs else None,
         learn=jobs.after_turn if jobs else None,
+        telemetry=Telemetry(engine),
     )
     program = Program(engine, registry, client, jobs)
     return SessionParts(engine=engine, layers=layers, ask=ask, program=program)

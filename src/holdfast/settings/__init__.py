@@ -38,6 +38,7 @@ from holdfast.settings.stages import (
     SpillSettings,
 )
 from holdfast.settings.store import StoreSettings
+from holdfast.settings.telemetry import TelemetrySettings
 
 __all__ = [
     "AgentsSettings",
@@ -63,6 +64,7 @@ __all__ = [
     "ShellSettings",
     "SpillSettings",
     "StoreSettings",
+    "TelemetrySettings",
     "WindowSettings",
     "home",
     "load_settings",

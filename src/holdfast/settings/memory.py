@@ -63,6 +63,12 @@ class MemorySettings:
     drain_seconds: float = setting(
         60.0, "at the end of a session, for what is still being written down", low=0
     )
+    busy_seconds: float = setting(
+        5.0,
+        "while another process writes the store: a commit takes milliseconds, so a longer wait means"
+        " that something is stuck",
+        low=0,
+    )
     team: str = setting(
         "read",
         "memories in the repository itself: 'off' or 'read'. Writing needs no setting: `holdfast"

@@ -44,6 +44,7 @@ from holdfast.settings.stages import (
     SpillSettings,
 )
 from holdfast.settings.store import StoreSettings
+from holdfast.settings.telemetry import TelemetrySettings
 from holdfast.settings.toml import parse_toml
 
 Value = bool | int | float | str
@@ -84,6 +85,7 @@ class Settings:
     page: PageSettings = field(default_factory=PageSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     store: StoreSettings = field(default_factory=StoreSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Marks are entries, so they can wait and survive a restart. The newest turn is ne
 round leaves as a whole. An undone snip stays undone; only a new mark by the user repeats it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from holdfast.errors import NotInHistory
@@ -34,7 +34,7 @@ class Snip:
         if plan is not None and may_move(engine):
             engine.record(plan)
 
-    def _read_marks(self, history: list[AnyEntry]) -> None:
+    def _read_marks(self, history: Sequence[AnyEntry]) -> None:
         for entry in self._cursor.advance(history):
             match entry:
                 case Dropped(targets=targets, on=True):

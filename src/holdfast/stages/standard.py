@@ -34,6 +34,7 @@ class Layers:
     notes: Notes
     recall: Stage | None = None
     learn: AfterTurn | None = None
+    telemetry: AfterTurn | None = None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -43,11 +44,13 @@ class Layers:
 
     @property
     def after_turn(self) -> tuple[AfterTurn, ...]:
-        return (self.notes.after_turn, *((self.learn,) if self.learn else ()))
+        return (self.notes.after_turn, *filter(None, (self.learn, self.telemetry)))
 
     def close(self, engine: Engine) -> None:
         self.notes.close(engine)
         self.compact.close(engine)
+        if self.telemetry is not None:
+            self.telemetry(engine)
 
 
 def build_layers(
@@ -61,6 +64,7 @@ def build_layers(
     notify: Callable[[str], None] = lambda _: None,
     recall: Stage | None = None,
     learn: AfterTurn | None = None,
+    telemetry: AfterTurn | None = None,
     is_main: bool = True,
     edits_notes: bool = False,
 ) -> Layers:
@@ -93,4 +97,5 @@ def build_layers(
         notes=notes,
         recall=recall,
         learn=learn,
+        telemetry=telemetry,
     )

@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
+from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
-from holdfast.messages import Text, ToolUse, text_of
+from holdfast.messages import Json, Text, ToolUse, text_of
 from holdfast.tools.context import Todo, ToolContext
 from holdfast.tools.describe import description_of
 from holdfast.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
@@ -50,17 +52,54 @@ class UsedSkill:
     tool_use_id: str
 
 
-def touched_files(history: Sequence[AnyEntry]) -> list[Touched]:
-    """Return the files that tools read or wrote without an error, the newest first, each once."""
-    found: dict[str, Touched] = {}
-    for use, ran in _calls(history):
-        described = description_of(use.name)
-        if described.kind not in ("read", "write"):
-            continue
-        for path in described.paths_in(use.input):
-            before = found.pop(path, None)
-            found[path] = _touched(path, use, ran, before, is_read=described.kind == "read")
-    return list(reversed(found.values()))
+class ToolTrace:
+    """What the calls of a log touched, used and noted; follows it entry by entry."""
+
+    def __init__(self, history: Sequence[AnyEntry] = ()) -> None:
+        self._cursor = LogCursor()
+        self._open: dict[str, ToolUse] = {}
+        self._files: dict[str, Touched] = {}
+        self._skills: dict[str, UsedSkill] = {}
+        self._todos: Json = ()
+        self.follow(history)
+
+    def follow(self, history: Sequence[AnyEntry]) -> Self:
+        for entry in self._cursor.advance(history):
+            if isinstance(entry, Replied):
+                uses = (block for block in entry.content if isinstance(block, ToolUse))
+                self._open |= {use.id: use for use in uses}
+            elif isinstance(entry, Ran) and not entry.is_error and entry.tool_use_id in self._open:
+                self._take(self._open.pop(entry.tool_use_id), entry)
+        return self
+
+    def files(self) -> list[Touched]:
+        """Return the files that tools read or wrote without an error, the newest first, each once."""
+        return list(reversed(self._files.values()))
+
+    def skills(self) -> list[UsedSkill]:
+        """Return the skills that were used, the newest first, each once."""
+        return list(reversed(self._skills.values()))
+
+    def todos(self) -> tuple[Todo, ...]:
+        """Return the todo list as last written; empty if it cannot be read."""
+        try:
+            return msgspec.convert(self._todos, tuple[Todo, ...])
+        except msgspec.ValidationError:
+            return ()
+
+    def _take(self, use: ToolUse, ran: Ran) -> None:
+        described, skill = description_of(use.name), use.input.get("skill")
+        if described.kind in ("read", "write"):
+            for path in described.paths_in(use.input):
+                before = self._files.pop(path, None)
+                is_read = described.kind == "read"
+                self._files[path] = _touched(path, use, ran, before, is_read=is_read)
+        if use.name == SKILL.name and isinstance(skill, str):
+            self._skills.pop(skill, None)
+            text = text_of(ran.content)
+            self._skills[skill] = UsedSkill(name=skill, text=text, tool_use_id=use.id)
+        elif use.name == TODO_WRITE.name:
+            self._todos = use.input.get("todos", ())
 
 
 def _touched(
@@ -76,35 +115,15 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def used_skills(history: Sequence[AnyEntry]) -> list[UsedSkill]:
-    """Return the skills that were used, the newest first, each once."""
-    found: dict[str, UsedSkill] = {}
-    for use, ran in _calls(history):
-        name = use.input.get("skill")
-        if use.name == SKILL.name and isinstance(name, str):
-            found.pop(name, None)
-            text = text_of(ran.content)
-            found[name] = UsedSkill(name=name, text=text, tool_use_id=use.id)
-    return list(reversed(found.values()))
-
-
-def last_todos(history: Sequence[AnyEntry]) -> tuple[Todo, ...]:
-    """Return the todo list as last written; empty if it cannot be read."""
-    written = [use.input for use, _ in _calls(history) if use.name == TODO_WRITE.name]
-    try:
-        return msgspec.convert(written[-1].get("todos", ()), tuple[Todo, ...]) if written else ()
-    except msgspec.ValidationError:
-        return ()
-
-
 def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int = 0) -> None:
     """Put into a new context what an unbroken session would know.
 
     `boundary` is the last compaction in force: what was read before it is no longer in the
     model's view, except what was restored after it.
     """
-    tool_context.set_todos(last_todos(history))
-    since = [touched for touched in touched_files(history) if touched.n > boundary]
+    trace = ToolTrace(history)
+    tool_context.set_todos(trace.todos())
+    since = [touched for touched in trace.files() if touched.n > boundary]
     known = {touched.path for touched in since}
     restored = (each for each in _restored(history, boundary) if each.path not in known)
     for touched in sorted((*since, *restored), key=lambda each: each.n)[-MAX_FILES:]:
@@ -137,13 +156,3 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
     except OSError:
         return None
     return SeenFile(path=path, stamp=stamp_of(status, content))
-
-
-def _calls(history: Sequence[AnyEntry]) -> Iterator[tuple[ToolUse, Ran]]:
-    """Yield every call that had a result without an error, in order of the results."""
-    uses: dict[str, ToolUse] = {}
-    for entry in history:
-        if isinstance(entry, Replied):
-            uses |= {block.id: block for block in entry.content if isinstance(block, ToolUse)}
-        elif isinstance(entry, Ran) and not entry.is_error and entry.tool_use_id in uses:
-            yield uses[entry.tool_use_id], entry

@@ -38,6 +38,7 @@ from holdfast.log.entries import (
 from holdfast.messages import Content, Message, Text, ToolUse
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.models.capabilities import capabilities
+from holdfast.view.entry_list import EntryList
 from holdfast.view.item_list import ItemList
 from holdfast.view.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
 from holdfast.view.tokens import ReportedSize
@@ -47,9 +48,7 @@ from holdfast.view.undo import InForce, in_force
 class View:
     """The items the model sees, in order. Read it; only `apply` changes it."""
 
-    def __init__(
-        self, history: list[AnyEntry] | None = None, in_force: InForce | None = None
-    ) -> None:
+    def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
         self.frame: Framed | None = None
         self.configured: Configured | None = None
         """None for an agent's own session."""
@@ -61,7 +60,7 @@ class View:
         """The last request whose answer reported usage: it is in the provider's cache."""
         self.edits: tuple[Cleared, ...] = ()
         """Deletions in the provider's cache, oldest first."""
-        self.history: list[AnyEntry] = history if history is not None else []
+        self.history: EntryList = history if history is not None else EntryList()
         self.in_force: InForce = in_force or InForce()
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
@@ -138,6 +137,11 @@ class View:
         if isinstance(entry, ViewChange):
             self.in_force = self.in_force.joined_by(entry)
         self._take(entry)
+
+    def let_go(self, before: int) -> None:
+        """Drop the items below an order, and the history: for a reader who needs only what is new."""
+        self.history = EntryList()
+        self._list.splice(0, self._list.span(0, before - 1)[1], ())
 
     def _take(self, entry: AnyEntry) -> None:
         """Let an entry act; one that cannot is damage and changes nothing that is shown."""
@@ -373,7 +377,7 @@ def fold(entries: Iterable[AnyEntry]) -> View:
 def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
     """Yield the growing view after each entry, knowing from the start what will be undone."""
     history = list(entries)
-    view = View(history, in_force(history))
+    view = View(EntryList(history), in_force(history))
     for entry in history:
         view._take(entry)
         yield view

@@ -36,6 +36,7 @@ from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
 from holdfast.memory.tool import MEMORY
+from holdfast.memory.waiting import when_free
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Model
 from holdfast.request.prompt.sections import memory_text
@@ -152,7 +153,7 @@ class AgentFactory:
         return await (self._fork(order) if order.is_fork else self._agent(order, above))
 
     async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
-        memory = self._own_memory(order.definition)
+        memory = await self._own_memory(order.definition)
         try:
             agent = await self.shared.assemble(await self._blueprint(order, above, memory))
         except BaseException:
@@ -167,10 +168,11 @@ class AgentFactory:
             mail.also(team.box(order.called))
         return AgentWorker(agent, mail, memory, lambda: self.parent.gate.mode)
 
-    def _own_memory(self, definition: Definition) -> OwnMemory | None:
+    async def _own_memory(self, definition: Definition) -> OwnMemory | None:
         place, shared = self.parent.tool_context, self.shared
         limits = self.parent.engine.settings.memory
-        store = open_scope(definition, place.root, place.home, limits)
+        opening = partial(open_scope, definition, place.root, place.home, limits)
+        store = await when_free(opening, limits.busy_seconds)
         if store is None:
             return None
         return OwnMemory(

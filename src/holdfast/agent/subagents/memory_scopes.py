@@ -9,6 +9,7 @@ the home directory.
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -23,6 +24,7 @@ from holdfast.memory.paths import team_directory
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memory_tool
+from holdfast.memory.waiting import LOOP_SECONDS
 from holdfast.settings import MemorySettings
 from holdfast.settings.project import project_root, slug
 from holdfast.tools.protocol import Tool
@@ -60,13 +62,19 @@ def _within(project: Path, name: str) -> Path:
 
 
 def open_store(
-    name: str, scope: Scope, root: Path, home: Path, limits: MemorySettings
+    name: str,
+    scope: Scope,
+    root: Path,
+    home: Path,
+    limits: MemorySettings,
+    *,
+    wait_seconds: float | None = None,
 ) -> MemoryStore:
     place = directory_for(name, scope, root, home)
     if scope != "project":
-        return MemoryStore(place, limits)
+        return MemoryStore(place, limits, wait_seconds=wait_seconds)
     history = _beside_sessions(root, home) / "agent-history" / f"{name}.db"
-    return MemoryStore(place, limits, history=history)
+    return MemoryStore(place, limits, history=history, wait_seconds=wait_seconds)
 
 
 def open_scope(
@@ -75,7 +83,8 @@ def open_scope(
     """Open the memory of a kind of agent; None if it has none or memory is off."""
     if not definition.memory or not limits.on:
         return None
-    store = open_store(definition.name, definition.memory, root, home, limits)
+    scope = definition.memory
+    store = open_store(definition.name, scope, root, home, limits, wait_seconds=LOOP_SECONDS)
     store.adopt()
     return store
 
@@ -125,8 +134,7 @@ class OwnMemory:
             )
 
         def claimed() -> MemoryStore:
-            written = viewed.follow(engine.view.history).take_written()
-            memories.take_written(self.store, written)
+            viewed.follow(engine.view.history).hand_over(partial(memories.take_written, self.store))
             return self.store
 
         memories = ConsentedMemories(
@@ -137,7 +145,7 @@ class OwnMemory:
             command=f"holdfast memory --agent {self._name}",
         )
         self._claim = claimed
-        return memory_tool(memories)
+        return memory_tool(memories, busy_seconds=self.store.limits.busy_seconds)
 
     def close(self) -> None:
         with closing(self.store), suppress(HoldfastError):  # its log has what cannot be kept

@@ -9,7 +9,7 @@ window is full. While this is on, nothing is compacted before it must be.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
@@ -335,7 +335,7 @@ def read_lines(text: str, count: int) -> dict[int, str]:
     return {i: line for i, line in found.items() if 1 <= i <= count}
 
 
-def _has_failed(history: list[AnyEntry]) -> bool:
+def _has_failed(history: Sequence[AnyEntry]) -> bool:
     """True if this failed since the user last spoke: one try per turn is enough."""
     for entry in reversed(history):
         if isinstance(entry, Failed) and entry.what == WHAT:

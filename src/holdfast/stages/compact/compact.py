@@ -38,13 +38,14 @@ from holdfast.stages.compact.draft import (
     line_for,
     material_of,
     recorded,
+    roomy,
     trimmed,
-    within,
 )
 from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, CompactRequest, Trigger
+from holdfast.stages.compact.past import CompactionPast
 from holdfast.stages.compact.prefetch import PREFETCH, Prefetch
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
 from holdfast.stages.compact.thrash import Guard, is_thrashing, may_ask_models
@@ -82,10 +83,11 @@ class Compaction:
         self._facts = facts or FactsFold()
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
-        self._fallbacks = Fallbacks(ask)
+        self._past = CompactionPast()
+        self._fallbacks = Fallbacks(ask, self._past)
         self._from_notes = from_notes
         self._prefetch = Prefetch((background or Background()).job(PREFETCH))
-        self._guard = Guard()
+        self._guard = Guard(self._past)
         self._refused_in = 0
         """The message of the turn in which a hook's refusal was reported."""
 
@@ -103,8 +105,9 @@ class Compaction:
             return
         if not full.is_blocked and self._waits(engine):
             return
-        may_ask = may_ask_models(engine.view.history)
-        if is_thrashing(engine.view, settings, full):
+        past = self._past.follow(engine.view.history)
+        may_ask = may_ask_models(past)
+        if is_thrashing(past, engine.view.in_force.dead, settings, full):
             stopped = self._guard.stop(engine)
             self.hooks.tell(stopped.said)
             if stopped.has_room:
@@ -131,7 +134,7 @@ class Compaction:
     def _waits(self, engine: Engine) -> bool:
         return (
             engine.settings.collapse.on
-            or is_taken_back(engine.view)
+            or self._is_taken_back(engine.view)
             or self._prefetch.waits(engine)
             or (self._from_notes is not None and self._from_notes.waits(engine))
         )
@@ -144,7 +147,7 @@ class Compaction:
         if drain(engine) and engine.fullness().used_tokens < line:
             return True
         try:
-            may_ask = may_ask_models(engine.view.history)
+            may_ask = may_ask_models(self._past.follow(engine.view.history))
             request = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
             await self.compact(engine, request)
         except RequestRejected as failure:
@@ -230,7 +233,8 @@ class Compaction:
         if before.focus:
             return None, before
         restored = await self._restored(engine, draft.material.segment)
-        return within(engine, replace(draft, restored=restored), line), before
+        draft = replace(draft, restored=restored)
+        return await asyncio.to_thread(roomy, engine, draft, manner, line), before
 
     async def _let(self, trigger: Trigger, focus: str) -> Before:
         before = await self.hooks.before(trigger, focus)
@@ -263,13 +267,13 @@ class Compaction:
             return
         if self._prefetch.is_under_way or engine.settings.collapse.on:
             return
-        segment = whole_segment(engine.view)
+        segment, past = whole_segment(engine.view), self._past.follow(engine.view.history)
         if (
             full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
             or segment is None
-            or is_broken(engine.view.history, settings, time.time())
-            or not may_ask_models(engine.view.history)
-            or is_taken_back(engine.view)
+            or is_broken(past, settings, time.time())
+            or not may_ask_models(past)
+            or self._is_taken_back(engine.view)
         ):
             return
         prefix, gather = engine.prefix(), gathering(engine, segment, self._facts)
@@ -281,6 +285,18 @@ class Compaction:
             return await self._fallbacks.prefetch(engine, asked, prefix)
 
         self._prefetch.begin(engine, write(), segment)
+
+    def _is_taken_back(self, view: View) -> bool:
+        """True if a compaction of what is shown was undone: that vetoes another one for now."""
+        if not view.in_force.vetoes:
+            return False
+        return any(
+            isinstance(entry, Compacted)
+            and entry.n in view.in_force.dead
+            and view.item_of(entry.first) is not None
+            and view.item_of(entry.last) is not None
+            for entry in self._past.follow(view.history)
+        )
 
     def _manner(self, engine: Engine, request: CompactRequest) -> Manner:
         has_history = any(tool.get("name") == HISTORY for tool in engine.frame.tools)
@@ -311,19 +327,6 @@ class Compaction:
             dropped = self._prefetch.drop(engine, "the session ended before it was needed")
             if dropped:
                 self.hooks.tell(f"a summary prepared ahead was {dropped}")
-
-
-def is_taken_back(view: View) -> bool:
-    """True if a compaction of what is shown was undone: that vetoes another one for now."""
-    if not view.in_force.vetoes:
-        return False
-    return any(
-        isinstance(entry, Compacted)
-        and entry.n in view.in_force.dead
-        and view.item_of(entry.first) is not None
-        and view.item_of(entry.last) is not None
-        for entry in view.history
-    )
 
 
 def _segment(engine: Engine, request: CompactRequest) -> Segment:

@@ -7,20 +7,22 @@ replaces the first three. Survival of names is measured on the finished text.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 from holdfast.log.entries import AnyEntry
 from holdfast.log.secrets import masked
 from holdfast.stages.compact.contradictions import marked
-from holdfast.stages.compact.digest import budget_for, digest, engine_part
+from holdfast.stages.compact.digest import FactPieces, budget_for
 from holdfast.stages.compact.digest.context import LIMITS
 from holdfast.stages.compact.directives import DirectiveLedger
 from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import prompt
-from holdfast.stages.compact.survival import Survival, check_survival, recent_names
+from holdfast.stages.compact.survival import Names, Survival, check_survival, recent_names
 from holdfast.stages.compact.user_words import ShownWords, show_words, trimmed_tokens, words_tokens
 from holdfast.stages.facts.facts import Facts
+from holdfast.view.items import Item
 from holdfast.view.tokens import estimated_tokens
 
 HEADINGS = {
@@ -37,6 +39,23 @@ WITH_HISTORY = "The History tool opens any message cited as [#n], and searches a
 WITHOUT_HISTORY = "Read it there when exact words matter."
 
 
+@dataclass(frozen=True, kw_only=True)
+class DraftParts:
+    """What every draft of a compaction has in common, whatever its size; worked out once."""
+
+    items: Sequence[Item]
+    ledger: DirectiveLedger
+    facts: Facts
+
+    @cached_property
+    def pieces(self) -> FactPieces:
+        return FactPieces(facts=self.facts, marks=self.ledger.marks())
+
+    @cached_property
+    def names(self) -> Names:
+        return recent_names(self.items, self.ledger.open_texts()[-LIMITS.open_messages :])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """What a compaction is made from, gathered once for every fallback."""
@@ -45,6 +64,7 @@ class Material:
     facts: Facts
     """With secrets masked, and so is the ledger."""
     ledger: DirectiveLedger
+    parts: DraftParts
     budget_tokens: int
     """For all of a digest."""
     written_tokens: int
@@ -122,6 +142,7 @@ def gathered(
         segment=segment,
         facts=facts,
         ledger=ledger,
+        parts=DraftParts(items=segment.items, ledger=ledger, facts=facts),
         budget_tokens=words + beside,
         written_tokens=min(words + beside, written),
         words_tokens=words,
@@ -136,22 +157,14 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
         body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
     else:
         body = _written(material, tokens - index_tokens, written)
-    wanted = recent_names(
-        material.segment.items, material.ledger.open_texts()[-LIMITS.open_messages :]
-    )
-    survival = check_survival(body, wanted, index_tokens)
+    survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
 def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
-    return digest(
-        material.facts,
-        budget_tokens,
-        marks=material.ledger.marks(),
-        has_log=has_log,
-        words_tokens=material.words_tokens,
-    )
+    words = material.words_tokens
+    return material.parts.pieces.digest(budget_tokens, has_log=has_log, words_tokens=words)
 
 
 def _written(material: Material, budget_tokens: int, written: Judged) -> str:
@@ -159,7 +172,7 @@ def _written(material: Material, budget_tokens: int, written: Judged) -> str:
     words = material.words().text
     judged = marked(masked(written.text()), material.facts, material.segment.items)
     left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
-    added = engine_part(material.facts, max(left, LIMITS.least_added_tokens), judged)
+    added = material.parts.pieces.engine_part(max(left, LIMITS.least_added_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))
 

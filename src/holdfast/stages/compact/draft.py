@@ -123,7 +123,7 @@ def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[],
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
         gathered,
-        list(engine.view.history),
+        engine.view.history.copy(),
         segment,
         tokens,
         most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
@@ -184,9 +184,9 @@ def _no_shorter(before: int, after: int) -> str:
 
 def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Shrink a draft until the result leaves room to work, or at least is under the line."""
-    roomy = _roomy(engine, draft, manner, line)
-    if after_tokens(engine, roomy, roomy.restored) < line:
-        return roomy
+    fit = roomy(engine, draft, manner, line)
+    if after_tokens(engine, fit, fit.restored) < line:
+        return fit
     whole = draft.material
     for share, words_share in SHARES:
         if (share, words_share) != SHARES[0]:
@@ -203,7 +203,7 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     raise ContextOverflow(explain_floor(floor(engine.view, engine.weigher()), line, left))
 
 
-def _roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Restore less, then tell less, until enough of the line is free to work in.
 
     What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
@@ -243,14 +243,6 @@ def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float =
 def _shrunk(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
     composed = compose(material, draft.made.written, manner)
     return replace(draft, material=material, composed=composed)
-
-
-def within(engine: Engine, draft: CompactionDraft, line: int) -> CompactionDraft:
-    target = target_for(engine, draft, line)
-    for restored in lighter(draft.restored):
-        if after_tokens(engine, draft, restored) <= target:
-            return replace(draft, restored=restored)
-    return replace(draft, restored=())
 
 
 def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:

@@ -11,7 +11,16 @@ from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
 
-from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Directed, Redone, Restored, Undone
+from holdfast.log.entries import (
+    AnyEntry,
+    Collapsed,
+    Compacted,
+    Directed,
+    Redone,
+    Restored,
+    Rewound,
+    Undone,
+)
 from holdfast.log.secrets import masked
 from holdfast.messages import text_of
 from holdfast.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
@@ -19,7 +28,7 @@ from holdfast.stages.facts.calls import Todos
 from holdfast.stages.facts.carried import bounded, shortened
 from holdfast.stages.facts.extract import extract, gather
 from holdfast.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
-from holdfast.view import View
+from holdfast.view import View, fold
 from holdfast.view.items import Item, Spoken
 
 
@@ -42,19 +51,23 @@ class FactsFold:
         """Return the facts of a segment, and of everything before it that it stands for."""
         with self._lock:
             self._follow(history)
-            shown = self._view.items
-            if not items or not shown or items[0].order > shown[0].order:
+            first = self._first or next((item.order for item in self._view.items), 0)
+            if not items or not first or items[0].order > first:
                 return self._apart(history, items)
             fresh = _fresh_order(items)
             if fresh < self._settled:  # a compaction was undone
                 self._begin()
                 self._follow(history)
             self._carry_on(fresh)
-            return self._told(items, fresh)
+            told = self._told(items, fresh)
+            self._view.let_go(self._settled)
+            return told
 
     def _begin(self) -> None:
         self._read = 0
         self._view = View()
+        self._first = 0
+        """The order of the first item that was let go; 0 if none was."""
         self._made_by: dict[int, str] = {}
         self._directed: list[Directed] = []
         self._settled = 0
@@ -70,16 +83,21 @@ class FactsFold:
     def _follow(self, history: Sequence[AnyEntry]) -> None:
         """Fold the entries that are new, as if nothing had been compacted or collapsed."""
         new = history[self._read :]
-        if len(history) < self._read or any(isinstance(e, Undone | Redone) for e in new):
+        if len(history) < self._read or any(isinstance(e, Undone | Redone | Rewound) for e in new):
             self._begin()
             new = history
+        is_whole = not self._read
         self._read = len(history)
         for entry in new:
             if isinstance(entry, Compacted):
                 self._made_by[entry.n] = entry.by
             elif isinstance(entry, Directed):
                 self._directed.append(entry)
-            if not isinstance(entry, Compacted | Collapsed | Restored):
+        shown = (e for e in new if not isinstance(e, Compacted | Collapsed | Restored))
+        if is_whole:
+            self._view = fold(shown)
+        else:
+            for entry in shown:
                 self._view.apply(entry)
 
     def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
@@ -100,7 +118,7 @@ class FactsFold:
         self._prior += facts.prior
         self._tasks = _merged(self._tasks, facts.tasks)
         self._said = max((turn.number for turn in facts.turns), default=self._said)
-        self._settled = fresh
+        self._settled, self._first = fresh, self._first or settled[0].order
 
     def _told(self, items: Sequence[Item], fresh: int) -> KnownFacts:
         todos = self._todos.copy()

@@ -23,6 +23,7 @@ from holdfast.models.capabilities import capabilities
 from holdfast.stages.compact.breaker import STAGE, is_broken
 from holdfast.stages.compact.compose import Judged, Material
 from holdfast.stages.compact.hooks import CompactRequest
+from holdfast.stages.compact.past import CompactionPast
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import Written
 from holdfast.stages.compact.writing import NoSummary, SummaryWriter, truncated
@@ -51,8 +52,9 @@ class MadeSummary:
 class Fallbacks:
     """Tries the ways to get a summary in order."""
 
-    def __init__(self, ask: AskFork | None = None) -> None:
+    def __init__(self, ask: AskFork | None, past: CompactionPast) -> None:
         self.ask = ask
+        self._past = past
 
     async def climb(
         self, engine: Engine, material: Material, asked: str, request: CompactRequest
@@ -61,7 +63,8 @@ class Fallbacks:
         settings = engine.settings.compact
         if self.ask is None or not (settings.model and request.by_model and request.may_ask):
             return MadeSummary()
-        if request.trigger != "manual" and is_broken(engine.view.history, settings, time.time()):
+        past = self._past.follow(engine.view.history)
+        if request.trigger != "manual" and is_broken(past, settings, time.time()):
             return MadeSummary()
         writer = replace(self._writer(engine, asked), is_wanted=request.trigger == "manual")
         for name, write in _attempts(engine, writer, material.segment, request.error):

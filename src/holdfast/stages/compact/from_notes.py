@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.log.secrets import masked
 from holdfast.messages import Text
 from holdfast.messages.cut import cut
-from holdfast.messages.measure import Measure
+from holdfast.messages.measure import Measure, measure_content
 from holdfast.stages.compact.compose import Composed, Manner, Material, compose
 from holdfast.stages.compact.draft import CompactionDraft, after_tokens, gathering
 from holdfast.stages.compact.facts_fold import FactsFold
@@ -120,7 +120,7 @@ class FromNotes:
             ready = await self._fresh(engine, manner)
         except HoldfastError:
             return None  # a page that cannot be read says nothing
-        segment = self._segment(engine, ready.basis.cursor) if ready else None
+        segment = self._segment(engine, ready, line) if ready else None
         if ready is None or segment is None:
             return None
         draft = CompactionDraft(
@@ -165,17 +165,22 @@ class FromNotes:
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
         return await asyncio.to_thread(_put, gathering(engine, covered, self._facts), basis, manner)
 
-    def _segment(self, engine: Engine, cursor: int) -> Segment | None:
-        item, settings = engine.view.item_of(cursor), engine.settings.notes
+    def _segment(self, engine: Engine, ready: Ready, line: int) -> Segment | None:
+        """Choose what stays beside the notes: no more than leaves room to work."""
+        item, settings = engine.view.item_of(ready.basis.cursor), engine.settings.notes
         if item is None:
             return None
         window, items = engine.fullness().window.limit_tokens, engine.view.items
+        weigh = engine.weigher()
+        taken = measure_content((Text(text=ready.composed.text),)) + engine.frame.measure
+        room = int(engine.settings.compact.filled_ratio * line - weigh(taken))
+        least = scaled(settings.keep_tokens, window)
         enough = Enough(
-            tokens=scaled(settings.keep_tokens, window),
+            tokens=least,
             messages=settings.keep_messages,
-            most_tokens=scaled(settings.keep_most_tokens, window),
+            most_tokens=min(scaled(settings.keep_most_tokens, window), max(least, room)),
         )
-        start = kept_from(items, items.index(item) + 1, engine.weigher(), enough)
+        start = kept_from(items, items.index(item) + 1, weigh, enough)
         return segment_before(engine.view, start)
 
 

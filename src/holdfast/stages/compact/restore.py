@@ -9,6 +9,7 @@ is recorded; `mark_shown` then updates which files the model has seen.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from holdfast.log.entries import Compacted, Restored, SpokenContent
@@ -25,11 +26,9 @@ from holdfast.tools.files import Files
 from holdfast.tools.plan import EXIT_PLAN, plan_file
 from holdfast.tools.read import UNCHANGED
 from holdfast.tools.recovered import (
+    ToolTrace,
     last_boundary,
-    last_todos,
     recall,
-    touched_files,
-    used_skills,
 )
 from holdfast.tools.shells import BackgroundCommand
 from holdfast.tools.todo import TODO_WRITE
@@ -57,6 +56,7 @@ class Restoring:
     """A line for each agent that runs, or ended with its answer not yet taken."""
     listings: Callable[[], Iterable[str]] = tuple
     """Announcements made in messages rather than in the frame."""
+    _trace: ToolTrace = field(default_factory=ToolTrace, init=False)
     _again: tuple[Again, ...] = field(default=(), init=False)
     """The files gathered last."""
     _kept: tuple[Round, ...] = field(default=(), init=False)
@@ -64,13 +64,14 @@ class Restoring:
 
     async def __call__(self, segment: Segment) -> SpokenContent:
         view = self.view()
+        self._trace.follow(view.history)
         kept = kept_rounds(view, segment)
         again, plan = await asyncio.gather(self._read(view, kept), self._plan())
         self._again, self._kept = tuple(again), tuple(kept)
         texts = (
-            *self._todos(view, kept),
+            *self._todos(kept),
             *plan,
-            *self._skills(view, kept),
+            *self._skills(kept),
             *running(self.tool_context.shells.background.values(), self.agents()),
             *self.listings(),
         )
@@ -87,12 +88,9 @@ class Restoring:
 
         Prepared files count only if they were recorded: there may have been no room for some.
         """
-        blocks = [
-            block
-            for each in self.view().history
-            if isinstance(each, Restored) and each.compaction == entry.n
-            for block in each.content
-        ]
+        since = takewhile(lambda each: each.n > entry.n, reversed(self.view().history))
+        restored = [each for each in since if isinstance(each, Restored)]
+        blocks = [b for each in restored if each.compaction == entry.n for b in each.content]
         shown = [each for each in self._again if all(block in blocks for block in each.content)]
         self.tool_context.set_files(self._known(shown, self._kept))
         self._again = self._kept = ()
@@ -108,7 +106,7 @@ class Restoring:
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
         """Yield files worth showing, newest first: those known here, then those in the log."""
-        touched = touched_files(view.history)
+        touched = self._trace.files()
         named = {self._real(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.newest_first()]
         instructions = view.frame.sources if view.frame else ()
@@ -143,8 +141,8 @@ class Restoring:
             files.record(each)
         return files
 
-    def _todos(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
-        todos = self.tool_context.todos or last_todos(view.history)
+    def _todos(self, kept: Sequence[Round]) -> Iterator[str]:
+        todos = self.tool_context.todos or self._trace.todos()
         is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
         if not is_there and any(todo.status != "completed" for todo in todos):
             yield "\n".join(
@@ -169,13 +167,13 @@ class Restoring:
             )
         return parts
 
-    def _skills(self, view: View, kept: Sequence[Round]) -> Iterator[str]:
+    def _skills(self, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
         each, room = (
             self._scaled(self.settings.skill_tokens),
             self._scaled(self.settings.skills_tokens),
         )
-        for skill in used_skills(view.history):
+        for skill in self._trace.skills():
             if skill.tool_use_id in there:
                 continue
             text = cut_to(

@@ -15,6 +15,7 @@ from holdfast.messages.cut import cut, one_line
 from holdfast.messages.measure import Measure
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.floor import LISTED, floor
+from holdfast.stages.compact.past import CompactionPast
 from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.view import View
@@ -57,7 +58,8 @@ class ThrashStopped:
 class Guard:
     """Notices that the window keeps refilling, and acts on what refills it."""
 
-    def __init__(self) -> None:
+    def __init__(self, past: CompactionPast) -> None:
+        self._past = past
         self.restores = True
         """Whether files and plans are restored after a compaction."""
 
@@ -67,7 +69,7 @@ class Guard:
         culprits = find_culprits(engine.view, engine.weigher(), line)
         by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
-        times = times_stopped(engine.view.history) + 1
+        times = times_stopped(self._past.follow(engine.view.history)) + 1
         done = [*self._acted(engine, culprits, line, why)]
         has_room = engine.fullness().used_tokens < line
         if times >= ENOUGH and not has_room:
@@ -112,11 +114,13 @@ def may_ask_models(history: Sequence[AnyEntry]) -> bool:
     return times_stopped(history) < WITHOUT_MODELS
 
 
-def is_thrashing(view: View, settings: CompactSettings, full: Fullness) -> bool:
+def is_thrashing(
+    past: Sequence[AnyEntry], dead: frozenset[int], settings: CompactSettings, full: Fullness
+) -> bool:
     """True if the line was reached again at once, several times in a row.
 
     At once: after a few answers, or after so little work that the compaction was of no use. One
-    that was undone does not count: its history came back with it.
+    that was undone (`dead`) does not count: its history came back with it.
     """
     little = settings.thrash_ratio * full.window.auto_tokens
     streak, answers, left = 0, None, 0
@@ -126,11 +130,11 @@ def is_thrashing(view: View, settings: CompactSettings, full: Fullness) -> bool:
             return False
         return answers <= settings.thrash_turns or 0 < now_tokens - left < little
 
-    for entry in view.history:
+    for entry in past:
         match entry:
             case Replied(usage=usage) if usage is not None and answers is not None:
                 answers += 1
-            case Compacted(trigger="auto" | "reactive") if entry.n not in view.in_force.dead:
+            case Compacted(trigger="auto" | "reactive") if entry.n not in dead:
                 streak = streak + 1 if is_quick(entry.before_tokens) else 0
                 answers, left = 0, entry.after_tokens
             case Failed(what=what) if what == WHAT:

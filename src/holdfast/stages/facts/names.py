@@ -5,7 +5,8 @@ Names are what a reader needs letter for letter to continue the work; they are r
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
@@ -48,16 +49,27 @@ LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
 """Per text; names that matter appear earlier."""
+REMEMBERED = 2_048
+"""Texts whose names are remembered: edits and messages that one compaction after another tells of."""
+REMEMBERED_CHARS = 2_000
+"""A longer text is read each time."""
 
 
-def named_in(text: str) -> dict[str, NameKind]:
+def named_in(text: str) -> Mapping[str, NameKind]:
     """Return the names in a text with their kinds, in order of first appearance."""
+    return _remembered_names(text) if len(text) <= REMEMBERED_CHARS else _names_of(text)
+
+
+def _names_of(text: str) -> Mapping[str, NameKind]:
     found: dict[str, NameKind] = {}
     for match in _NAME.finditer(text[:SCANNED_CHARS]):
         name = match.group().rstrip(".,:;")
         if 2 <= len(name) <= LONGEST_CHARS and name not in found:
             found[name] = match.lastgroup  # type: ignore[assignment]
     return found
+
+
+_remembered_names = lru_cache(maxsize=REMEMBERED)(_names_of)
 
 
 def has_name(text: str) -> bool:

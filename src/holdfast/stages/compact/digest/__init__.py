@@ -5,10 +5,11 @@ Pure: the same facts give the same text.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 
-from holdfast.stages.compact.digest import files, state, timeline
+from holdfast.stages.compact.digest import files, state
 from holdfast.stages.compact.digest.context import LIMITS, DigestContext, is_finished
 from holdfast.stages.compact.digest.documents import document_pieces
 from holdfast.stages.compact.digest.headings import carried
@@ -21,6 +22,7 @@ from holdfast.stages.compact.digest.pieces import (
     line_piece,
     remembered,
 )
+from holdfast.stages.compact.digest.timeline import message_pieces, turn_pieces, work_pieces
 from holdfast.stages.facts.facts import Facts, cite
 from holdfast.stages.facts.names import named_in
 from holdfast.view.tokens import estimated_tokens
@@ -99,54 +101,105 @@ def digest(
 
     `words_tokens` of it are for long messages of the user's before anything else.
     """
-    count = remembered(estimated_tokens) if count is estimated_tokens else count
-    is_tight = _spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens
-    whole = _kept_whole(facts, words_tokens, marks or {}, count) if words_tokens else frozenset()
-    context = DigestContext(
-        facts=facts,
-        marks=marks or {},
-        is_tight=is_tight,
-        whole=whole,
-        most_messages=budget_tokens // LIMITS.message_tokens,
-    )
-    pieces = (
-        *_prior(context, budget_tokens),
-        *document_pieces(context),
-        *state.pieces(context),
-        *explanation_pieces(context),
-        *last_state_pieces(context),
-        *files.pieces(context),
-        *timeline.pieces(context),
-    )
-    opening = OPENING if has_log else OPENING_ALONE
-    opening = f"{opening}\nPaths are relative to {context.root}/." if context.root else opening
-    room = budget_tokens - count(_framed(opening, {}))
-    while True:
-        text = _framed(opening, fit(pieces, room, count))
-        excess = count(text) - budget_tokens  # joining lines can cost tokens
-        if excess <= 0 or room <= 0:
-            return text
-        room -= excess
+    pieces = FactPieces(facts=facts, marks=marks or {})
+    return pieces.digest(budget_tokens, count=count, has_log=has_log, words_tokens=words_tokens)
 
 
 def engine_part(facts: Facts, budget_tokens: int, written: str = "") -> dict[int, str]:
     """Write what goes beside a model's summary: what the log knows and `written` does not cover."""
-    context = DigestContext(facts=facts)
-    told = (
-        *document_pieces(context),
-        *files.pieces(context),
-        *state.error_pieces(context),
-        *state.finding_pieces(context),
-        *explanation_pieces(context),
-        *timeline.work_pieces(context),
-    )
-    now = (
-        *state.pending_pieces(context),
-        *state.current_pieces(context),
-        *last_state_pieces(context),
-    )
-    pieces = (*now, *(_uncovered(piece, written) for piece in told))
-    return fit(pieces, budget_tokens, estimated_tokens)
+    return FactPieces(facts=facts).engine_part(budget_tokens, written)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactPieces:
+    """What facts give to tell, worked out once however often a draft is shortened."""
+
+    facts: Facts
+    marks: Mapping[int, str] = field(default_factory=dict)
+
+    def digest(
+        self,
+        budget_tokens: int,
+        *,
+        count: Count = estimated_tokens,
+        has_log: bool = True,
+        words_tokens: int = 0,
+    ) -> str:
+        count = remembered(estimated_tokens) if count is estimated_tokens else count
+        context = self._context_for(budget_tokens, words_tokens, count)
+        hidden = context.hidden_turns
+        pieces = (
+            *_prior(context, budget_tokens),
+            *self._about_work,
+            *message_pieces(context),
+            *(piece for turn, told in self._turns for piece in told if turn not in hidden),
+        )
+        opening = OPENING if has_log else OPENING_ALONE
+        root = self._context.root
+        opening = f"{opening}\nPaths are relative to {root}/." if root else opening
+        room = budget_tokens - count(_framed(opening, {}))
+        while True:
+            text = _framed(opening, fit(pieces, room, count))
+            excess = count(text) - budget_tokens  # joining lines can cost tokens
+            if excess <= 0 or room <= 0:
+                return text
+            room -= excess
+
+    def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
+        pieces = (*self._state, *(_uncovered(piece, written) for piece in self._beside_written))
+        return fit(pieces, budget_tokens, estimated_tokens)
+
+    def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
+        facts, marks = self.facts, self.marks
+        return DigestContext(
+            facts=facts,
+            marks=marks,
+            is_tight=_spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens,
+            whole=_kept_whole(facts, words_tokens, marks, count) if words_tokens else frozenset(),
+            most_messages=budget_tokens // LIMITS.message_tokens,
+        )
+
+    @cached_property
+    def _context(self) -> DigestContext:
+        """For everything but the user's words, whatever the budget."""
+        return DigestContext(facts=self.facts, marks=self.marks)
+
+    @cached_property
+    def _about_work(self) -> tuple[DigestPiece, ...]:
+        context = self._context
+        return (
+            *document_pieces(context),
+            *state.pieces(context),
+            *explanation_pieces(context),
+            *last_state_pieces(context),
+            *files.pieces(context),
+        )
+
+    @cached_property
+    def _turns(self) -> tuple[tuple[int, tuple[DigestPiece, ...]], ...]:
+        turns = self.facts.turns
+        return tuple((turn.number, tuple(turn_pieces(self._context, turn))) for turn in turns)
+
+    @cached_property
+    def _beside_written(self) -> tuple[DigestPiece, ...]:
+        context = DigestContext(facts=self.facts)
+        return (
+            *document_pieces(context),
+            *files.pieces(context),
+            *state.error_pieces(context),
+            *state.finding_pieces(context),
+            *explanation_pieces(context),
+            *work_pieces(context),
+        )
+
+    @cached_property
+    def _state(self) -> tuple[DigestPiece, ...]:
+        context = DigestContext(facts=self.facts)
+        return (
+            *state.pending_pieces(context),
+            *state.current_pieces(context),
+            *last_state_pieces(context),
+        )
 
 
 def _uncovered(piece: DigestPiece, written: str) -> DigestPiece:

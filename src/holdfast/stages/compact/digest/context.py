@@ -118,13 +118,15 @@ class DigestContext:
     @cached_property
     def root(self) -> str:
         """The directory that most files lie in, or ""."""
-        paths = [
+        paths = Counter(
             step.path
             for _, step in self.facts.steps()
             if isinstance(step, ChangeFact | Look) and step.path.startswith("/")
-        ]
-        above = Counter(str(parent) for path in paths for parent in PurePosixPath(path).parents)
-        enough = len(paths) * ROOT_SHARE
+        )
+        above = Counter[str]()
+        for path, n in paths.items():
+            above.update({str(parent): n for parent in PurePosixPath(path).parents})
+        enough = paths.total() * ROOT_SHARE
         deep = [place for place, n in above.items() if n >= enough and place != "/"]
         return max(deep, key=len, default="")
 
@@ -150,6 +152,13 @@ class DigestContext:
         """The oldest messages, if there are more than the budget could show."""
         said = list(self.facts.words())
         return said[: -self.most_messages] if self.most_messages and self.is_tight else []
+
+    @cached_property
+    def hidden_turns(self) -> frozenset[int]:
+        """The turns that began with one of them."""
+        ids = {words.id for _, words in self.left_out}
+        turns = (turn for turn in self.facts.turns if turn.words and turn.words.id in ids)
+        return frozenset(turn.number for turn in turns)
 
     @cached_property
     def read_texts(self) -> dict[str, list[str]]:

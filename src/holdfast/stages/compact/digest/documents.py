@@ -5,6 +5,7 @@ same way. Each is given by what it demands, in its own terms.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -52,18 +53,19 @@ def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
-    said = list(context.facts.words())
-    written, told, pointing = set[str](), set[str](), list[str]()
+    said = deque(context.facts.words())
+    written, told, heard = set[str](), set[str](), ""
     for turn, step in context.facts.steps():
+        while said and said[0][0] <= turn:
+            heard += f"\0{said.popleft()[1].text}"
         if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
             written.add(PurePosixPath(step.path).name)
         document = _document(context, step)
         if document is None or document.what in told or written & set(document.names):
             continue
-        words = [each.text for when, each in said if when <= turn]
-        if any(name in text for name in document.names for text in (*words, *pointing)):
+        if any(name in heard for name in document.names):
             told.add(document.what)
-            pointing.append(document.text)
+            heard += f"\0{document.text}"
             lead = (
                 f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
             )

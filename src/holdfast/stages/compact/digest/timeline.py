@@ -39,14 +39,15 @@ REPLY_CHARS = 60
 """A message this short is shown with the question it answers."""
 
 
-def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    left_out = {words.id for _, words in context.left_out}
+def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """What the user said, as far as the budget could show it at all."""
+    left_out = context.left_out
     if left_out:
-        first, last = context.left_out[0], context.left_out[-1]
+        first, last = left_out[0], left_out[-1]
         line = f"{counted(len(left_out), 'older message')} from {cite(first[1].id)} to {cite(last[1].id)}"
         yield line_piece(6, (-1,), f"{line} left out; the log has them.", Worth.LAST_WORDS)
     for turn in context.facts.turns:
-        if turn.words is not None and turn.words.id in left_out:
+        if turn.number in context.hidden_turns:
             continue
         if turn.words is None:
             line = f"T{turn.number}, work that was going on when this begins:"
@@ -56,8 +57,12 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
         for i, step in enumerate(turn.steps):
             if isinstance(step, WordsFact) and step.text:
                 yield _words(context, turn.number, step, (turn.number, 1, i))
-        yield from _work(context, turn)
-        yield from _steps(context, turn)
+
+
+def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
+    """What was done about a message."""
+    yield from _work(context, turn)
+    yield from _steps(context, turn)
 
 
 def work_pieces(context: DigestContext) -> Iterator[DigestPiece]:

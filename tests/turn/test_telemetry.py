@@ -1,0 +1,307 @@
+"""Telemetry: what a session did, as OpenTelemetry's own collectors receive it."""
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from string import ascii_letters, digits
+
+import pytest
+
+from holdfast.agent.build import build_agent
+from holdfast.errors import ConfigError
+from holdfast.log.entries import (
+    Asked,
+    CacheBroke,
+    Cleared,
+    Compacted,
+    Dreamt,
+    Failed,
+    Remembered,
+    Replied,
+    Said,
+    Switched,
+)
+from holdfast.messages import Text
+from holdfast.models.scripted import ScriptedModel
+from holdfast.session import Session
+from holdfast.settings import Settings, load_settings
+from holdfast.turn.telemetry import Telemetry
+from holdfast.turn.telemetry.signals import Count, Event, Signals, Span
+from holdfast.view import fold
+
+MODEL = "claude-sonnet-4-6"
+COUNTED = "claude-opus-4-6"
+"""Used by one test only: metrics add up over all of them."""
+SECRET = "ghp_" + "".join(random.Random(3).choices(ascii_letters + digits, k=36))
+ANSWER = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": MODEL,
+    "content": [{"type": "text", "text": "It is mended."}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {
+        "input_tokens": 10,
+        "output_tokens": 7,
+        "cache_read_input_tokens": 100,
+        "cache_creation_input_tokens": 40,
+    },
+}
+
+
+def settings(**telemetry):
+    given = Settings()
+    return replace(given, telemetry=replace(given.telemetry, **telemetry))
+
+
+def taken(entries, **options):
+    """The signals of some entries."""
+    signals, view = Signals(session="s", **options), fold(entries)
+    found = [signal for entry in entries for signal in signals.take(entry, view)]
+    return [*found, *signals.finish()]
+
+
+def events(entries):
+    return {one.name: one.attributes for one in taken(entries) if isinstance(one, Event)}
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "attributes"),
+    [
+        (
+            Compacted(
+                n=2,
+                at=5.0,
+                first=1,
+                last=1,
+                summary=(),
+                before_tokens=900,
+                after_tokens=90,
+                by="notes",
+            ),
+            "holdfast.compaction",
+            {"holdfast.before_tokens": 900, "holdfast.after_tokens": 90, "holdfast.by": "notes"},
+        ),
+        (
+            Cleared(n=2, ids=("t",), texts=("gone",), saved_tokens=500),
+            "holdfast.clear",
+            {"holdfast.results": 1, "holdfast.before_tokens": 502, "holdfast.after_tokens": 2},
+        ),
+        (
+            CacheBroke(n=2, cause="tool", lost_tokens=1_000, usd=0.25),
+            "holdfast.cache.break",
+            {"holdfast.by": "tool", "holdfast.lost_tokens": 1_000, "holdfast.usd": 0.25},
+        ),
+        (
+            Remembered(n=2, cursor=1, names=("private.md",), commit="7"),
+            "holdfast.memory",
+            {"holdfast.memories": 1, "holdfast.commit": "7"},
+        ),
+        (
+            Dreamt(n=2, commit="8", merged=2, removed=1),
+            "holdfast.dream",
+            {"holdfast.merged": 2, "holdfast.removed": 1},
+        ),
+        (
+            Failed(n=2, what="compact: fork", error="in /home/me/secret"),
+            "holdfast.failure",
+            {"holdfast.what": "compact: fork"},
+        ),
+        (
+            Switched(n=2, model="claude-opus-4-6"),
+            "holdfast.switch",
+            {"holdfast.after": "claude-opus-4-6"},
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str | dict) else "",
+)
+def test_what_changed_or_failed_is_an_event_with_before_and_after(entry, name, attributes):
+    """With numbers and kinds, and without names, texts and errors."""
+    found = events([Said(n=1, content=(Text(text="hello"),)), entry])
+    assert attributes.items() <= found[name].items()
+    assert "private" not in str(found) and "/home" not in str(found)
+
+
+def test_a_call_without_an_answer_is_an_error():
+    """It is a span by itself once the next one is asked for."""
+    first, second = (
+        one
+        for one in taken([Asked(n=1, at=1.0), Asked(n=2, at=3.0)], model=MODEL)
+        if isinstance(one, Span)
+    )
+    assert (first.start, first.end, first.error) == (1.0, 1.0, "no answer")
+    assert second.start == 3.0
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_time():
+    """A span ends no earlier than it began."""
+    made = taken([Asked(n=1, at=100.0), Replied(n=2, at=5.0, response_id="r", content=())])
+    (span,) = [one for one in made if isinstance(one, Span)]
+    assert (span.start, span.end) == (100.0, 100.0)
+    assert min(one.value for one in made if isinstance(one, Count)) >= 0
+
+
+def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
+    """A session does without OpenTelemetry, installed or not."""
+    code = (
+        "import sys; from holdfast.session import Session\n"
+        f"s = Session.open(model={MODEL!r}, system='', tools=[]); s.user('hi'); s.close()\n"
+        "print(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_a_project_cannot_switch_it_on(tmp_path):
+    """What leaves the machine is the user's to say."""
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "settings.toml").write_text("[telemetry]\non = true\n")
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(ConfigError, match=r"telemetry\.on is for the user alone"):
+        load_settings(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def sdk():
+    """Providers of this process, which can be set once."""
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import metrics, trace
+    from opentelemetry._logs import set_logger_provider
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import (
+        InMemoryLogRecordExporter,
+        SimpleLogRecordProcessor,
+    )
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    spans, logs, reader = (
+        InMemorySpanExporter(),
+        InMemoryLogRecordExporter(),
+        InMemoryMetricReader(),
+    )
+    tracing, logging = TracerProvider(), LoggerProvider()
+    tracing.add_span_processor(SimpleSpanProcessor(spans))
+    logging.add_log_record_processor(SimpleLogRecordProcessor(logs))
+    trace.set_tracer_provider(tracing)
+    set_logger_provider(logging)
+    metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
+    return spans, logs, reader
+
+
+@pytest.fixture
+def collected(sdk):
+    """What arrives from here on, and the metrics of all tests."""
+    sdk[0].clear()
+    sdk[1].clear()
+    return sdk
+
+
+async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
+    """By the names of the conventions: input counts what the cache gave and took."""
+    session = Session.open(
+        model=COUNTED, system="Help.", tools=[], settings=settings(on=True), directory=tmp_path
+    )
+    session.user("Mend it.")
+    await session.prepare()
+    await session.settle(ANSWER | {"model": COUNTED})
+    (span,) = collected[0].get_finished_spans()
+    session.close()
+    assert span.name == f"chat {COUNTED}" and span.kind.name == "CLIENT"
+    expected = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "anthropic",
+        "gen_ai.request.model": COUNTED,
+        "gen_ai.response.id": "msg_1",
+        "gen_ai.response.finish_reasons": ("end_turn",),
+        "gen_ai.conversation.id": session.id,
+        "gen_ai.conversation.compacted": False,
+        "gen_ai.usage.input_tokens": 150,
+        "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 100,
+        "gen_ai.usage.cache_write.input_tokens": 40,
+    }
+    assert expected.items() <= dict(span.attributes).items()
+    assert "mended" not in str(span.attributes)
+    points = {
+        metric.name: [one for one in metric.data.data_points if COUNTED in one.attributes.values()]
+        for resource in collected[2].get_metrics_data().resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    kinds = {
+        one.attributes["gen_ai.token.type"]: one.sum for one in points["gen_ai.client.token.usage"]
+    }
+    assert kinds == {"input": 150, "output": 7}
+    assert points["holdfast.cost"][0].value > 0
+
+
+async def test_an_agents_tools_are_spans_and_content_is_masked_when_asked_for(collected, tmp_path):
+    """What a tool printed is there if the user wants it, without secrets."""
+    given = json.dumps({"command": f"echo {SECRET}; exit 3"})
+    model = ScriptedModel(f"tool: Bash {given}\n---\ntext: Done.\n", name=MODEL)
+    agent = await build_agent(
+        model, directory=tmp_path, mode="bypass", settings=settings(on=True, content=True)
+    )
+    async for _ in agent.run("Run it."):
+        pass
+    await agent.close()
+    spans = {span.name: span for span in collected[0].get_finished_spans()}
+    tool = spans["execute_tool Bash"]
+    assert tool.attributes["gen_ai.tool.name"] == "Bash"
+    assert tool.attributes["error.type"] == "tool_error" and not tool.status.is_ok
+    assert "echo" in tool.attributes["gen_ai.tool.call.arguments"]
+    assert spans[f"chat {MODEL}"].attributes["gen_ai.output.messages"]
+    assert SECRET not in str([dict(span.attributes) for span in spans.values()])
+
+
+async def test_a_resumed_session_reports_only_what_is_new(collected, tmp_path):
+    """Resuming a long session is not a thousand calls."""
+    given = settings(on=True)
+    session = Session.open(model=MODEL, system="", tools=[], settings=given, directory=tmp_path)
+    session.user("One.")
+    await session.prepare()
+    await session.settle(ANSWER)
+    session.close()
+    collected[0].clear()
+    again = Session.resume(session.id, settings=given)
+    again.close()
+    assert not collected[0].get_finished_spans()
+
+
+def test_an_event_has_its_name_and_time(collected, tmp_path):
+    """As a log record with an event name, at the time of its entry."""
+    session = Session.open(
+        model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
+    )
+    failed = session.engine.record(Failed(what="gauge", error="off"))
+    session.close()
+    records = [each.log_record for each in collected[1].get_finished_logs()]
+    (record,) = [each for each in records if each.event_name == "holdfast.failure"]
+    assert abs(record.timestamp / 1e9 - failed.at) < 0.001
+    assert record.attributes["holdfast.what"] == "gauge" and "off" not in str(record.attributes)
+
+
+async def test_without_the_package_the_session_says_so_once_and_goes_on(tmp_path, monkeypatch):
+    """An entry, not an exception."""
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "holdfast.turn.telemetry.reporter", raising=False)
+    session = Session.open(
+        model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
+    )
+    report = Telemetry(session.engine)
+    report(session.engine)
+    report(session.engine)
+    failed = [each for each in session.view.history if isinstance(each, Failed)]
+    session.close()
+    assert [each.what for each in failed] == ["telemetry"] and "holdfast[telemetry]" in failed[
+        0
+    ].error
