@@ -2,20 +2,19 @@
 
 What people, tools and the model said is the recording's; what leaves the view, and when, is decided
 anew by the stages that are given. Every prompt is billed by a simulated provider with its cache, as
-is every call that the engine makes for itself. Recorded compactions are left out. The frame is a text
-of the size that the recorded one must have had.
+is every call that the engine makes for itself. Recorded compactions are left out, unless the
+recording's own are to be played (`as_recorded`).
 """
 
-import random
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from msgspec import structs
 
-from holdfast.errors import BudgetSpent
+from holdfast.errors import BudgetSpent, HoldfastError
 from holdfast.log import Header, Log
 from holdfast.log.entries import (
     AnyEntry,
@@ -35,17 +34,15 @@ from holdfast.log.spending import spent_on
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
 from holdfast.messages import JsonObject, Text, ToolUse, Usage
-from holdfast.messages.measure import NOTHING, measure_text
+from holdfast.messages.measure import measure_text
 from holdfast.models.capabilities import capabilities
-from holdfast.models.protocol import Request
 from holdfast.request.lifetime import latched
 from holdfast.settings import Settings
-from holdfast.simulator.brains.echo import EchoBrain
 from holdfast.simulator.clock import SimulatorClock
-from holdfast.simulator.needs import Need, Needs
-from holdfast.simulator.request import Caller, parse_request
-from holdfast.simulator.settings import SimulatorSettings
-from holdfast.simulator.simulation import Simulation
+from holdfast.simulator.replay.billing import Bill, PromptBiller
+from holdfast.simulator.replay.recording import SETTINGS, Recording, filler
+from holdfast.simulator.replay.regret import Regrets, Source
+from holdfast.simulator.replay.result import ReplayResult
 from holdfast.stages.clear.candidates import weight
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.compact.segment import Segment
@@ -58,10 +55,11 @@ from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
 from holdfast.turn.fork.asking import deny_all
 from holdfast.turn.own_calls import own_refusal
 
-WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))
 TOOLS = ("Edit", "Read", "Write", MEMORY)
 """Listed in the frame, so that layers which need them find them."""
 JOB_SECONDS = 60.0
+ASKING_TOKENS = 150
+"""Of an answer that only calls a tool."""
 RESTORED_FILES = 5
 RESTORED_CHARS = 20_000
 SUMMARY = "\n\n".join(f"## {n}. {title}\nAs the log says." for n, title in HEADINGS.items())
@@ -82,39 +80,6 @@ FORK_SIZES = {
     "memory": ForkSize(calls=2, output_tokens=400),
 }
 """A typical summary; a few edits of a page, or a memory, and the answer that ends it."""
-
-
-@dataclass(slots=True, kw_only=True)
-class ReplayResult:
-    """What came of one session under one policy."""
-
-    prompts: list[int] = field(default_factory=list)
-    """Each call's prompt as the gauge saw it."""
-    usd: float = 0.0
-    """The conversation's calls; what was answered is the recording's under every policy."""
-    own_usd: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """What the engine asked for itself, by layer."""
-    own_calls: Counter[str] = field(default_factory=Counter)
-    cleared: list[tuple[int, Cleared]] = field(default_factory=list)
-    """Clearings, each with the number of the call it came before."""
-    compactions: int = 0
-    needed_tokens: Counter[str] = field(default_factory=Counter)
-    """Results that had left the view when a later call needed them, by kind."""
-    needed: Counter[str] = field(default_factory=Counter)
-
-    def add_call(self, usd: float, prompt_tokens: int) -> None:
-        self.usd += usd
-        self.prompts.append(prompt_tokens)
-
-    def add_change(self, entry: AnyEntry) -> None:
-        """Take what the stages decided before a call."""
-        if isinstance(entry, Cleared):
-            self.cleared.append((len(self.prompts), entry))
-        self.compactions += isinstance(entry, Compacted)
-
-    @property
-    def total_usd(self) -> float:
-        return self.usd + sum(self.own_usd.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,94 +115,125 @@ def standard_stages(
     )
 
 
+def stages_without_model(
+    engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
+) -> ReplayStages:
+    """Put the layers together as a program has them that gives no client."""
+    layers = build_layers(spill, hooks=hooks, background=background)
+    return ReplayStages(stages=layers.stages, after_turn=layers.after_turn)
+
+
 class SessionReplay:
     """A session being played again."""
 
     def __init__(
         self,
-        entries: Sequence[AnyEntry],
+        recording: Recording,
         settings: Settings,
         model: str,
         place: Path,
         *,
         build: BuildStages = standard_stages,
+        options: JsonObject | None = None,
+        as_recorded: bool = False,
     ) -> None:
-        self.entries = entries
+        """`options` go with every request."""
+        self.recording = recording
         self.result = ReplayResult()
-        self.simulation = Simulation(
-            EchoBrain(),
-            SimulatorSettings(accepts_foreign_thinking=True, enforces_binding=False),
-            SimulatorClock(is_frozen=True),
-        )
-        spill, self._background = Spill(), Background()
+        self._clock = SimulatorClock(is_frozen=True)
+        self._biller = PromptBiller(self._clock, recording.counter, recording.density)
+        self._background, spill = Background(), Spill()
         self.engine = Engine(
             Log.create(place, Header(session="replay")),
             settings,
             on_result=spill.arrive,
-            clock=self.simulation.clock.now,
+            clock=self._clock.now,
         )
         hooks = CompactionHooks(restore=self._restore)
         self._built = build(self.engine, spill, self.ask, hooks, self._background)
-        self._earlier = self.simulation.clock.now() - next(e.at for e in entries if e.at)
+        self._as_recorded = as_recorded
+        first = next((entry.at for entry in recording.entries if entry.at), 0.0)
+        self._earlier = self._clock.now() - first
         self._numbers: dict[int, int] = {}
         self._responses: set[str] = set()
         self._is_open = False
         """An answer to a call of ours is being recorded, piece by piece."""
-        self._needs = Needs()
-        self._restored: frozenset[str] = frozenset()
-        self._shown: set[str] = set()
-        """Results that the view has shown, until one was needed in vain."""
-        self._begin(model)
+        self._regrets = Regrets(
+            recording, lambda: self.engine.view, lambda n: self._numbers.get(n, 0)
+        )
+        self._served: set[str] = set()
+        """Results that the provider leaves out of the prompt."""
+        self._begin(model, options or {})
 
-    def _begin(self, model: str) -> None:
+    def _begin(self, model: str, options: JsonObject) -> None:
         self.engine.record(Switched(model=model, reason="replayed"))
-        text = frame_text(self.entries, self._tokens_per_word(model))
+        scale = capabilities(self.recording.model).tokenizer_scale * self.recording.density
+        text = filler(round(self.recording.frame_tokens / scale))
         tools: tuple[JsonObject, ...] = tuple(
             {"name": name, "description": name, "input_schema": {"type": "object"}}
             for name in TOOLS
         )
         sections = (Section(name="frame", text=text),)
-        frame = Framed(sections=sections, tools=tools, measure=measure_text(text))
+        frame = Framed(sections=sections, tools=tools, options=options, measure=measure_text(text))
         self.engine.record(latched(frame, model, self.engine.settings.cache, "chat"))
-
-    def _tokens_per_word(self, model: str) -> float:
-        text = " ".join(WORDS * 20)
-        scale = capabilities(model).tokenizer_scale
-        return self.simulation.bench.counter.text_tokens(text, scale) / len(text.split())
+        if missing := round(self.recording.missing_tokens / scale):
+            text = filler(missing)
+            said = Said(content=(Text(text=text),), hidden=True, measure=measure_text(text))
+            self.engine.record(said)
 
     async def play(self) -> ReplayResult:
         """Play every entry, with a call before each new answer."""
-        clock = self.simulation.clock
-        for entry in self.entries:
-            clock.advance(max(0.0, entry.at + self._earlier - clock.now()))
-            if self._is_open and not (
-                isinstance(entry, Replied) and entry.response_id in self._responses
-            ):
-                await self._finish()
-            match entry:
-                case Replied():
-                    await self._answer(entry)
-                case Ran():
-                    self._record(structs.replace(entry, file="", sha256=""))
-                    if self.engine.view.round_of(entry.tool_use_id):
-                        self._shown.add(entry.tool_use_id)
-                case Said():
-                    self._record(entry)
-                case Snipped(targets=targets):
-                    known = tuple(self._numbers[n] for n in targets if n in self._numbers)
-                    self._record(structs.replace(entry, targets=known, rests_on=()))
-                    self._shown = {id for id in self._shown if self.engine.view.round_of(id)}
-            if (need := self._needs.follow(entry)) is not None:
-                self._count_need(need)
-        await self._finish()
-        await self._background.stop()
-        self._built.close()
-        self.engine.log.close()
+        try:
+            for entry in self.recording.entries:
+                self._clock.advance(max(0.0, entry.at + self._earlier - self._clock.now()))
+                if self._is_open and not (
+                    isinstance(entry, Replied) and entry.response_id in self._responses
+                ):
+                    await self._finish()
+                await self._play(entry)
+                for source in self._regrets.follow(entry):
+                    self._miss(source)
+            await self._finish()
+        except HoldfastError as error:
+            self.result.stopped = str(error)
+        finally:
+            await self._background.stop()
+            self._built.close()
+            self.engine.log.close()
         return self.result
 
+    async def _play(self, entry: AnyEntry) -> None:
+        match entry:
+            case Replied():
+                await self._answer(entry)
+            case Ran():
+                self._record(structs.replace(entry, file="", sha256=""))
+            case Said():
+                self._record(entry)
+            case Snipped(targets=targets):
+                known = tuple(self._numbers[n] for n in targets if n in self._numbers)
+                self._record(structs.replace(entry, targets=known, rests_on=()))
+                self._regrets.forget(targets)
+            case Compacted() if self._as_recorded:
+                self._record(self._renumbered(entry))
+                self.result.add_change(entry)
+            case Cleared() if self._as_recorded:
+                self._record(structs.replace(entry, rests_on=()))
+
+    def _renumbered(self, entry: Compacted) -> Compacted:
+        """Give a recorded compaction the numbers that its messages have here."""
+        covered = [mine for n, mine in self._numbers.items() if n <= entry.last]
+        kept = [self._numbers[n] for n in entry.kept or () if n in self._numbers]
+        return structs.replace(
+            entry,
+            first=1,
+            last=max(covered, default=0),
+            kept=(kept[0], kept[-1]) if kept else None,
+            rests_on=(),
+        )
+
     def _record(self, entry: AnyEntry) -> None:
-        now = self.simulation.clock.now()
-        written = self.engine.record(structs.replace(entry, n=0, at=now))
+        written = self.engine.record(structs.replace(entry, n=0, at=self._clock.now()))
         self._numbers[entry.n] = written.n
 
     async def _answer(self, entry: Replied) -> None:
@@ -248,6 +244,8 @@ class SessionReplay:
         if is_call and entry.response_id not in self._responses:
             self._responses.add(entry.response_id)
             assert entry.usage is not None
+            if self._as_recorded and entry.model and entry.model != self.engine.model:
+                self.engine.record(Switched(model=entry.model, reason="recorded"))
             usage = await self._call(entry.usage.output_tokens)
             self._is_open = True
         is_rest = not any(isinstance(block, ToolUse) for block in entry.content)
@@ -255,12 +253,24 @@ class SessionReplay:
         model = self.engine.model if usage else ""
         self._record(structs.replace(entry, model=model, usage=usage, stop_reason=stop))
 
+    def _take_served(self, bill: Bill) -> None:
+        """Record what the provider left out of a prompt, so that the view knows."""
+        ids = tuple(sorted(bill.cleared - self._served))
+        if ids:
+            self._served.update(ids)
+            texts = (SETTINGS.cleared_placeholder,) * len(ids)
+            entry = self.engine.record(Cleared(ids=ids, texts=texts, how="server"))
+            self.result.add_change(entry)
+
     async def _finish(self) -> None:
         """End a turn, and let the background work that it begins come to its end."""
         if not self._is_open:
             return
         self._is_open = False
         self.engine.finish_turn(self._built.after_turn)
+        await self._settle()
+
+    async def _settle(self) -> None:
         for job in list(self._background.jobs.values()):
             await job.wait(JOB_SECONDS)
 
@@ -269,26 +279,20 @@ class SessionReplay:
         request = await self.engine.prepare(stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
-        for job in list(self._background.jobs.values()):  # a summary that is prepared
-            await job.wait(JOB_SECONDS)
-        usage = structs.replace(await self._billed(request), output_tokens=output_tokens)
+        await self._settle()  # a summary that is prepared
+        bill = self._biller.bill(request)
+        self._count(bill)
+        usage = structs.replace(bill.usage, output_tokens=output_tokens)
         paid = spent_on(self.engine.model, usage).usd
-        self.result.add_call(paid, self.engine.fullness().used_tokens)
+        self.result.add_call(usage, paid, self.engine.fullness().used_tokens)
         return usage
 
-    async def _billed(self, request: Request) -> Usage:
-        """Have a prompt billed, with what the provider's cache holds by then."""
-        body = parse_request(msgspec.json.encode(request.kwargs | {"max_tokens": 0}))
-        outcome = await self.simulation.create(body, Caller(betas=frozenset(request.betas)))
-        self.simulation.begin(outcome)
-        plan = outcome.usage.message.plan
-        return Usage(
-            input_tokens=plan.uncached_tokens,
-            cache_read_tokens=plan.read_tokens,
-            cache_write_tokens=plan.write_5m_tokens + plan.write_1h_tokens,
-            cache_write_5m_tokens=plan.write_5m_tokens,
-            cache_write_1h_tokens=plan.write_1h_tokens,
-        )
+    def _count(self, bill: Bill) -> None:
+        limit = self.engine.settings.window.limit_tokens
+        window = limit or capabilities(self.engine.model).window_tokens
+        self.result.over_window_calls += bill.usage.prompt_tokens > window
+        self.result.prefix_moves += bill.moved
+        self._take_served(bill)
 
     async def ask(self, request: ForkRequest) -> ForkReply:
         """Answer a question of the engine's own, at the price that a model's answer has."""
@@ -299,13 +303,12 @@ class SessionReplay:
         own: list[JsonObject] = [{"role": "user", "content": [{"type": "text", "text": said}]}]
         calls = []
         for number in range(size.calls):
-            usage = await self._billed(prefix.forked(own))
+            usage = self._biller.bill(prefix.forked(own), request.source).usage
             usage = structs.replace(usage, output_tokens=size.output_tokens // size.calls)
             calls.append(usage)
             model, source = self.engine.model, request.source
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
-            self.result.own_usd[source] += spent_on(model, usage).usd
-            self.result.own_calls[source] += 1
+            self.result.add_own_call(source, usage, spent_on(model, usage).usd)
         text = SUMMARY if request.source == "compact" else "Done."
         return ForkReply(
             text=text,
@@ -319,31 +322,37 @@ class SessionReplay:
 
     async def _restore(self, segment: Segment) -> SpokenContent:
         """Show the files read last again, as they were when they were read."""
-        read = self._needs.newest_reads(RESTORED_FILES)
-        self._restored = frozenset(one.tool_use_id for one in read)
-        return tuple(Text(text=one.text[:RESTORED_CHARS]) for one in read)
+        read = self._regrets.restore(RESTORED_FILES)
+        return tuple(Text(text=text[:RESTORED_CHARS]) for text in read)
 
-    def _count_need(self, need: Need) -> None:
-        """Count a result that was needed and is not in the view any more, once: it would be back."""
-        id, view = need.result.tool_use_id, self.engine.view
-        owner = view.round_of(id)
-        shown = owner is not None and view.item_of(owner.id) is not None
-        result = owner.result_of(id) if owner is not None and shown else None
-        is_gone = result.cleared is not None if result else id not in self._restored
-        if is_gone and id in self._shown:
-            self._shown.remove(id)
-            self.result.needed[need.result.kind] += 1
-            measure = measure_text(need.result.text)
-            self.result.needed_tokens[need.result.kind] += round(weight(measure))
+    def _miss(self, source: Source) -> None:
+        """Count a source that was needed, at the price of a call that gets it again."""
+        prompt = self.result.prompts[-1] if self.result.prompts else 0
+        tokens = round(weight(source.measure))
+        again = Usage(
+            cache_read_tokens=prompt, cache_write_tokens=tokens, output_tokens=ASKING_TOKENS
+        )
+        self.result.add_need(source.kind, tokens, spent_on(self.engine.model, again).usd)
 
 
-def frame_text(entries: Sequence[AnyEntry], tokens_per_word: float) -> str:
-    """Make a frame as large as the one must have been that the first call was sent with."""
-    said, first = NOTHING, 0
-    for entry in entries:
-        if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens:
-            first = entry.usage.prompt_tokens
-            break
-        said = said + getattr(entry, "measure", NOTHING)
-    words = max(100, round((first - weight(said)) / tokens_per_word))
-    return " ".join(random.Random(words).choices(WORDS, k=words))
+def play_session(
+    recording: Recording,
+    settings: Settings,
+    model: str,
+    *,
+    build: BuildStages = standard_stages,
+    options: JsonObject | None = None,
+    as_recorded: bool = False,
+) -> ReplayResult:
+    """Play a recording to its end in a directory that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as name:
+        replay = SessionReplay(
+            recording,
+            settings,
+            model,
+            Path(name) / "log.jsonl",
+            build=build,
+            options=options,
+            as_recorded=as_recorded,
+        )
+        return asyncio.run(replay.play())
