@@ -22,9 +22,7 @@ WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14)
 
 
 @click.command(epilog="Example: holdfast replay ~/.claude/projects/my-project --policy ours")
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--policy", "names", multiple=True, help="Only this one; may be repeated; or all.")
 @click.option("--model", default="", help="Whose prices and window; by default the recorded one's.")
 @click.option("--lifetime", type=click.Choice(["5m", "1h"]), help="Of the cache; else as recorded.")
@@ -68,7 +66,11 @@ def command(
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
     """Yield the table: a name, what it does, and a cell for each head."""
-    yield (AS_RECORDED.replace("_", " "), "what the recorded usage says", *_recorded(done.as_recorded))
+    yield (
+        AS_RECORDED.replace("_", " "),
+        "what the recorded usage says",
+        *_recorded(done.as_recorded),
+    )
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
         yield (name.replace("_", " "), POLICIES[name].label, *_cells(one))
 

@@ -142,13 +142,24 @@ OURS = (
     ),
     Policy(name="ours_no_model", label="ours, no calls of its own", build=stages_without_model),
 )
+BEFORE = Policy(
+    name="ours_0_1_0",
+    label="ours with the defaults of 0.1.0",
+    changes={
+        "window": {"auto_line": ""},
+        "clear": {"warm_share": 0.0, "line_room": 0.1},
+        "cost": {"need_weight": 0.0},
+        "notes": {"model_when": "always", "growth_tokens": 5_000},
+        "budget": {"own_share": 0.0},
+    },
+)
 WITHOUT = tuple(
     Policy(
         name=f"ours_without_{rule}", label=f"ours without {rule.replace('_', ' ')}", changes=changes
     )
     for rule, changes in RULES.items()
 )
-POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, *WITHOUT)}
+POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
 DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_window_line")
 """Beside what was recorded; the rest when they are asked for."""
 

@@ -3,8 +3,9 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
@@ -148,36 +149,38 @@ def replay(
     """
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
-    with _Owned(executor) as pool:
-        jobs: dict[Future[FileReplay], float] = {}
-        shares = _shares(names, len(files))
-        for path in files:
-            for place, share in enumerate(shares):
-                job = pool.submit(replay_file, path, share, options, reproduces=place == 0)
-                jobs[job] = path.stat().st_size / len(shares)
-        try:
-            for job in as_completed(jobs):
-                job.result()
-                advance(round(jobs[job]))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return summed(_joined([job.result() for job in jobs]), names)
+    shares = _shares(names, len(files))
+    jobs = [(path, share, place == 0) for path in files for place, share in enumerate(shares)]
+    if executor is not None:
+        found = _in_pool(executor, jobs, options, advance, len(shares))
+    elif len(jobs) == 1:
+        found = [replay_file(files[0], names, options)]
+    else:
+        # not forked: a copy of a process with threads can wait for ever for one that it has not
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            found = _in_pool(pool, jobs, options, advance, len(shares))
+    return summed(_joined(found), names)
 
 
-class _Owned:
-    """An executor that is shut down in the end if it is ours."""
-
-    def __init__(self, given: Executor | None) -> None:
-        self._given = given
-        self._pool = given or ProcessPoolExecutor()
-
-    def __enter__(self) -> Executor:
-        return self._pool
-
-    def __exit__(self, *exception: object) -> None:
-        if self._given is None:
-            self._pool.shutdown()
+def _in_pool(
+    pool: Executor,
+    jobs: Sequence[tuple[Path, Sequence[str], bool]],
+    options: ReplayOptions,
+    advance: Callable[[int], None],
+    parts: int,
+) -> list[FileReplay]:
+    running = {
+        pool.submit(replay_file, path, names, options, reproduces=first): path.stat().st_size
+        for path, names, first in jobs
+    }
+    try:
+        for job in as_completed(running):
+            job.result()
+            advance(round(running[job] / parts))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    return [job.result() for job in running]
 
 
 def _shares(names: Sequence[str], files: int) -> list[Sequence[str]]:

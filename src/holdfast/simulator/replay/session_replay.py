@@ -141,7 +141,7 @@ class SessionReplay:
         self.recording = recording
         self.result = ReplayResult()
         self._clock = SimulatorClock(is_frozen=True)
-        self._biller = PromptBiller(self._clock, recording.counter, recording.density)
+        self.biller = PromptBiller(self._clock, recording.counter, recording.density)
         self._background, spill = Background(), Spill()
         self.engine = Engine(
             Log.create(place, Header(session="replay")),
@@ -280,7 +280,7 @@ class SessionReplay:
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
         await self._settle()  # a summary that is prepared
-        bill = self._biller.bill(request)
+        bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
         paid = spent_on(self.engine.model, usage).usd
@@ -303,7 +303,7 @@ class SessionReplay:
         own: list[JsonObject] = [{"role": "user", "content": [{"type": "text", "text": said}]}]
         calls = []
         for number in range(size.calls):
-            usage = self._biller.bill(prefix.forked(own), request.source).usage
+            usage = self.biller.bill(prefix.forked(own), request.source).usage
             usage = structs.replace(usage, output_tokens=size.output_tokens // size.calls)
             calls.append(usage)
             model, source = self.engine.model, request.source
