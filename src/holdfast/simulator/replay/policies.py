@@ -136,6 +136,11 @@ OTHERS = (
 OURS = (
     Policy(name="ours", label="our defaults"),
     Policy(
+        name="ours_lean",
+        label="ours with less weight on what may be needed again",
+        changes={"cost": {"need_weight": 20.0}},
+    ),
+    Policy(
         name="ours_window_line",
         label="ours, room made at the window's own line",
         changes={"window": {"auto_line": ""}},
@@ -160,7 +165,7 @@ WITHOUT = tuple(
     for rule, changes in RULES.items()
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
-DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_window_line")
+DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_lean")
 """Beside what was recorded; the rest when they are asked for."""
 
 

@@ -177,9 +177,20 @@ class SessionReplay:
         frame = Framed(sections=sections, tools=tools, options=options, measure=measure_text(text))
         self.engine.record(latched(frame, model, self.engine.settings.cache, "chat"))
         if missing := round(self.recording.missing_tokens / scale):
-            text = filler(missing)
-            said = Said(content=(Text(text=text),), hidden=True, measure=measure_text(text))
-            self.engine.record(said)
+            self._begin_late(filler(missing))
+
+    def _begin_late(self, text: str) -> None:
+        """Put what came before the first record in as an answer that was finished long ago."""
+        around = Text(text="What came before the first record is not known.")
+        said = Said(content=(around,), hidden=True, measure=measure_text(around.text))
+        answer = Replied(
+            response_id="before",
+            content=(Text(text=text),),
+            stop_reason="end_turn",
+            measure=measure_text(text),
+        )
+        for entry in (said, answer, said):
+            self.engine.record(entry)
 
     async def play(self) -> ReplayResult:
         """Play every entry, with a call before each new answer."""
