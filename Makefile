@@ -13,7 +13,7 @@ help:
 	@echo "make demo    run the main job, offline"
 	@echo "make test    the whole test suite"
 	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
-	@echo "make bench   every benchmark, one JSON line each"
+	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
 	@echo "make soak    10,000 turns with a failing provider and random kills, an hour at most"
 	@echo "make format  rewrite the sources in the house format"
@@ -47,9 +47,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	@for file in benchmarks/[a-z]*.py; do \
-		case $$file in *reliability.py) size=--quick ;; *) size= ;; esac; \
-		echo "== $$file"; $(BIN)/python $$file --json $$size || exit 1; done
+	$(BIN)/python benchmarks/scorecard.py
 
 reliability: $(READY)
 	$(BIN)/python benchmarks/reliability.py --page docs/reliability.md

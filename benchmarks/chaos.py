@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.log.spending import Budget
+from faults.probing import LOOK, probing_loop
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
@@ -26,11 +26,7 @@ from holdfast.models.steady import Patience
 from holdfast.session import Session
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Continued, Loop, Stopped
-from holdfast.turn.models import Models
-from holdfast.turn.round import Toolbox
+from holdfast.turn.loop import Continued, Stopped
 
 MODEL = "claude-sonnet-4-6"
 RUN_SECONDS = 120.0
@@ -51,47 +47,14 @@ class Worker:
         return BrainAnswer(blocks=(text("Looking on."), *calls))
 
 
-async def _look(given: dict, tool_context: ToolContext) -> Outcome:
-    return Outcome(content=f"saw {given['at']}")
-
-
-LOOK = Tool(
-    name="Look",
-    description="looks",
-    input_schema={"type": "object", "properties": {"at": {"type": "string"}}},
-    kind="read",
-    path_inputs=(),
-    command_input="",
-    is_read_only=lambda _: True,
-    limit_chars=None,
-    run=_look,
-)
-
-
-async def _no_wait(seconds: float) -> None:
-    await asyncio.sleep(0)
-
-
 async def session_of(turns: int, rate: float, seed: int, url: str, directory: Path) -> dict:
     """Play turns until there are enough of them."""
     session = Session.open(
         model=MODEL, system="A test.", tools=[LOOK.definition()], directory=directory
     )
     model = ChaosModel(AnthropicModel(MODEL, base_url=url, api_key="x"), seed=seed, rate=rate)
-    loop = Loop(
-        engine=session.engine,
-        models=Models(model),
-        stages=session.layers.stages,
-        after_turn=session.layers.after_turn,
-        toolbox=Toolbox(
-            tools={"Look": LOOK},
-            tool_context=ToolContext(root=directory, home=directory, scratch=directory),
-        ),
-        settings=session.engine.settings.loop,
-        budget=Budget(session.engine.settings.budget),
-        patience=Patience(first_event_seconds=20, stall_seconds=0.2, answer_seconds=60),
-        sleep=_no_wait,
-    )
+    patience = Patience(first_event_seconds=20, stall_seconds=0.2, answer_seconds=60)
+    loop = probing_loop(session, model, directory, patience)
     done, hangs, ends, reasons = 0, 0, Counter(), Counter()
     while done < turns and hangs < 3:
         session.user("Go on.")

@@ -31,11 +31,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
-from clearing import MODEL, RECORDED, WINDOW_TOKENS, Replay, read
+from clearing import WINDOW_TOKENS, read
 from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry, Compacted, Noted, Replied
+from holdfast.log.entries import AnyEntry, Compacted, Noted
 from holdfast.log.spending import spent_on
 from holdfast.messages import Usage, text_of
 from holdfast.settings import (
@@ -45,16 +45,19 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
-from holdfast.simulator.request import Caller, parse_request
-from holdfast.stages.compact.hooks import CompactRequest
+from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay
+from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.notes.asking import ask_for_update
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers
+from holdfast.turn.background import Background
 from holdfast.turn.engine import Engine
-from holdfast.turn.fork import Prefix
+from holdfast.turn.fork import AskFork, Prefix
 from holdfast.view.items import Item, Round
 from holdfast.view.tokens import estimated_tokens
 from holdfast.view.window import window_for
+from recordings import MODEL, RECORDED
 from retention import Scores, Segment, by_digest, measure, summed, told
 
 ANSWER_TOKENS = 900
@@ -81,40 +84,34 @@ class Found:
     digest_ms: list[float] = field(default_factory=list)
 
 
-class Played(Replay):
+class Played(SessionReplay):
     """A session played through spilling, notes and compaction."""
 
     def __init__(
-        self,
-        entries: Sequence[AnyEntry],
-        settings: Settings,
-        place: Path,
-        found: Found,
-        count: object,
+        self, recording: Recording, settings: Settings, place: Path, found: Found, count: object
     ) -> None:
-        spill = Spill()
-        layers = build_layers(spill)
-        self._notes, self._compaction = layers.notes, layers.compact
-        super().__init__(
-            entries,
-            settings,
-            MODEL,
-            place,
-            stages=(spill.stage, self._compact),
-            after_turn=layers.after_turn,
-            on_result=spill.arrive,
-        )
-        self._found, self._count = found, count
+        self._found, self._tokens_in = found, count
         self._noted = 0
+        super().__init__(recording, settings, MODEL, place, build=self._build)
 
-    async def _answer(self, entry: Replied) -> None:
+    def _build(
+        self,
+        engine: Engine,
+        spill: Spill,
+        ask: AskFork,
+        hooks: CompactionHooks,
+        background: Background,
+    ) -> ReplayStages:
+        layers = build_layers(spill, background=background)
+        self._notes, self._compaction = layers.notes, layers.compact
+        return ReplayStages(stages=(spill.stage, self._compact), after_turn=layers.after_turn)
+
+    async def _finish(self) -> None:
         """Let the update that an answer brings up come to its end, as a real session would."""
-        await super()._answer(entry)
-        if self._notes.is_running:
-            began = time.perf_counter()
-            await self._notes.wait(60, 60)
+        began = time.perf_counter()
+        await super()._finish()
+        if self._update():
             self._found.update_ms.append((time.perf_counter() - began) * 1_000)
-        await self._update()
 
     async def _compact(self, engine: Engine) -> None:
         """Compact if it is time."""
@@ -135,7 +132,7 @@ class Played(Replay):
         self._measure(entry, items, history)
 
     def _measure(self, entry: Compacted, items: list, history: list[AnyEntry]) -> None:
-        count = self._count
+        count = self._tokens_in
         tokens = sum(count(told(item)) for item in items)
         segment = Segment("", history, items, "", tokens)
         first = entry.kept[0] if entry.kept else entry.n
@@ -147,40 +144,30 @@ class Played(Replay):
         self._found.digest_ms.append((time.perf_counter() - began) * 1_000)
         self._found.scores["digest"].append(measure(digest, segment, count, True))
 
-    async def _update(self) -> None:
+    def _update(self) -> bool:
         """Work out what a model's update would read, for each that the engine made."""
         noted = [e for e in self.engine.view.history[self._noted :] if isinstance(e, Noted)]
         self._noted = len(self.engine.view.history)
         if not noted or self.engine.view.reported is None:
-            return
+            return False
         self._found.updates += len(noted)
         left = self.engine.view.reported.usage
-        usage = await self._forked(self.engine.prefix())
+        usage = self._forked(self.engine.prefix())
         marked = left.cache_read_tokens + left.cache_write_tokens
         if marked:
             self._found.reads.append((min(usage.cache_read_tokens, marked), marked))
         self._found.updates_usd += spent_on(self.engine.model, usage).usd
+        return True
 
-    async def _forked(self, prefix: Prefix) -> Usage:
-        """Send what a fork would send, and have it billed."""
+    def _forked(self, prefix: Prefix) -> Usage:
+        """Have what a fork would send billed."""
         file = self._notes.file(self.engine)
         asked = ask_for_update(
             file.read().page, file.draft, self.engine.settings.notes, Path(tempfile.gettempdir())
         )
         own = [{"role": "user", "content": [{"type": "text", "text": asked}]}]
-        request = prefix.forked(own)
-        body = msgspec.json.encode(request.kwargs | {"max_tokens": 0})
-        caller = Caller(betas=frozenset(request.betas))
-        outcome = await self.simulation.create(parse_request(body), caller)
-        self.simulation.begin(outcome)
-        plan = outcome.usage.message.plan
-        return Usage(
-            input_tokens=plan.uncached_tokens,
-            cache_read_tokens=plan.read_tokens,
-            cache_write_tokens=plan.write_5m_tokens + plan.write_1h_tokens,
-            cache_write_1h_tokens=plan.write_1h_tokens,
-            output_tokens=ANSWER_TOKENS,
-        )
+        usage = self.biller.bill(prefix.forked(own), "notes").usage
+        return structs.replace(usage, output_tokens=ANSWER_TOKENS)
 
 
 async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> dict[str, object]:
@@ -194,19 +181,19 @@ async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> d
     found, skipped = Found(), 0
     for path in files:
         try:
-            entries = read(path)
+            recording = read(path)
         except HoldfastError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
             continue
-        if entries is None or found.sessions >= most:
+        if recording is None or found.sessions >= most:
             skipped += 1
             continue
         found.sessions += 1
         with tempfile.TemporaryDirectory() as name:
             before = found.compactions, found.updates
-            one = Played(entries, settings, Path(name) / "log.jsonl", found, count)
+            one = Played(recording, settings, Path(name) / "log.jsonl", found, count)
             await one.play()
-            found.calls_usd += one.played.usd
+            found.calls_usd += one.result.usd
         if not quiet:
             made, noted = found.compactions - before[0], found.updates - before[1]
             print(

@@ -6,11 +6,11 @@ import os
 import tempfile
 from pathlib import Path
 
+from faults.probing import LOOK, probing_loop
 from faults.tally import Tally
 from holdfast.errors import HoldfastError
 from holdfast.log import load
 from holdfast.log.entries import Replied
-from holdfast.log.spending import Budget
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
@@ -20,11 +20,7 @@ from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.errors import ERROR_TYPES
 from holdfast.simulator.faults import STREAM_FAULTS
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Loop, Stopped
-from holdfast.turn.models import Models
-from holdfast.turn.round import Toolbox
 
 MODEL = "claude-sonnet-4-6"
 STEPS = 4
@@ -44,23 +40,6 @@ class Stepper:
         if done >= STEPS - 1:
             return BrainAnswer(blocks=(text("All is done."),))
         return BrainAnswer(blocks=(text("On."), tool_use("Look", {"at": str(done)})))
-
-
-async def _look(given: dict, tool_context: ToolContext) -> Outcome:
-    return Outcome(content=f"saw {given['at']}")
-
-
-LOOK = Tool(
-    name="Look",
-    description="looks",
-    input_schema={"type": "object", "properties": {"at": {"type": "string"}}},
-    kind="read",
-    path_inputs=(),
-    command_input="",
-    is_read_only=lambda _: True,
-    limit_chars=None,
-    run=_look,
-)
 
 
 async def provider_faults(most: int) -> Tally:
@@ -106,21 +85,8 @@ async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
 
 
 def _loop(session: Session, model: AnthropicModel, place: Path) -> Loop:
-    async def no_wait(seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    context = ToolContext(root=place, home=place, scratch=place)
-    return Loop(
-        engine=session.engine,
-        models=Models(model),
-        stages=session.layers.stages,
-        after_turn=session.layers.after_turn,
-        toolbox=Toolbox(tools={"Look": LOOK}, tool_context=context),
-        settings=session.engine.settings.loop,
-        budget=Budget(session.engine.settings.budget),
-        patience=Patience(first_event_seconds=1, stall_seconds=0.2, answer_seconds=60),
-        sleep=no_wait,
-    )
+    patience = Patience(first_event_seconds=1, stall_seconds=0.2, answer_seconds=60)
+    return probing_loop(session, model, place, patience)
 
 
 async def _run(session: Session, loop: Loop, prompt: str) -> Stopped | None:

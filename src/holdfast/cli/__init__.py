@@ -38,6 +38,7 @@ COMMANDS = {
     "notes": "Show, edit or rebuild a session's notes.",
     "pin": "Keep messages word for word through every compaction.",
     "redo": "Re-apply an undone change.",
+    "replay": "Show what another policy would have cost on sessions you already have.",
     "report": "Show what your sessions cost, and what would have saved most.",
     "run": "Give the agent one task and let it work.",
     "serve": "Show sessions live in the browser, on this machine only.",
@@ -52,7 +53,10 @@ COMMANDS = {
 
 
 JOBS = {
-    "Look back": ("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
+    "Look back": (
+        *("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
+        "replay",
+    ),
     "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
     "Work with it": (
         *("chat", "run", "agents", "sessions", "memory", "dream"),

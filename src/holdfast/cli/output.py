@@ -218,9 +218,11 @@ def reading(path: Path) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def progress_bar(total_bytes: int, label: str) -> Iterator[Progress | None]:
+def progress_bar(
+    total_bytes: int, label: str, floor: int = PROGRESS_FLOOR_BYTES
+) -> Iterator[Progress | None]:
     """Yield what advances a bar by so many bytes; None where there is little to do or nobody looks."""
-    if total_bytes < PROGRESS_FLOOR_BYTES or not sys.stderr.isatty():
+    if total_bytes < floor or not sys.stderr.isatty():
         yield None
         return
     with click.progressbar(length=total_bytes, label=label, file=sys.stderr) as shown:

@@ -1,0 +1,48 @@
+"""What other policies cost on the recorded sessions: `holdfast replay` over all of them.
+
+The figures of every policy, and `cheapest_other_usd`: the cheapest of the others that stays under
+the window. Without recorded sessions some are generated.
+
+    python benchmarks/replay.py [FILES…] [--json]
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from holdfast.simulator.replay.policies import OTHERS, chosen
+from holdfast.simulator.replay.run import ReplayOptions, replay
+from recordings import recordings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    given = parser.parse_args()
+    began = time.perf_counter()
+    with recordings(given.files) as files:
+        wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
+        found = replay(wanted, chosen(()), ReplayOptions())
+    others = [found.policies[policy.name] for policy in OTHERS]
+    fit = [one.usd for one in others if not one.over_window_calls]
+    cheapest = min(fit, default=0.0)
+    ours, lean = found.policies["ours"], found.policies["ours_lean"]
+    more = {
+        "cheapest_other_usd": cheapest,
+        "ours_to_cheapest": round(ours.usd / cheapest, 4) if cheapest else None,
+        "lean_to_cheapest": round(lean.usd / cheapest, 4) if cheapest else None,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    document = found.document() | more
+    if not given.json:
+        for name, one in found.policies.items():
+            print(
+                f"{name:<24} ${one.usd:>8.2f}  regret {one.regret:>4}  over {one.over_window_calls}"
+            )
+    print(json.dumps(document))
+
+
+if __name__ == "__main__":
+    main()

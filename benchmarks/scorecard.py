@@ -1,0 +1,104 @@
+"""The scorecard: every claim's benchmark run again, its figure beside its goal and the last figure.
+
+Runs each command of `scoring/lines.py` with its limit of time, and writes `benchmarks/results.json` and
+`docs/benchmarks.md`. A figure that got worse by more than its noise since the last run is marked. A line
+that fails, or takes too long, keeps its last figure and says so. `--only` runs some lines and
+leaves the others as they were; `--page` only writes the page again.
+
+    python benchmarks/scorecard.py [--only NAME]… [--page] [--json]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scoring.lines import LINES, ScoreLine
+from scoring.page import machine, page
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+
+
+def run(line: ScoreLine) -> dict[str, Any]:
+    """Run one command in a home of its own; what it measured, or why it measured nothing."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as home:
+        try:
+            done = subprocess.run(
+                [sys.executable, *line.words],
+                cwd=HERE.parent,
+                env=os.environ | {"HOLDFAST_HOME": home},
+                capture_output=True,
+                text=True,
+                timeout=line.seconds,
+            )
+        except subprocess.TimeoutExpired:
+            return {"problem": f"took more than {line.seconds} s"}
+    seconds = round(time.perf_counter() - began, 1)
+    try:
+        found = json.loads(done.stdout[done.stdout.index("{") :].splitlines()[-1])
+    except (ValueError, IndexError):
+        try:
+            found = json.loads(done.stdout)
+        except ValueError:
+            return {"problem": f"ended with code {done.returncode} and no figures"}
+    figures = {name: looked_up(found, path) for name, path in line.figures.items()}
+    return {"figures": figures, "seconds": seconds, "date": today(), "machine": machine()}
+
+
+def looked_up(found: Any, path: str) -> float | None:
+    """Follow a dotted path into the figures; None where there is none."""
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, int | float) else None
+
+
+def joined(line: ScoreLine, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Keep the last figures beside the new ones; a line that failed keeps what it had."""
+    if "problem" in now:
+        return before | now
+    old = before.get("figures", {})
+    worse = [
+        name for name, value in now["figures"].items() if line.is_worse(name, value, old.get(name))
+    ]
+    return now | {"before": old, "worse": worse}
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", default=[], choices=[n.name for n in LINES])
+    parser.add_argument("--page", action="store_true", help="write the page from what is known")
+    parser.add_argument("--json", action="store_true", help="print nothing but the result")
+    given = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    wanted = [] if given.page else [n for n in LINES if not given.only or n.name in given.only]
+    for line in wanted:
+        results[line.name] = joined(line, results.get(line.name, {}), run(line))
+        if not given.json:
+            print(line.name, json.dumps(results[line.name]), flush=True)
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        PAGE.write_text(page(results))
+    PAGE.write_text(page(results))
+    worse = {name: one["worse"] for name, one in results.items() if one.get("worse")}
+    missed = [n.name for n in LINES if n.missed(results.get(n.name, {}).get("figures", {}))]
+    print(
+        json.dumps(
+            {"lines": len(LINES), "measured": len(results), "worse": worse, "missed": missed}
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

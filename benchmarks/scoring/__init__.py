@@ -1,0 +1,1 @@
+"""What the scorecard runs, and how its page is written."""

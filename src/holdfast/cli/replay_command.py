@@ -1,0 +1,174 @@
+"""`holdfast replay`: what another policy would have cost on sessions you already have."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from holdfast.cli import options
+from holdfast.cli.output import dollars, percent, plain, progress_bar, report, say, tokens
+from holdfast.errors import TranscriptError
+from holdfast.messages.cut import counted
+from holdfast.reports.places import find_sessions
+from holdfast.simulator.replay.policies import POLICIES, chosen
+from holdfast.simulator.replay.result import PolicyFigures
+from holdfast.simulator.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
+from holdfast.simulator.replay.run import replay as replay_all
+
+ALIKE_SHARE = 0.05
+"""Contexts that differ by less are of the same size."""
+HEADS = ("cost", "own", "read", "written", "uncached", "moves", "over", "mean", "peak", "regret")
+WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14)
+
+
+@click.command(epilog="Example: holdfast replay ~/.claude/projects/my-project --policy ours")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--policy", "names", multiple=True, help="Only this one; may be repeated; or all.")
+@click.option("--model", default="", help="Whose prices and window; by default the recorded one's.")
+@click.option("--lifetime", type=click.Choice(["5m", "1h"]), help="Of the cache; else as recorded.")
+@click.option("--window", type=click.IntRange(min=1), help="Tokens; else what the sessions show.")
+@click.option(
+    "--html", "page", type=click.Path(path_type=Path), help="Write a page of it to this file."
+)
+@options.as_json
+def command(
+    files: tuple[Path, ...],
+    names: tuple[str, ...],
+    model: str,
+    lifetime: str | None,
+    window: int | None,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what another policy would have cost on sessions you already have.
+
+    FILES are transcripts of Claude Code, Codex or pi, logs of Holdfast, or directories of them. Each
+    is played again call by call, at its own pace, with a simulated cache; nothing is sent anywhere.
+    """
+    found = find_sessions(files)
+    if not found:
+        raise TranscriptError(files[0], "holds no session; name a transcript or a directory")
+    wanted = ReplayOptions(model=model, lifetime=lifetime or "", window_tokens=window or 0)
+    policies = chosen(names)
+    label = f"Replaying {counted(len(found), 'session')} under {len(policies)} policies"
+    with progress_bar(sum(file.path.stat().st_size for file in found), label, floor=0) as advance:
+        done = replay_all(
+            [file.path for file in found], policies, wanted, advance=advance or (lambda _: None)
+        )
+    if page:
+        from holdfast.cli.inspect_command import write_page  # where a page is asked for
+        from holdfast.pages.replay_page import render_replay
+
+        write_page(page, render_replay(list(_verdict(done)), HEADS, list(rows(done))).encode())
+        say(f"{page} is the page of this replay; open it in a browser", err=True)
+    report(as_json, done.document(), _lines(done))
+
+
+def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
+    """Yield the table: a name, what it does, and a cell for each head."""
+    yield (
+        AS_RECORDED.replace("_", " "),
+        "what the recorded usage says",
+        *_recorded(done.as_recorded),
+    )
+    for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
+        yield (name.replace("_", " "), POLICIES[name].label, *_cells(one))
+
+
+def _recorded(one: RecordedFigures) -> tuple[str, ...]:
+    return (
+        dollars(one.usd),
+        "",
+        tokens(one.read),
+        tokens(one.written),
+        tokens(one.uncached),
+        f"{one.prefix_moves:,}",
+        f"{one.over_window_calls:,}",
+        tokens(one.mean_context),
+        tokens(one.peak_context),
+        f"{one.regret:,} {dollars(one.regret_usd)}",
+    )
+
+
+def _cells(one: PolicyFigures) -> tuple[str, ...]:
+    return (
+        dollars(one.usd),
+        dollars(one.own_usd),
+        tokens(one.read),
+        tokens(one.written),
+        tokens(one.uncached),
+        f"{one.prefix_moves:,}",
+        f"{one.over_window_calls:,}",
+        tokens(one.mean_context),
+        tokens(one.peak_context),
+        f"{one.regret:,} {dollars(one.regret_usd)}",
+    )
+
+
+def _lines(done: ReplayReport) -> Iterator[str]:
+    if not done.sessions:
+        yield "No session could be replayed."
+    else:
+        yield from _verdict(done)
+        yield ""
+        yield f"{'policy':<28}" + "".join(
+            f"{head:>{width}}" for head, width in zip(HEADS, WIDTHS, strict=True)
+        )
+        for name, _, *cells in rows(done):
+            yield f"{name:<28}" + "".join(
+                f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True)
+            )
+    for name, problem in list(done.left_out.items())[:5]:
+        yield f"left out: {plain(name)}: {plain(problem)}"
+    if more := len(done.left_out) - 5:
+        yield f"and {more:,} more; --json lists them" if more > 0 else ""
+
+
+def _verdict(done: ReplayReport) -> Iterator[str]:
+    yield (
+        f"{counted(done.sessions, 'session')}, {counted(done.calls, 'call')},"
+        f" {', '.join(map(plain, done.models))}, window {', '.join(map(tokens, done.windows))}"
+    )
+    if done.broken_records or done.skipped_records:
+        yield (
+            f"{counted(done.broken_records, 'record')} could not be read;"
+            f" {done.skipped_records:,} are of kinds that no model sees"
+        )
+    if (ratio := done.as_recorded.read_ratio) is not None:
+        yield f"the simulator reads {percent(ratio, 1)} of what was recorded as read from the cache"
+    if "ours" in done.policies:
+        yield from _standing(done.policies)
+
+
+def _standing(policies: dict[str, PolicyFigures]) -> Iterator[str]:
+    """Say where ours stands among the policies that stay under the window, and where it loses."""
+    ours = policies["ours"]
+    fit = {
+        name: one
+        for name, one in policies.items()
+        if not name.startswith("ours") and not one.over_window_calls and not one.stopped
+    }
+    cheaper = [name for name, one in fit.items() if one.usd < ours.usd]
+    yield (
+        f"ours: {dollars(ours.usd)}, cheaper than {len(fit) - len(cheaper)} of {len(fit)} others"
+        f" that stay under the window, with a regret of {ours.regret:,}"
+    )
+    for name in cheaper:
+        one = fit[name]
+        yield (
+            f"  {name.replace('_', ' ')} is cheaper by {dollars(ours.usd - one.usd)},"
+            f" with a regret of {one.regret:,}"
+        )
+    for name in _less_regret(policies, ours):
+        yield f"  {name.replace('_', ' ')} has as large a context and less regret"
+
+
+def _less_regret(policies: dict[str, PolicyFigures], ours: PolicyFigures) -> Sequence[str]:
+    near = ALIKE_SHARE * ours.mean_context
+    return [
+        name
+        for name, one in policies.items()
+        if not name.startswith("ours")
+        and abs(one.mean_context - ours.mean_context) <= near
+        and one.regret < ours.regret
+    ]

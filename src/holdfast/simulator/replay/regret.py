@@ -1,0 +1,149 @@
+"""Regret: what a later call or answer needed while its source had left the view.
+
+Two kinds of need. A result is needed again where a later call asks for what it held, or edits what
+was read (`needs`). A source is needed where a call or an answer uses an exact name (a path, an identifier,
+an id, an address) that earlier messages held and nothing in the view shows any more. Each source
+counts once: the model would have it back then.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.log.entries import AnyEntry, Ran, Replied, Said
+from holdfast.messages import text_of
+from holdfast.messages.measure import Measure
+from holdfast.simulator.needs import Need, Needs
+from holdfast.simulator.replay.recording import Recording
+from holdfast.view import View
+from holdfast.view.items import Result, Round, Spoken
+
+NEWEST_SOURCES = 8
+"""Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
+
+
+class Source(NamedTuple):
+    """A message or a result on record."""
+
+    n: int
+    tool_use_id: str
+    kind: str
+    measure: Measure
+
+
+@dataclass(slots=True)
+class Regrets:
+    """Follows a recording, and its replay's view, entry by entry."""
+
+    recording: Recording
+    view: Callable[[], View]
+    number: Callable[[int], int]
+    """The number of a recorded entry in the replay's own log; 0 if it is not there."""
+    needs: Needs = field(default_factory=Needs)
+    restored: frozenset[str] = frozenset()
+    """Results that a compaction brought back."""
+    _holders: dict[str, list[Source]] = field(default_factory=lambda: defaultdict(list))
+    _results: dict[str, Source] = field(default_factory=dict)
+    _back: set[int] = field(default_factory=set)
+    """Sources that were missed once, and would be in the view again."""
+
+    def restore(self, count: int) -> list[str]:
+        """Bring the files read last back, as they were read."""
+        read = self.needs.newest_reads(count)
+        self.restored = frozenset(one.tool_use_id for one in read)
+        return [one.text for one in read]
+
+    def follow(self, entry: AnyEntry) -> Iterator[Source]:
+        """Take an entry that is in the replay's log; yield the sources that it missed."""
+        need = self.needs.follow(entry)
+        if need is not None and (missed := self._missed_result(need)) is not None:
+            yield missed
+        if isinstance(entry, Replied):
+            yield from self._missed_names(entry)
+        source = _source(entry)
+        if source is None or not self._is_placed(source):
+            return
+        if source.tool_use_id:
+            self._results[source.tool_use_id] = source
+        for name in self.recording.names(entry):
+            self._holders[name].append(source)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Take it that the recording itself went on without these messages."""
+        gone = [one.n for id, one in self._results.items() if self.view().round_of(id) is None]
+        self._back.update(numbers, gone)
+
+    def _is_placed(self, source: Source) -> bool:
+        """Return whether the view shows it at all: a result whose call is not on record is not."""
+        if source.tool_use_id:
+            return self.view().round_of(source.tool_use_id) is not None
+        return self.view().item_of(self.number(source.n)) is not None
+
+    def _missed_result(self, need: Need) -> Source | None:
+        source = self._results.get(need.result.tool_use_id)
+        if source is None or source.n in self._back:
+            return None
+        if source.tool_use_id in self.restored or self._shown(source) is None:
+            return None
+        self._back.add(source.n)
+        return source
+
+    def _missed_names(self, entry: Replied) -> Iterator[Source]:
+        summaries: str | None = None
+        for name in self.recording.names(entry):
+            holders = self._holders.get(name)
+            if not holders or any(self._has(holder, name) for holder in _likely(holders)):
+                continue
+            if summaries is None:
+                summaries = self._summaries()
+            if name in summaries:
+                continue
+            newest = holders[-1]
+            if newest.n not in self._back:
+                self._back.add(newest.n)
+                yield newest
+
+    def _has(self, source: Source, name: str) -> bool:
+        if source.n in self._back or source.tool_use_id in self.restored:
+            return True
+        shown = self._shown(source)
+        return shown is None or name in shown
+
+    def _shown(self, source: Source) -> str | None:
+        """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
+        view = self.view()
+        if source.tool_use_id:
+            owner = view.round_of(source.tool_use_id)
+            result = owner.result_of(source.tool_use_id) if owner is not None else None
+            return _instead(result) if result is not None else ""
+        item = view.item_of(self.number(source.n))
+        if item is None:
+            return ""
+        if isinstance(item, Round) and item.inputs:
+            return f"{text_of(item.content)}\n{item.inputs}"
+        return None
+
+    def _summaries(self) -> str:
+        items = (item for item in self.view().items if isinstance(item, Spoken))
+        return "\n".join(text_of(item.content) for item in items if item.kind != "said")
+
+
+def _source(entry: AnyEntry) -> Source | None:
+    match entry:
+        case Ran(n=n, tool_use_id=id, measure=measure):
+            return Source(n, id, "result", measure)
+        case Said(n=n, measure=measure):
+            return Source(n, "", "message", measure)
+        case Replied(n=n, measure=measure):
+            return Source(n, "", "answer", measure)
+    return None
+
+
+def _likely(holders: list[Source]) -> list[Source]:
+    return [*reversed(holders[-NEWEST_SOURCES:]), holders[0]]
+
+
+def _instead(result: Result) -> str | None:
+    instead = result.placeholder("seen")
+    return instead.text if instead is not None else None

@@ -1,0 +1,62 @@
+"""`holdfast replay`, run as a user runs it."""
+
+import json
+
+import pytest
+
+from command_line import holdfast
+from holdfast.simulator.sessions import write
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("sessions")
+    write(place / "one.jsonl", 3, 120)
+    write(place / "two.jsonl", 4, 60, malformed=2)
+    (place / "other.jsonl").write_text("not a session\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
+    done = holdfast("replay", folder, *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_json_has_every_figure_of_every_policy(found):
+    keys = {"usd", "read", "written", "uncached", "prefix_moves", "over_window_calls"}
+    keys |= {"mean_context", "peak_context", "regret", "regret_usd", "sent"}
+    assert set(found["policies"]) == {"send_everything", "ours"}
+    for figures in found["policies"].values():
+        assert keys <= set(figures)
+        assert figures["sent"] == figures["read"] + figures["written"] + figures["uncached"]
+    assert found["as_recorded"]["read"] > 0 and found["as_recorded"]["read_ratio"] > 0
+
+
+def test_broken_records_and_files_are_counted_not_fatal(found):
+    assert found["sessions"] == 2 and found["broken_records"] == 2
+    assert list(found["left_out"]) == ["other.jsonl"]
+
+
+def test_each_sessions_own_cost_adds_up(found):
+    for name, figures in found["policies"].items():
+        parts = sum(one["usd"][name] for one in found["by_session"])
+        assert parts == pytest.approx(figures["usd"], abs=0.01)
+
+
+def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp_path):
+    page = tmp_path / "replay.html"
+    words = ("--policy", "ours", "--policy", "sliding_window", "--html", page)
+    done = holdfast("replay", folder / "one.jsonl", *words, "--window", 60_000)
+    assert done.returncode == 0, done.stderr
+    assert "ours: $" in done.stdout and "sliding window" in done.stdout
+    assert "<script" not in page.read_text() and "sliding window" in page.read_text()
+
+
+def test_an_unknown_policy_and_a_folder_without_sessions_are_refused(folder, tmp_path):
+    wrong = holdfast("replay", folder, "--policy", "magic")
+    assert wrong.returncode and "'magic' is not one of" in wrong.stderr
+    empty = holdfast("replay", tmp_path)
+    assert empty.returncode and "holds no session" in empty.stderr

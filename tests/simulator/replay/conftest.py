@@ -1,0 +1,19 @@
+"""Made-up recordings for replays."""
+
+import pytest
+
+from holdfast.simulator.replay.recording import read_recording
+from holdfast.simulator.sessions import write
+
+
+@pytest.fixture(scope="session")
+def long_file(tmp_path_factory):
+    """A session that outgrows a window of 60,000 tokens."""
+    path = tmp_path_factory.mktemp("made") / "session.jsonl"
+    write(path, 3, 160)
+    return path
+
+
+@pytest.fixture(scope="session")
+def recording(long_file):
+    return read_recording(long_file)

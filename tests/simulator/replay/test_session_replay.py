@@ -1,0 +1,62 @@
+"""Sessions played again: billed like the first time, with the layers that are given."""
+
+from dataclasses import replace
+
+from holdfast.log.entries import Replied
+from holdfast.settings import (
+    BudgetSettings,
+    CacheSettings,
+    ClearSettings,
+    GaugeSettings,
+    Settings,
+    WindowSettings,
+)
+from holdfast.simulator.replay.session_replay import SessionReplay
+
+PLAIN = Settings(
+    cache=CacheSettings(lifetime="1h", diagnose=False), gauge=GaugeSettings(calibrate=False)
+)
+SMALL = replace(PLAIN, window=WindowSettings(limit_tokens=60_000))
+
+
+async def played(recording, settings, tmp_path):
+    replay = SessionReplay(recording, settings, "claude-opus-4-5", tmp_path / "log.jsonl")
+    return await replay.play()
+
+
+async def test_every_recorded_call_is_made_once(recording, tmp_path):
+    """An answer in pieces is one call, and each is billed."""
+    found = await played(recording, PLAIN, tmp_path)
+    calls = {e.response_id for e in recording.entries if isinstance(e, Replied) and e.usage}
+    assert len(found.prompts) == len(calls) and found.usd > 0
+    assert (found.compactions, found.needed.total(), found.prefix_moves) == (0, 0, 0)
+    assert found.usage.prompt_tokens == sum(found.prompts)
+
+
+async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_layer(
+    recording, tmp_path
+):
+    """Within its share of what was spent, and never more calls than the session's own."""
+    found = await played(recording, SMALL, tmp_path)
+    assert found.compactions and max(found.gauged) < 60_000
+    assert found.prefix_moves >= found.compactions
+    assert found.own_calls.total() <= len(found.prompts)
+    free = BudgetSettings(own_share=0.0)
+    unbounded = await played(recording, replace(SMALL, budget=free), tmp_path / "unbounded")
+    assert sum(unbounded.own_usd.values()) > sum(found.own_usd.values())
+
+
+async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recording, tmp_path):
+    """Results that are cleared at once are missed by the calls that need them."""
+    greedy = ClearSettings(keep_results=1, smallest_tokens=0, warm_share=0.0)
+    settings = replace(SMALL, clear=greedy, cost=replace(SMALL.cost, need_weight=0.0))
+    found = await played(recording, settings, tmp_path)
+    assert found.cleared and found.needed.total() > 0
+    assert found.needed_usd > 0 and found.needed_tokens.total() > 0
+
+
+async def test_a_session_that_cannot_go_on_says_why(recording, tmp_path):
+    """A window smaller than the frame ends the replay, not the program."""
+    tiny = replace(PLAIN, window=WindowSettings(limit_tokens=10_000))
+    found = await played(recording, tiny, tmp_path)
+    assert "system" in found.stopped
