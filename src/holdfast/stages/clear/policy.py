@@ -48,6 +48,8 @@ class ClearPlan:
     batch: Batch
     why: str
     how: How = "rewritten"
+    cost_usd: float = 0.0
+    """How much more the next call costs; negative if less."""
 
 
 def plan_clearing(
@@ -89,9 +91,8 @@ def _idle(
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
-    return ClearPlan(
-        way="idle", batch=taken, why=f"{_described(taken, now)} for free, as {now.cold}{money}"
-    )
+    why = f"{_described(taken, now)} for free, as {now.cold}{money}"
+    return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
 def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
@@ -130,7 +131,7 @@ def _paid(
     candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
-    batch = spared(batch, candidates, now)
+    batch = now.affordable(spared(batch, candidates, now))
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
@@ -142,7 +143,8 @@ def _paid(
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    return ClearPlan(way="paid", batch=batch, why=f"{_described(batch, now)}: {money}")
+    why = f"{_described(batch, now)}: {money}"
+    return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
 
 
 def _at_line(
@@ -161,7 +163,7 @@ def _at_line(
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
     why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
-    return ClearPlan(way="line", batch=batch, why=why)
+    return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
 
 
 def _described(batch: Batch, now: Snapshot) -> str:
