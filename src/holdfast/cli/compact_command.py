@@ -18,6 +18,7 @@ from holdfast.cli import options
 from holdfast.cli.export_command import write_out
 from holdfast.cli.output import one_line, plain, report, say, tokens
 from holdfast.cli.target import OURS, CommandTarget, open_target
+from holdfast.cli.undo_command import open_for_writing
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from holdfast.log import Header, write_log
@@ -185,7 +186,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             client = open_model(arguments.model, base_url=arguments.base_url or None)
             stack.push_async_callback(client.close)
         if arguments.is_session and not (arguments.out or arguments.is_preview):
-            log = FileStore().open(arguments.target.name)
+            log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
                 Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
             )

@@ -104,14 +104,22 @@ def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
 def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results whose keeping costs less than the chance of needing them.
 
-    A file that was read again since is not needed as it was before.
+    What was asked for again since is not needed as it was before; other parts of a file that was
+    read again are, but seldom.
     """
     newest = {_question(one): one.id for one in candidates.newest}
+    reads = [one for one in candidates.newest if one.tool.kind == "read"]
+    readings = {path: one.id for one in reads for path in one.paths}
+
+    def is_worth_keeping(one: Candidate) -> bool:
+        is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
+        return now.need_usd(one, is_reread=is_reread) >= now.keep_usd(one) > 0
+
     return batch.without(
         {
             one.id
             for one in batch.results
-            if now.need_usd(one) >= now.keep_usd(one) > 0 and newest.get(_question(one)) == one.id
+            if newest.get(_question(one)) == one.id and is_worth_keeping(one)
         }
     )
 

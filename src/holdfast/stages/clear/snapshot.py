@@ -215,13 +215,15 @@ class Snapshot:
         """True while clearing what is cached would only lose information: there is room."""
         return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
 
-    def need_usd(self, result: Candidate) -> float:
+    def need_usd(self, result: Candidate, *, is_reread: bool = False) -> float:
         """Price the chance that a result is needed once it is gone."""
         costs = self._costs()
         if costs is None:
             return 0.0
         age, tokens = self.rounds - result.round, result.weight * self.scale
         rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        if is_reread and result.tool.kind == "read":
+            rate = min(rate, self.cost.needed_reread)
         return rate * need_usd(costs, self.full.used_tokens, tokens, self.cost)
 
     def keep_usd(self, result: Candidate) -> float:
