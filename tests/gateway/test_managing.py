@@ -129,17 +129,6 @@ def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):
     assert len(logs()) == 1
 
 
-def test_a_log_that_another_process_writes_costs_the_client_nothing(upstream, gateway):
-    """What cannot be managed passes as it is, and the answer says why."""
-    agent = Agent(gateway().url)
-    upstream.simulation.brain.files = 1
-    agent.ask("Read a file.")
-    agent.move(gateway().url)
-    agent.ask("Read another.")
-    assert agent.answers[-1].content[0].text == "Done after 1."
-    assert "LogLocked" in agent.headers[-1]["x-holdfast-passed"]
-
-
 def test_killed_and_started_again_the_prefix_is_byte_equal(upstream, tmp_path):
     """A SIGKILL in the middle of an answer loses nothing of what was decided."""
     agent = Agent("")

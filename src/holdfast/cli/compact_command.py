@@ -18,6 +18,7 @@ from holdfast.cli import options
 from holdfast.cli.export_command import write_out
 from holdfast.cli.output import one_line, plain, report, say, tokens
 from holdfast.cli.target import OURS, CommandTarget, open_target
+from holdfast.cli.undo_command import open_for_writing
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from holdfast.log import Header, write_log
@@ -32,7 +33,6 @@ from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.compact.restore import Restoring
-from holdfast.stores import default_store
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
@@ -186,7 +186,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             client = open_model(arguments.model, base_url=arguments.base_url or None)
             stack.push_async_callback(client.close)
         if arguments.is_session and not (arguments.out or arguments.is_preview):
-            log = default_store().open(arguments.target.name)
+            log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
                 Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
             )

@@ -3,19 +3,25 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
 from holdfast.cli import options
 from holdfast.cli.output import plain, report, tokens
 from holdfast.cli.target import open_target
+from holdfast.log import OpenLog
 from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
+from holdfast.log.handover import GATEWAY, open_when_free
 from holdfast.reports.explain import explain
 from holdfast.settings import load_settings
 from holdfast.stores import default_store
 from holdfast.turn.engine import Engine
 from holdfast.turn.undo import undo
 from holdfast.view import fold
+
+HANDOVER_SECONDS = 10.0
+"""A gateway lets go of a log once the call in progress is answered."""
 
 
 @click.command(epilog="Example: holdfast undo newest")
@@ -52,10 +58,18 @@ class ListedChange:
         return f"[{self.n}] {self.kind}, {self.state}: {plain(self.text)}{saved}"
 
 
+def open_for_writing(session: str) -> OpenLog:
+    """Open a session's log; a gateway that has it is asked for it."""
+    store = default_store()
+    id = store.find(session).id
+    wait_seconds = HANDOVER_SECONDS if id.startswith(GATEWAY) else 0.0
+    return open_when_free(partial(store.open, id), wait_seconds)
+
+
 @contextmanager
 def writing(session: str) -> Iterator[Engine]:
     """Become a session's writer; tool calls that a dead process left open are not touched."""
-    with default_store().open(session) as log:
+    with open_for_writing(session) as log:
         yield Engine(log, load_settings())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from msgspec import structs
 
@@ -66,6 +67,10 @@ class Conversation:
     @property
     def id(self) -> str:
         return self._engine.log.header.session
+
+    @property
+    def path(self) -> Path:
+        return self._engine.log.path
 
     @property
     def is_busy(self) -> bool:

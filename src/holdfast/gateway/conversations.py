@@ -5,14 +5,17 @@ if its client names its sessions, or if an answer of the model stands in the com
 two conversations merely began alike. The log holds the position, so a restart finds it again.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.errors import LogLocked
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.identity import Identity
+from holdfast.log.handover import LOOK_SECONDS, is_wanted, wanting
 from holdfast.log.store import Store
 from holdfast.settings import Settings, load_settings
 from holdfast.stores import default_store
@@ -66,10 +69,31 @@ class Conversations:
         self._ids: dict[str, list[str]] = {}
         """The session ids of each name, newest last."""
 
-    def find(self, identity: Identity, call: Call) -> Conversation:
-        """Return the conversation of a request, begun now if there is none."""
-        found = self.peek(identity, call)
-        return found or self._begun(identity.name, self._ids_of(identity.name), call)
+    async def find(self, identity: Identity, call: Call) -> Conversation:
+        """Return the conversation of a request, begun now if there is none.
+
+        A log that another process writes is asked for; what is not passed on in time is `LogLocked`.
+        """
+        try:
+            return self._found(identity, call)
+        except LogLocked as locked:
+            wanted = locked.path
+        deadline = time.monotonic() + self._settings.gateway.handover_seconds
+        with wanting(wanted):
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    return self._found(identity, call)
+                except LogLocked:
+                    if time.monotonic() >= deadline:
+                        raise
+
+    def _found(self, identity: Identity, call: Call) -> Conversation:
+        if found := self.peek(identity, call):
+            return found
+        if self._ids.pop(identity.name, None) and (found := self.peek(identity, call)):
+            return found  # another process began it
+        return self._begun(identity.name, self._ids_of(identity.name), call)
 
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
         """Return the conversation that a request repeats or continues, if there is one."""
@@ -78,12 +102,16 @@ class Conversations:
         place = choose(lineages, is_named=bool(identity.session))
         return self._reopened(ids[place]) if place is not None else None
 
-    def close_idle(self) -> None:
-        """Close what was not used for a while, so that other processes can write to it."""
+    def let_go(self) -> None:
+        """Close what was not used for a while, or what another process wants to write to."""
         before = self.clock() - self._settings.gateway.idle_seconds
         for id, one in list(self._open.items()):
-            if one.used_at <= before and not one.is_busy:
+            if not one.is_busy and (one.used_at <= before or is_wanted(one.path)):
                 self._close(id)
+
+    def __len__(self) -> int:
+        """Count the conversations in memory."""
+        return len(self._open)
 
     def forget(self, id: str) -> None:
         """Close a conversation that failed midway: the next request reads its log anew."""

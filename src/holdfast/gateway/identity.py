@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from holdfast.gateway.endpoints import Call
+from holdfast.log.handover import GATEWAY
 from holdfast.messages import JsonObject
 from holdfast.session.dialects import dialect_named
 from holdfast.session.program import system_head
@@ -38,7 +39,7 @@ class Identity:
     def name(self) -> str:
         """What the ids of its sessions begin with."""
         parts = (self.tenant, self.session, self.agent, self.model, self.dialect)
-        return f"gw-{_hash('|'.join(parts))}-{self.first[:8]}"
+        return f"{GATEWAY}{_hash('|'.join(parts))}-{self.first[:8]}"
 
 
 def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool) -> Identity:
@@ -56,7 +57,10 @@ def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool
 
 
 def tenant_of(headers: Mapping[str, str], salt: bytes) -> str:
-    given = "|".join(headers.get(name, "") for name in CREDENTIALS)
+    """Hash the credential, whichever header a client puts it in."""
+    given = "|".join(
+        headers[name].removeprefix("Bearer ") for name in CREDENTIALS if name in headers
+    )
     return blake2b(given.encode(), digest_size=HASH_BYTES, key=salt).hexdigest()
 
 

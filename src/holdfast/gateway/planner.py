@@ -3,6 +3,7 @@
 Whatever goes wrong in here, the client's own bytes go upstream, with the reason beside the answer.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,8 +11,10 @@ from holdfast.gateway.answer import PassingAnswer
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.endpoints import ApiEndpoint, Call, read_call
-from holdfast.gateway.identity import identify
-from holdfast.gateway.shadow import BilledCall, Shadow
+from holdfast.gateway.identity import identify, tenant_of
+from holdfast.gateway.metrics import GatewayCounts, metrics_text
+from holdfast.gateway.shadow import BilledCall, SessionBill, Shadow
+from holdfast.gateway.tenants import TenantBudgets
 from holdfast.messages import JsonObject
 
 UNMANAGED = "no whole conversation in it"
@@ -28,6 +31,7 @@ class Plan:
     conversation: Conversation | None = None
     asked: int = 0
     at: float = 0.0
+    tenant: str = ""
 
 
 class Planner:
@@ -38,38 +42,63 @@ class Planner:
         conversations: Conversations,
         *,
         salt: bytes,
+        budgets: TenantBudgets,
         shadow: Shadow | None = None,
         apart: bool = True,
     ) -> None:
         """`apart` keeps credentials apart; off where only one client can reach the gateway."""
-        self._conversations = conversations
+        self._conversations, self._budgets = conversations, budgets
         self._salt, self._apart = salt, apart
         self._shadow = shadow
-        self._failures: dict[str, int] = {}
+        self._counts = GatewayCounts()
+
+    def refusal(self, headers: Mapping[str, str]) -> str:
+        """Say why a client may make no more requests today; '' if it may."""
+        reason = self._budgets.refusal(self._tenant(headers))
+        self._counts.over_budget += bool(reason)
+        return reason
+
+    def unmanaged(self, body: bytes, headers: Mapping[str, str]) -> Plan:
+        """Return the client's own request, whose answer is only paid for."""
+        return Plan(body=body, tenant=self._tenant(headers))
 
     async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
         """Say what to send; the caller ends a plan with `end`."""
-        conversation = None
+        began = time.perf_counter()
+        plan = await self._planned(endpoint, body, headers)
+        self._counts.planned(time.perf_counter() - began, is_changed=plan.body is not body)
+        return plan
+
+    async def _planned(
+        self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]
+    ) -> Plan:
+        conversation, tenant = None, self._tenant(headers)
         try:
             call = read_call(endpoint, body, headers)
             if call is None:
-                return Plan(body=body, reason=UNMANAGED)
+                return Plan(body=body, reason=UNMANAGED, tenant=tenant)
             identity = identify(call, headers, self._salt, apart=self._apart)
             if endpoint.is_count:
                 known = self._conversations.peek(identity, call)
                 return Plan(body=(known and known.counted(call)) or body)
             at = self._conversations.clock()
-            conversation = self._conversations.find(identity, call)
+            conversation = await self._conversations.find(identity, call)
             prepared = await conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request goes on without us
-            return self._failed(body, error, conversation)
+            reason = _said(error)
+            self._note(reason, conversation)
+            return Plan(body=body, reason=reason, tenant=tenant)
         return Plan(
             body=body if prepared.body is None else prepared.body,
             call=call,
             conversation=conversation,
             asked=prepared.asked,
             at=at,
+            tenant=tenant,
         )
+
+    def _tenant(self, headers: Mapping[str, str]) -> str:
+        return tenant_of(headers, self._salt) if self._apart else ""
 
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
         """Fall back to the client's own bytes: the provider refused what we made of them."""
@@ -77,19 +106,23 @@ class Planner:
         if plan.conversation is not None:
             plan.conversation.release()
         self._note(reason, plan.conversation)
-        return Plan(body=given, reason=reason)
+        return Plan(body=given, reason=reason, tenant=plan.tenant)
 
     def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
         """Record a whole answer; one that cannot be read was the client's alone."""
-        if plan.conversation is None or plan.call is None:
-            return
         try:
             reply = answer.reply()
-            plan.conversation.record_reply(reply, plan.asked)
+            if reply.usage is not None:
+                model = plan.call.model if plan.call is not None else reply.model
+                self._budgets.pay(plan.tenant, model, reply.usage)
+            if plan.conversation is not None:
+                plan.conversation.record_reply(reply, plan.asked)
         except Exception as error:  # noqa: BLE001 - the client has its answer
             self._note(_said(error), plan.conversation)
             return
-        if self._shadow is not None and plan.call.endpoint.dialect == "anthropic" and reply.usage:
+        if self._shadow is None or plan.call is None or plan.conversation is None:
+            return
+        if plan.call.endpoint.dialect == "anthropic" and reply.usage:
             self._shadow.account(
                 BilledCall(
                     session=plan.conversation.id,
@@ -107,8 +140,9 @@ class Planner:
         if plan.conversation is not None:
             plan.conversation.release()
 
-    def close_idle(self) -> None:
-        self._conversations.close_idle()
+    def let_go(self) -> None:
+        """Close the sessions that nobody uses, or that another process wants to write to."""
+        self._conversations.let_go()
 
     def close(self) -> None:
         self._conversations.close()
@@ -117,31 +151,32 @@ class Planner:
 
     def stats(self) -> JsonObject:
         """Report every session's bill since the gateway started, and what failed."""
-        bills = self._shadow.bills() if self._shadow is not None else {}
+        bills = self._bills()
         sessions = [{"id": id, **bill.to_json()} for id, bill in bills.items()]
-        total = sum(list(bills.values())[1:], next(iter(bills.values()))) if bills else None
         return {
-            "totals": total.to_json() if total else {},
+            "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
             "sessions": sessions,
-            "failures": dict(self._failures),
+            "failures": dict(self._counts.failures),
         }
 
-    def _failed(self, body: bytes, error: Exception, conversation: Conversation | None) -> Plan:
-        reason = _said(error)
-        self._note(reason, conversation)
-        return Plan(body=body, reason=reason)
+    def metrics(self) -> str:
+        """Write the counts for Prometheus."""
+        total = sum(self._bills().values(), SessionBill())
+        return metrics_text(self._counts, total, len(self._conversations))
+
+    def _bills(self) -> dict[str, SessionBill]:
+        return self._shadow.bills() if self._shadow is not None else {}
 
     def _note(self, reason: str, conversation: Conversation | None) -> None:
         """Count a failure and write it down, where that is still possible."""
-        self._failures[reason] = self._failures.get(reason, 0) + 1
+        self._counts.failed(reason)
         if conversation is None:
             return
         try:
             conversation.fail("gateway", reason)
             self._conversations.forget(conversation.id)
         except Exception as error:  # noqa: BLE001 - the log may be what failed
-            second = f"not in the log: {_said(error)}"
-            self._failures[second] = self._failures.get(second, 0) + 1
+            self._counts.failed(f"not in the log: {_said(error)}")
 
 
 def _said(error: Exception) -> str:

@@ -72,11 +72,15 @@ class Proxy:
 
     async def _respond(self, request: Request) -> Response:
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
-        wanted = self._settings.on and BYPASS not in request.headers
-        if endpoint is None or not wanted:
+        if request.method == "POST" and (reason := self._planner.refusal(request.headers)):
+            raise GatewayRefusal(402, "billing_error", reason)
+        if endpoint is None:
             return await self._passed(request)
         given = await self._body(request)
-        plan = await self._planner.plan(endpoint, given, request.headers)
+        if self._settings.on and BYPASS not in request.headers:
+            plan = await self._planner.plan(endpoint, given, request.headers)
+        else:
+            plan = self._planner.unmanaged(given, request.headers)
         try:
             response, plan = await self._sent(request, given, plan)
         except BaseException:
@@ -94,7 +98,7 @@ class Proxy:
         self, request: Request, given: bytes, plan: Plan
     ) -> tuple[httpx2.Response, Plan]:
         """Send a plan; where the provider refuses what we made, what the client sent."""
-        response = await self._send(request, plan.body, is_plain=plan.call is not None)
+        response = await self._send(request, plan.body, is_plain=True)
         if response.status_code in REFUSED and plan.body is not given:
             await response.aclose()
             plan = self._planner.refused(plan, given, response.status_code)
@@ -105,7 +109,7 @@ class Proxy:
         self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint
     ) -> Response:
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        is_read = response.status_code == 200 and plan.call is not None
+        is_read = response.status_code == 200 and bool(endpoint.ends)
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
 
         async def chunks() -> AsyncIterator[bytes]:

@@ -2,14 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import httpx2
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from holdfast.errors import ConfigError
@@ -18,14 +19,18 @@ from holdfast.gateway.endpoints import Upstream
 from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS, GatewayRefusal, Proxy, check_caller, refused
 from holdfast.gateway.shadow import Shadow
+from holdfast.gateway.tenants import TenantBudgets
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import write_private
 from holdfast.simulator.serving import LOOPBACK, in_thread, is_loopback, listen, server_of
 
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
 DEFAULT_PORT = 8788
 SALT_BYTES = 16
-IDLE_CHECKS = 4
-"""How often, within the time that makes a session idle, it is looked at."""
+LOOK_SECONDS = 0.1
+"""How often it is looked which sessions are idle, or wanted by another process."""
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ENDING_SECONDS = 600
 """A restart cuts no stream short that ends within this time."""
 
@@ -57,15 +62,25 @@ def application(planner: Planner, settings: Settings, options: GatewayOptions) -
     client = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
 
     async def stats(request: Request) -> Response:
-        try:
-            check_caller(request, options.token)
-        except GatewayRefusal as refusal:
-            return refused(request.url.path, refusal)
         return JSONResponse(await asyncio.to_thread(planner.stats))
+
+    async def metrics(request: Request) -> Response:
+        text = await asyncio.to_thread(planner.metrics)
+        return PlainTextResponse(text, media_type=METRICS_TYPE)
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        async def guard(request: Request) -> Response:
+            try:
+                check_caller(request, options.token)
+            except GatewayRefusal as refusal:
+                return refused(request.url.path, refusal)
+            return await endpoint(request)
+
+        return guard
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        closing = asyncio.create_task(_close_idle(planner, own.idle_seconds))
+        closing = asyncio.create_task(_let_go(planner))
         try:
             yield
         finally:
@@ -74,7 +89,11 @@ def application(planner: Planner, settings: Settings, options: GatewayOptions) -
             planner.close()
 
     proxy = Proxy(planner, client, own, upstreams=options.upstreams, token=options.token)
-    routes = [Route("/holdfast/stats", stats), Mount("/", app=proxy)]
+    routes = [
+        Route("/holdfast/stats", guarded(stats)),
+        Route("/holdfast/metrics", guarded(metrics)),
+        Mount("/", app=proxy),
+    ]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
@@ -87,6 +106,7 @@ def build_planner(
     return Planner(
         conversations or Conversations(settings),
         salt=_salt(),
+        budgets=TenantBudgets(settings.gateway.tenant_usd_per_day, home() / "spent" / "tenants"),
         shadow=Shadow() if settings.gateway.shadow else None,
         apart=options.apart,
     )
@@ -130,10 +150,10 @@ def running(
         yield RunningGateway(url=url, planner=planner)
 
 
-async def _close_idle(planner: Planner, seconds: float) -> None:
+async def _let_go(planner: Planner) -> None:
     while True:
-        await asyncio.sleep(max(seconds / IDLE_CHECKS, 1.0))
-        planner.close_idle()
+        await asyncio.sleep(LOOK_SECONDS)
+        planner.let_go()
 
 
 def _salt() -> bytes:

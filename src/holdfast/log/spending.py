@@ -111,10 +111,10 @@ class Budget:
     def _append(self, line: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
+            descriptor = os.open(self.file, flags, PRIVATE_FILE)
         except FileNotFoundError:
             private_directory(self.ledger)
-            descriptor = os.open(self._today(), flags, PRIVATE_FILE)
+            descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
             os.write(descriptor, line)
         finally:
@@ -122,7 +122,7 @@ class Budget:
 
     def day(self) -> Spent:
         """What all sessions spent today."""
-        return read_ledger(self._today()) + self._unwritten
+        return read_ledger(self.file) + self._unwritten
 
     def exhausted(self) -> str:
         """Describe the limit that is reached; '' if none is."""
@@ -131,7 +131,9 @@ class Budget:
             return found
         return _over("day", self.day(), self.limits.max_usd_per_day, self.limits.max_tokens_per_day)
 
-    def _today(self) -> Path:
+    @property
+    def file(self) -> Path:
+        """The ledger of today."""
         return self.ledger / f"{time.strftime('%Y-%m-%d')}.jsonl"
 
 

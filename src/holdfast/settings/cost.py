@@ -17,6 +17,12 @@ class CostSettings:
         low=0.0,
         high=1.0,
     )
+    needed_reread: float = setting(
+        0.08,
+        "the same for a file of which something was read again since: 89 of 1,110, at any age",
+        low=0.0,
+        high=1.0,
+    )
     needed_fetch: float = setting(
         0.25,
         "the same for a page: 10 of 43, in few sessions, so taken as a file",

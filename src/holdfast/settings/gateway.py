@@ -26,6 +26,16 @@ class GatewaySettings:
         low=0.0,
         personal=True,
     )
+    handover_seconds: float = setting(
+        1.0,
+        "another process that holds a session's log lets go between two calls: longer than that"
+        " takes, and little enough for a client to wait",
+        low=0.0,
+        personal=True,
+    )
+    tenant_usd_per_day: float = setting(
+        0.0, "of each credential, over all processes here; 0 is no limit", low=0.0, personal=True
+    )
     open_sessions: int = setting(
         200, "more are closed, the longest idle first: each holds its history in memory", low=1
     )

@@ -119,6 +119,13 @@ class ClearSettings:
     paid_least_tokens: int = setting(
         10_000, "a batch is worth a rewrite of the cache, a single result seldom is", low=0
     )
+    stake_share: float = setting(
+        1.0,
+        "of what the session was billed: a rewrite may cost no more than this and what clearing has"
+        " saved so far, so that a session which ends early is hardly dearer for it; 1 is no limit",
+        low=0.0,
+        high=1.0,
+    )
     line_room: float = setting(
         0.3,
         "at the auto line, clear instead of compacting if that leaves this share of it free; with"

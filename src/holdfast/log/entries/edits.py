@@ -68,6 +68,10 @@ class Cleared(ViewChange, frozen=True, kw_only=True, tag="cleared"):
     """The answers whose thinking is no longer sent."""
     saved_tokens: int = 0
     """How much it freed by the count of whoever cleared; 0 where nobody counted."""
+    cost_usd: float = 0.0
+    """How much more the next call was expected to cost; negative if less."""
+    saves_usd: float = 0.0
+    """What each later call was expected to save."""
 
 
 class Collapsed(ViewChange, frozen=True, kw_only=True, tag="collapsed"):

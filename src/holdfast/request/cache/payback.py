@@ -60,7 +60,7 @@ def payback(
         return None
     costs = CostModel(listed=listed, forecast=forecast or Forecast(), lifetime=cache.lifetime)
     shorter = prompt_tokens - edit.net_tokens
-    cost_now = _cost_usd(costs, edit, prompt_tokens, cache)
+    cost_now = edit_cost_usd(costs, edit, prompt_tokens, cache)
     saved = costs.next_usd(prompt_tokens) - costs.next_usd(shorter)
     gain = costs.ahead_usd(prompt_tokens) - costs.ahead_usd(shorter) - cost_now
     waiting = 0.0
@@ -75,7 +75,7 @@ def payback(
     )
 
 
-def _cost_usd(
+def edit_cost_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: float, cache: CacheState
 ) -> float:
     """Price the next call with the edit, minus its price without."""
@@ -99,7 +99,7 @@ def _waiting_usd(
     level = replace(costs, listed=step_at(costs.listed, shorter).prices)
     again = _repeated_usd(level, edit, prompt_tokens, cache)
     now = level.ahead_usd(prompt_tokens) - level.ahead_usd(shorter)
-    now -= _cost_usd(level, edit, prompt_tokens, cache)
+    now -= edit_cost_usd(level, edit, prompt_tokens, cache)
     stays = costs.forecast.stays_warm
     later = max(
         _later_usd(level, edit, prompt_tokens, cache, wait)
@@ -150,4 +150,4 @@ def _later_usd(
     larger = replace(edit, removed_tokens=more)
     warm = replace(cache, tokens=round(grown - forecast.growth_tokens))
     saved = costs.ahead_usd(grown) - costs.ahead_usd(grown - larger.net_tokens)
-    return float(forecast.stays_warm**wait * (saved - _cost_usd(costs, larger, grown, warm)))
+    return float(forecast.stays_warm**wait * (saved - edit_cost_usd(costs, larger, grown, warm)))

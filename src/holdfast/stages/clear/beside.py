@@ -84,4 +84,4 @@ def plan_alone(
     saved = now.write_usd(beside.tokens)
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
     why = f"cleared {beside.described}, for free, as {now.cold}{money}"
-    return ClearPlan(way="idle", batch=Batch(), why=why)
+    return ClearPlan(way="idle", batch=Batch(), why=why, cost_usd=-saved)

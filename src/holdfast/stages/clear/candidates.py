@@ -94,6 +94,10 @@ class Batch:
         gone = len(left) < len(self.results)
         return Batch(left, sum(result.weight for result in left)) if gone else self
 
+    def since(self, start: int) -> "Batch":
+        left = self.results[start:]
+        return Batch(left, sum(result.weight for result in left)) if start else self
+
     def __len__(self) -> int:
         return len(self.results)
 

@@ -5,15 +5,19 @@ A decision is one entry, with a line for the user and a placeholder for each res
 cleared in batches: a cut that moved with every call would rewrite the cache each time.
 """
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+
+from msgspec import structs
 
 from holdfast.log.entries import AnyEntry, Cleared, Failed
 from holdfast.models.capabilities import capabilities
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
+from holdfast.stages.clear.balance import Balance
 from holdfast.stages.clear.beside import Beside, plan_alone, plan_beside
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.stages.clear.inputs import InputShortener
@@ -31,6 +35,7 @@ from holdfast.tools.describe import HISTORY, Describe, describing, description_o
 from holdfast.turn.engine import Engine
 from holdfast.view import View
 
+USD_DIGITS = 6
 STALE_SHARE = 0.5
 """If edits delete less than this share of what they should, the provider ignores them."""
 SURELY_LONGER = 4 * LONGEST_WEIGHT
@@ -61,7 +66,7 @@ class Clearing:
         self._tell = tell
         self._is_main = is_main
         self._candidates: Candidates | None = None
-        self._stats = CallStats()
+        self._stats, self._balance = CallStats(), Balance()
         self._lines = PlaceholderLines()
         self._served = 0
         """The last answer whose server-side clearing was recorded."""
@@ -76,7 +81,7 @@ class Clearing:
             candidates = self.look(engine)
         if not settings.on:
             return
-        now = take_snapshot(engine, candidates, self._stats)
+        now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
         if now.full.is_blocked and engine.view.in_force.vetoes:
             candidates.follow(engine.view, is_forced=True)
         standing = self._standing(engine, candidates, now)
@@ -86,7 +91,7 @@ class Clearing:
         beside = plan_beside(engine.view, plan, now, settings, self._shortener(engine))
         plan = plan or plan_alone(beside, now, standing, settings)
         if plan is not None:
-            self._clear(engine, plan, beside)
+            self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:
             self._refused = candidates.heavy.weight
         self._lines.make_ready(candidates.heavy.results, engine.view.history)
@@ -128,8 +133,20 @@ class Clearing:
             asks_price=bool(now.cold) or grown >= ASK_AGAIN_SHARE * self._refused,
         )
 
-    def _clear(self, engine: Engine, plan: ClearPlan, beside: Beside) -> None:
-        entry = beside.add_to(cleared(engine, plan, self._lines))
+    def _stake_usd(self, engine: Engine) -> float:
+        share = engine.settings.clear.stake_share
+        if share >= 1:
+            return math.inf
+        self._balance.follow(engine.view.history, engine.model)
+        return self._balance.stake_usd(share)
+
+    def _clear(self, engine: Engine, plan: ClearPlan, beside: Beside, now: Snapshot) -> None:
+        freed = now.freed_tokens(plan.batch) + beside.tokens
+        entry = structs.replace(
+            beside.add_to(cleared(engine, plan, self._lines)),
+            cost_usd=round(plan.cost_usd, USD_DIGITS),
+            saves_usd=round(now.read_usd(max(0, freed)), USD_DIGITS),
+        )
         if not entry.ids and not beside:
             return
         engine.record(entry)
@@ -151,7 +168,8 @@ class Clearing:
         found = shorter(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, candidates, self._stats)
-            self._clear(engine, plan_served(found, self._stats.served_tokens, now), Beside())
+            plan = plan_served(found, self._stats.served_tokens, now)
+            self._clear(engine, plan, Beside(), now)
         return bool(found)
 
 

@@ -48,6 +48,8 @@ class ClearPlan:
     batch: Batch
     why: str
     how: How = "rewritten"
+    cost_usd: float = 0.0
+    """How much more the next call costs; negative if less."""
 
 
 def plan_clearing(
@@ -89,9 +91,8 @@ def _idle(
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
-    return ClearPlan(
-        way="idle", batch=taken, why=f"{_described(taken, now)} for free, as {now.cold}{money}"
-    )
+    why = f"{_described(taken, now)} for free, as {now.cold}{money}"
+    return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
 def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
@@ -103,14 +104,22 @@ def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -
 def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results whose keeping costs less than the chance of needing them.
 
-    A file that was read again since is not needed as it was before.
+    What was asked for again since is not needed as it was before; other parts of a file that was
+    read again are, but seldom.
     """
     newest = {_question(one): one.id for one in candidates.newest}
+    reads = [one for one in candidates.newest if one.tool.kind == "read"]
+    readings = {path: one.id for one in reads for path in one.paths}
+
+    def is_worth_keeping(one: Candidate) -> bool:
+        is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
+        return now.need_usd(one, is_reread=is_reread) >= now.keep_usd(one) > 0
+
     return batch.without(
         {
             one.id
             for one in batch.results
-            if now.need_usd(one) >= now.keep_usd(one) > 0 and newest.get(_question(one)) == one.id
+            if newest.get(_question(one)) == one.id and is_worth_keeping(one)
         }
     )
 
@@ -130,7 +139,7 @@ def _paid(
     candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
-    batch = spared(batch, candidates, now)
+    batch = now.affordable(spared(batch, candidates, now))
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
     if now.freed_tokens(batch) < max(1, now.scaled(least)):
         return None
@@ -142,7 +151,8 @@ def _paid(
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    return ClearPlan(way="paid", batch=batch, why=f"{_described(batch, now)}: {money}")
+    why = f"{_described(batch, now)}: {money}"
+    return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
 
 
 def _at_line(
@@ -161,7 +171,7 @@ def _at_line(
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
     why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
-    return ClearPlan(way="line", batch=batch, why=why)
+    return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
 
 
 def _described(batch: Batch, now: Snapshot) -> str:

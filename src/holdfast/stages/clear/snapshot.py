@@ -3,6 +3,7 @@
 A `Snapshot` converts weights to tokens and tokens to money; `policy` decides.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from holdfast.log.entries import (
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
 from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect
 from holdfast.request.cache.need import need_usd, needed_rate
-from holdfast.request.cache.payback import HistoryEdit, Payback, payback
+from holdfast.request.cache.payback import HistoryEdit, Payback, edit_cost_usd, payback
 from holdfast.request.edits import deleted_tokens
 from holdfast.request.lifetime import Lifetime, seconds_of
 from holdfast.request.server_side import cleared_tokens
@@ -132,6 +133,8 @@ class Snapshot:
     outlook: Forecast
     cost: CostSettings = field(default_factory=CostSettings)
     warm_share: float = 0.0
+    stake_usd: float = math.inf
+    """What a rewrite of the cache may cost."""
     rounds: int = 0
     """Answers in the view, by which the age of a result is counted."""
 
@@ -151,20 +154,45 @@ class Snapshot:
         """Price clearing a batch; None if the model has no price."""
         if self.listed is None or not batch.results:
             return None
+        return payback(
+            self._edit(batch),
+            prompt_tokens=self.full.used_tokens,
+            cache=self._cache_state(batch.results[0]),
+            model=self.listed,
+            forecast=self.outlook,
+        )
+
+    def affordable(self, batch: Batch) -> Batch:
+        """Return the newest part of a batch whose rewrite costs no more than the stake.
+
+        The later the first change, the less is written again.
+        """
+        costs = self._costs()
+        if costs is None or not batch.results or math.isinf(self.stake_usd):
+            return batch
+
+        def is_affordable(start: int) -> bool:
+            part = batch.since(start)
+            cache = self._cache_state(part.results[0])
+            cost = edit_cost_usd(costs, self._edit(part), self.full.used_tokens, cache)
+            return cost <= self.stake_usd
+
+        starts = range(len(batch))
+        return batch.since(bisect_left(starts, True, key=is_affordable))
+
+    def _edit(self, batch: Batch) -> HistoryEdit:
         first, last = batch.results[0], batch.results[-1]
-        edit = HistoryEdit(
+        return HistoryEdit(
             at_tokens=self._tokens(first.before),
             until_tokens=self._tokens(last.before + last.weight),
             removed_tokens=round(batch.weight * self.scale),
             added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
         )
-        return payback(
-            edit,
-            prompt_tokens=self.full.used_tokens,
-            cache=self._cache_state(first),
-            model=self.listed,
-            forecast=self.outlook,
-        )
+
+    def _costs(self) -> CostModel | None:
+        if self.listed is None:
+            return None
+        return CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
 
     def _cache_state(self, first: Candidate) -> CacheState:
         """Return what can still be read if everything from a result on changes.
@@ -187,13 +215,15 @@ class Snapshot:
         """True while clearing what is cached would only lose information: there is room."""
         return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
 
-    def need_usd(self, result: Candidate) -> float:
+    def need_usd(self, result: Candidate, *, is_reread: bool = False) -> float:
         """Price the chance that a result is needed once it is gone."""
-        if self.listed is None:
+        costs = self._costs()
+        if costs is None:
             return 0.0
         age, tokens = self.rounds - result.round, result.weight * self.scale
-        costs = CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
         rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        if is_reread and result.tool.kind == "read":
+            rate = min(rate, self.cost.needed_reread)
         return rate * need_usd(costs, self.full.used_tokens, tokens, self.cost)
 
     def keep_usd(self, result: Candidate) -> float:
@@ -220,7 +250,9 @@ class Snapshot:
         return round((self.frame_weight + weight) * self.scale)
 
 
-def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> Snapshot:
+def take_snapshot(
+    engine: Engine, candidates: Candidates, stats: CallStats, *, stake_usd: float = math.inf
+) -> Snapshot:
     full, view, frame = engine.fullness(), engine.view, engine.frame
     lifetime: Lifetime = frame.lifetime
     now, total = engine.monitor.clock(), weight(view.total)
@@ -246,6 +278,7 @@ def take_snapshot(engine: Engine, candidates: Candidates, stats: CallStats) -> S
         ),
         cost=engine.settings.cost,
         warm_share=engine.settings.clear.warm_share,
+        stake_usd=stake_usd,
         rounds=candidates.rounds,
     )
 

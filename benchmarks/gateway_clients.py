@@ -1,0 +1,266 @@
+"""Real agents through the gateway: unmodified clients, a simulated provider, and what came of it.
+
+Each client is run as its user would, with a home of its own: turns with tools, a sub-agent, its own
+compaction, broken streams, a session that is continued. A second run goes to the provider directly.
+`errors` are turns that did not end as the script of the model says, `differing` those that ended
+otherwise than directly, `passed` requests that were passed on unmanaged. `read_share` is what was
+read from the cache of what could have been: the client's own breaks are left out, and listed.
+
+    python benchmarks/gateway_clients.py [--claude PATH] [--pi PATH] [--turns N] [--json]
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast import load
+from holdfast.gateway.server import GatewayOptions, running
+from holdfast.gateway.wrapping import environment_for
+from holdfast.messages import JsonObject
+from holdfast.request.cache.calls import explain_calls
+from holdfast.settings import load_settings
+from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.server import application
+from holdfast.simulator.serving import in_thread, server_of
+from holdfast.simulator.simulation import Simulation
+
+MODEL = "claude-opus-4-8"
+WINDOW_TOKENS = 64_000
+"""The client's own prompt is about 30,000; the rest is as small as in a window of 32K."""
+TURNS = 30
+CALLS = 2
+LINES = 700
+"""Of a command's output: about 2,000 tokens."""
+AGENT_EVERY, CUT_EVERY = 10, 7
+ASKED = re.compile(r"turn (\d+)")
+SUMMARY = "<summary>The user asked for numbered turns; each counted some lines.</summary>"
+TURN_SECONDS = 120
+
+
+class Scripted:
+    """Works on the turn that was asked for last: some commands, now and then an agent, an answer."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        words, calls, turn = "", 0, 0
+        for message in request.messages:
+            for block in message["content"]:
+                if block["type"] == "text" and message["role"] != "assistant":
+                    words = block["text"]
+                    if found := ASKED.findall(words):
+                        turn, calls = int(found[-1]), 0
+                calls += block["type"] == "tool_use"
+        names = {tool.get("name") for tool in request.tools}
+        if "summary" in words and "turn" not in words[-200:] and len(words) > 1_000:
+            return BrainAnswer(blocks=(text(SUMMARY),))
+        shell = next((name for name in ("Bash", "bash") if name in names), "")
+        if not shell or not turn:
+            return BrainAnswer(blocks=(text("A title"),))
+        if turn % AGENT_EVERY == 0 and calls == 0 and "Agent" in names:
+            asked = {"description": "count", "prompt": f"Work on turn {turn * 1_000 + 1}."}
+            asked["subagent_type"] = "general-purpose"
+            return BrainAnswer(blocks=(tool_use("Agent", asked),))
+        if calls < CALLS:
+            command = f"seq {turn * 10_000 + calls * 1_000} {turn * 10_000 + calls * 1_000 + LINES}"
+            return BrainAnswer(blocks=(tool_use(shell, {"command": command}),))
+        return BrainAnswer(blocks=(text(f"Turn {turn} is done."),))
+
+
+@dataclass(kw_only=True)
+class ClientRun:
+    """What a client said, turn by turn."""
+
+    answers: list[str] = field(default_factory=list)
+    exit_codes: list[int] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    url: str
+    simulation: Simulation
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    simulation = Simulation(
+        Scripted(), SimulatorSettings(accepts_unknown_models=True), SimulatorClock()
+    )
+    with in_thread(server_of(application(simulation))) as url:
+        yield Provider(url=url, simulation=simulation)
+
+
+class ClaudeCode:
+    """Speaks to one process of the client, as a program that embeds it would."""
+
+    def __init__(self, command: str, home: Path, environment: Mapping[str, str]) -> None:
+        self._command, self._home, self._environment = command, home, environment
+        self.run = ClientRun()
+
+    def talk(self, messages: Sequence[str], simulation: Simulation, *options: str) -> None:
+        """Send one message after the other, each after the answer to the one before."""
+        own = {"HOME": str(self._home), "PATH": os.environ["PATH"], "DISABLE_TELEMETRY": "1"}
+        work = self._home / "work"
+        work.mkdir(parents=True, exist_ok=True)
+        process = subprocess.Popen(
+            [
+                *(self._command, "-p", "--model", MODEL, "--verbose"),
+                *("--input-format", "stream-json", "--output-format", "stream-json"),
+                *("--allowedTools", "Bash,Read,Agent,Task", *options),
+            ],
+            env={**own, **self._environment, "ANTHROPIC_API_KEY": "sk-ant-nobodys"},
+            cwd=work,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, words in enumerate(messages, 1):
+            if number % CUT_EVERY == 0:
+                simulation.faults.plan({"queue": ["cut"]})
+            said = {"role": "user", "content": words}
+            process.stdin.write(json.dumps({"type": "user", "message": said}) + "\n")
+            process.stdin.flush()
+            self._read_answer(process.stdout)
+        process.stdin.close()
+        self.run.exit_codes.append(process.wait(TURN_SECONDS))
+        process.stdout.close()
+
+    def _read_answer(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            event = json.loads(line)
+            if event.get("type") == "result":
+                self.run.answers.append(str(event.get("result", "")))
+                if event.get("is_error"):
+                    self.run.complaints.append(line[:300])
+                return
+        self.run.complaints.append("the client ended")
+
+
+def claude_code(command: str, upstream: Provider, home: Path, base: str, turns: int) -> ClientRun:
+    """Play a session: turns, the client's own compaction in the middle, and its continuation."""
+    client = ClaudeCode(command, home, environment_for(base, {}))
+    asked = [f"Work on turn {n}." for n in range(1, turns + 1)]
+    middle = turns * 2 // 3
+    client.talk([*asked[:middle], "/compact", *asked[middle:-2]], upstream.simulation)
+    client.talk(asked[-2:], upstream.simulation, "--continue")
+    return client.run
+
+
+def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> ClientRun:
+    """Run a process for each turn, each continuing the session of the one before."""
+    run, settings = ClientRun(), home / ".pi" / "agent"
+    settings.mkdir(parents=True)
+    own = {"providers": {"anthropic": {"baseUrl": base}}}
+    (settings / "models.json").write_text(json.dumps(own), encoding="utf-8")
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "nobodys"}
+    for number in range(1, turns + 1):
+        if number % CUT_EVERY == 0:
+            upstream.simulation.faults.plan({"queue": ["529"]})
+        done = subprocess.run(
+            [
+                *(command, "-p", "--offline", "--provider", "anthropic", "--model", MODEL),
+                *("--thinking", "off"),
+                *(["--continue"] if number > 1 else []),
+                f"Work on turn {number}.",
+            ],
+            env=environment,
+            cwd=home,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TURN_SECONDS,
+        )
+        run.answers.append(done.stdout.strip())
+        run.exit_codes.append(done.returncode)
+        if done.returncode:
+            run.complaints.append(done.stderr[-300:])
+    return run
+
+
+def cache_figures(home: Path) -> JsonObject:
+    """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
+    read = possible = prompt = 0
+    breaks: Counter[str] = Counter()
+    calls = 0
+    for log in home.glob("projects/*/gw-*.jsonl"):
+        for call in explain_calls(load(log).entries):
+            calls += 1
+            read += call.read_tokens
+            prompt += call.read_tokens + call.written_tokens + call.uncached_tokens
+            breaks[call.cause] += bool(call.cause)
+            if not (call.cause and call.is_expected):
+                possible += call.read_tokens + call.lost_tokens
+            else:
+                possible += call.read_tokens
+    return {
+        "calls": calls,
+        "read_share": round(read / possible, 4) if possible else None,
+        "prompt_read_share": round(read / prompt, 4) if prompt else None,
+        "breaks": {cause: n for cause, n in breaks.items() if cause},
+    }
+
+
+def measured(kind: str, command: str, turns: int) -> JsonObject:
+    play = {"claude": claude_code, "pi": pi}[kind]
+    with tempfile.TemporaryDirectory(prefix="holdfast-clients-") as place:
+        root = Path(place)
+        os.environ["HOLDFAST_HOME"] = str(root / "holdfast")
+        os.environ["HOLDFAST_WINDOW_LIMIT_TOKENS"] = str(WINDOW_TOKENS)
+        with provider() as upstream:
+            direct = play(command, upstream, root / "direct", upstream.url, turns)
+            direct_usd = billed_usd(upstream)
+        with provider() as upstream:
+            upstreams = {"anthropic": upstream.url, "openai": upstream.url}
+            options = GatewayOptions(upstreams=upstreams, apart=False)
+            with running(options, settings=load_settings(root)) as gateway:
+                through = play(command, upstream, root / "through", gateway.url, turns)
+                stats = gateway.planner.stats()
+            through_usd = billed_usd(upstream)
+        pairs = zip(direct.answers, through.answers, strict=False)
+        return {
+            "turns": len(through.answers),
+            "errors": len(through.complaints) + sum(map(bool, through.exit_codes)),
+            "complaints": through.complaints,
+            "differing": sum(a != b for a, b in pairs),
+            "passed": stats["failures"],
+            "direct_usd": round(direct_usd, 4),
+            "through_usd": round(through_usd, 4),
+            **cache_figures(root / "holdfast"),
+            "last": through.answers[-1:],
+        }
+
+
+def billed_usd(upstream: Provider) -> float:
+    cost = upstream.simulation.stats.to_json()["totals"]["cost_usd"]
+    return float(cost["total"]) if cost else 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--claude", default=shutil.which("claude") or "")
+    parser.add_argument("--pi", default=shutil.which("pi") or "")
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    chosen = {"claude": given.claude, "pi": given.pi}
+    found = {name: measured(name, path, given.turns) for name, path in chosen.items() if path}
+    if not found:
+        sys.exit("no client is installed; name one")
+    print(json.dumps(found) if given.json else json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""One store, many writers: other gateways, other terminals, other tenants."""
+
+import signal
+import threading
+
+import anthropic
+import httpx2
+import pytest
+
+from command_line import holdfast
+from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, marked
+from holdfast import load
+from holdfast.gateway.tenants import TenantBudgets
+from holdfast.log import Log
+from holdfast.log.entries import Asked, Cleared, Pinned, Said, Undone
+from holdfast.messages import Usage
+from holdfast.settings import GatewaySettings, Settings, home
+
+
+def the_log():
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    return log
+
+
+def entries(kind):
+    return [entry for entry in load(the_log()).entries if isinstance(entry, kind)]
+
+
+def worked(gateway, clock):
+    """Bring a session to where something was cleared, and go on with it."""
+    agent = Agent(gateway().url)
+    agent.ask("Read a dozen files.")
+    clock.advance(600)
+    agent.ask("Again.")
+    return agent
+
+
+def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
+    """Whoever gets the request gets the log; nothing is sent unmanaged and no second log begun."""
+    agent, others = Agent(gateway().url), [gateway().url, gateway().url]
+    upstream.simulation.brain.files = 1
+    for number in range(4):
+        agent.ask(f"Read file {number}.")
+        agent.move(others[number % 2])
+    assert all("x-holdfast-passed" not in headers for headers in agent.headers)
+    assert len(entries(Asked)) == len(agent.answers)
+
+
+def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstream):
+    """What cannot be managed passes as it is, and the answer says why."""
+    quick = Settings(gateway=GatewaySettings(handover_seconds=0.1, idle_seconds=0.0))
+    agent = Agent(gateway(quick).url)
+    upstream.simulation.brain.files = 1
+    agent.ask("Read a file.")
+    with gateway_to(upstream.url, quick) as second:
+        while True:
+            try:
+                log = Log.open(the_log())
+            except Exception:  # noqa: BLE001 - until the first gateway finds it idle
+                continue
+            break
+        with log:
+            agent.move(second.url)
+            agent.ask("Read another.")
+    assert agent.answers[-1].content[0].text == "Done after 1."
+    assert "LogLocked" in agent.headers[-1]["x-holdfast-passed"]
+
+
+def test_undo_from_another_terminal_shows_at_the_next_call(gateway, upstream, clock):
+    """The gateway has the log and lets go of it; the cleared results are sent again as they were."""
+    agent = worked(gateway, clock)
+    session = the_log().stem
+    [newest, *_] = reversed(entries(Cleared))
+    assert holdfast("undo", session, str(newest.n)).returncode == 0
+    agent.messages.append({"role": "user", "content": "Go on."})
+    agent.call()
+    sent = {
+        block["tool_use_id"]: block["content"]
+        for message in upstream.requests[-1]["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    }
+    given = {
+        block["tool_use_id"]: block["content"]
+        for message in agent.messages
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    }
+    assert entries(Undone)
+    assert all(sent[id] == given[id] for id in newest.ids)
+    assert "x-holdfast-passed" not in agent.headers[-1]
+
+
+def test_compact_and_pin_from_another_terminal_show_at_the_next_call(gateway, upstream, clock):
+    agent = worked(gateway, clock)
+    session = the_log().stem
+    first = next(e.n for e in load(the_log()).entries if isinstance(e, Said))
+    pinned = holdfast("pin", session, first)
+    done = holdfast("compact", session, "--digest")
+    assert (pinned.returncode, done.returncode) == (0, 0), pinned.stderr + done.stderr
+    before = len(upstream.requests[-1]["messages"])
+    agent.messages.append({"role": "user", "content": "Go on."})
+    agent.call()
+    assert entries(Pinned)
+    assert len(upstream.requests[-1]["messages"]) < before
+    assert "x-holdfast-passed" not in agent.headers[-1]
+
+
+@pytest.mark.parametrize("words", [["explain"], ["cost"], ["cache"], ["context"], ["history"]])
+def test_reports_read_a_session_that_the_gateway_has_open(gateway, upstream, clock, words):
+    worked(gateway, clock)
+    more = ["file"] if words == ["history"] else []
+    done = holdfast(*words, the_log().stem, *more)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_a_restart_cuts_no_stream(upstream):
+    """A gateway that was asked to end finishes what it began, while its successor has the address."""
+    upstream.simulation.brain.files = 0
+    said = {
+        "model": MODEL,
+        "max_tokens": 50,
+        "messages": marked([{"role": "user", "content": "Hi"}]),
+    }
+    with gateway_process(upstream.url) as (url, first):
+        upstream.simulation.faults.plan({"queue": ["one_byte"]})
+        kinds: list[str] = []
+        began = threading.Event()
+
+        def read():
+            with client_of(url).messages.stream(**said) as stream:
+                for event in stream:
+                    kinds.append(event.type)
+                    began.set()
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert began.wait(30)
+        first.send_signal(signal.SIGTERM)
+        reader.join(60)
+        assert first.wait(60) in (0, -signal.SIGTERM)
+    port = url.rpartition(":")[2]
+    with gateway_process(upstream.url, "--port", port) as (again, _):
+        assert again == url
+        Agent(again).ask("Hello")
+    assert kinds[-1] == "message_stop"
+
+
+def test_a_tenant_whose_day_is_spent_is_refused_and_others_are_not(gateway, upstream):
+    """In the words of the API that was called; nothing reaches the provider."""
+    upstream.simulation.brain.files = 0
+    url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
+    Agent(url, key="sk-one").ask("Hello")
+    calls = len(upstream.bodies)
+    with pytest.raises(anthropic.APIStatusError) as raised:
+        Agent(url, key="sk-one").ask("Hello again")
+    assert raised.value.status_code == 402
+    assert raised.value.body["error"]["type"] == "billing_error"
+    assert "budget of $0.00 a day" in raised.value.body["error"]["message"]
+    assert len(upstream.bodies) == calls
+    Agent(url, key="sk-two").ask("Hello")
+    other = httpx2.post(f"{url}/v1/chat/completions", json={}, headers={"x-api-key": "sk-one"})
+    assert other.json()["error"]["type"] == "billing_error"
+
+
+def test_passing_by_costs_the_budget_as_well(gateway, upstream):
+    """A client cannot spend more by asking not to be managed."""
+    upstream.simulation.brain.files = 0
+    url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
+    bypassing = Agent(url, **{"x-holdfast-bypass": "1"})
+    bypassing.ask("Hello")
+    with pytest.raises(anthropic.APIStatusError):
+        bypassing.ask("Hello again")
+
+
+def test_processes_share_what_a_tenant_has_spent(tmp_path):
+    one, other = TenantBudgets(1.0, tmp_path), TenantBudgets(1.0, tmp_path)
+    one.pay("t", MODEL, Usage(input_tokens=100_000))
+    assert not other.refusal("t")
+    other.pay("t", MODEL, Usage(input_tokens=100_000))
+    assert one.refusal("t")
+    assert other.refusal("t")
+    assert not one.refusal("another")
+
+
+def test_metrics_are_in_prometheus_words(gateway, upstream, clock):
+    """Counters, a gauge and a histogram that add up."""
+    url = gateway().url
+    agent = Agent(url)
+    agent.ask("Read a dozen files.")
+    clock.advance(600)
+    agent.ask("Again.")
+    lines = httpx2.get(f"{url}/holdfast/metrics").text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert values["holdfast_gateway_requests_total"] == str(len(agent.answers))
+    assert int(values["holdfast_gateway_changed_total"]) > 0
+    assert values['holdfast_gateway_plan_seconds_bucket{le="+Inf"}'] == str(len(agent.answers))
+    assert float(values["holdfast_gateway_shadow_usd_total"]) > float(
+        values["holdfast_gateway_billed_usd_total"]
+    )
+    typed = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    assert all(any(name.startswith(known) for known in typed) for name in values)
