@@ -16,7 +16,7 @@ from holdfast.stores import VARIABLE, default_store, named_store, open_store, pe
 from holdfast.view import fold
 
 
-@click.group(epilog="Example: holdfast store check")
+@click.group(epilog="Example: holdfast store check --json")
 def command() -> None:
     """Move, check and migrate where sessions are kept.
 
