@@ -20,7 +20,7 @@ from holdfast.log.entries import Said
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import BlockFinished, Finished, Reply
 from holdfast.settings import StoreSettings
-from holdfast.stores import open_store
+from holdfast.stores import open_store, pending_migrations
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Outcome
 from holdfast.turn.round import Toolbox, play
@@ -217,7 +217,7 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
     )
-    await session.engine.log.kept()
+    await session.engine.log.committed()
     session.user("hello")
     with commits_held_up(postgres_url, session.id) as is_waiting:
         preparing = asyncio.create_task(session.prepare())
@@ -317,7 +317,7 @@ def test_tables_are_made_once_by_however_many_processes(tmp_path):
         with psycopg.connect(server.url) as connection:
             rows = connection.execute("SELECT version FROM holdfast.versions").fetchall()
         assert rows == [(number,) for number in range(1, len(MIGRATIONS) + 1)]
-        assert opened[0].pending() == []
+        assert pending_migrations(server.url) == []
         for one in opened:
             one.close()
     finally:
@@ -384,5 +384,5 @@ async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, 
 
 
 async def _played(events, toolbox, log) -> None:
-    async for _ in play(events, toolbox, log.append, log.kept):
+    async for _ in play(events, toolbox, log.append, log.committed):
         pass
