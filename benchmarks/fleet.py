@@ -98,7 +98,7 @@ async def quiet(url: str, ids: list[str], seconds: float) -> dict[str, object]:
     async def append(session: Session) -> None:
         began = time.perf_counter()
         session.engine.log.append(Said(content=(Text(text="x" * ENTRY_CHARS),), hidden=True))
-        await session.engine.log.kept()
+        await session.engine.log.committed()
         took.append(time.perf_counter() - began)
 
     until, tasks = time.monotonic() + seconds / 2, []

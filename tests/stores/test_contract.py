@@ -27,7 +27,7 @@ async def test_what_is_appended_is_read_back_in_order(store, reopened, project):
     """Numbered from one, dated, and there for any other process once it is kept."""
     log = store.create(directory=project)
     written = [log.append(said(word)) for word in ("one", "two", "three")]
-    await log.kept()
+    await log.committed()
     assert [one.n for one in written] == [1, 2, 3]
     assert all(one.at for one in written)
     loaded = reopened().load(log.header.session)

@@ -17,9 +17,13 @@ from hypothesis import strategies as st
 from holdfast import Session
 from holdfast.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
 from holdfast.log.entries import Said
-from holdfast.messages import Text
+from holdfast.messages import Text, ToolUse, Usage
+from holdfast.models.protocol import BlockFinished, Finished, Reply
 from holdfast.settings import StoreSettings
-from holdfast.stores import open_store
+from holdfast.stores import open_store, pending_migrations
+from holdfast.tools.context import ToolContext
+from holdfast.tools.protocol import Outcome
+from holdfast.turn.round import Toolbox, play
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -213,7 +217,7 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
     )
-    await session.engine.log.kept()
+    await session.engine.log.committed()
     session.user("hello")
     with commits_held_up(postgres_url, session.id) as is_waiting:
         preparing = asyncio.create_task(session.prepare())
@@ -313,7 +317,7 @@ def test_tables_are_made_once_by_however_many_processes(tmp_path):
         with psycopg.connect(server.url) as connection:
             rows = connection.execute("SELECT version FROM holdfast.versions").fetchall()
         assert rows == [(number,) for number in range(1, len(MIGRATIONS) + 1)]
-        assert opened[0].pending() == []
+        assert pending_migrations(server.url) == []
         for one in opened:
             one.close()
     finally:
@@ -340,3 +344,45 @@ def test_a_url_that_makes_no_sense_says_so():
     """Before anything is tried."""
     with pytest.raises(ConfigError, match="HOLDFAST_STORE"):
         open_store("postgresql://x?nonsense=1")
+
+
+async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, tenant, tmp_path):
+    """The agent's own tools wait for the commit of `Began`."""
+    ran: list[list[str]] = []
+
+    class Charge:
+        name, kind = "charge", "other"
+
+        def is_read_only(self, input):
+            return False
+
+        async def run(self, input, context):
+            kept = stores().load(session).entries
+            ran.append([type(entry).__name__ for entry in kept])
+            return Outcome(content="charged")
+
+    async def answer():
+        use = ToolUse(id="t1", name="charge", input={})
+        yield BlockFinished(index=0, block=use)
+        reply = Reply(
+            response_id="r1", model="m", content=(use,), stop_reason="tool_use", usage=Usage()
+        )
+        yield Finished(reply=reply)
+
+    session = f"s-{tenant}"
+    with stores().create(directory=tmp_path, session=session) as log:
+        context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
+        toolbox = Toolbox(tools={"charge": Charge()}, tool_context=context)
+        with commits_held_up(postgres_url, session) as is_waiting:
+            playing = asyncio.create_task(_played(answer(), toolbox, log))
+            while not is_waiting():  # noqa: ASYNC110 - what is awaited is the server
+                await asyncio.sleep(0)
+            await asyncio.wait({playing}, timeout=0.05)
+            assert ran == []
+        await playing
+    assert ran == [["Replied", "Replied", "Began"]]
+
+
+async def _played(events, toolbox, log) -> None:
+    async for _ in play(events, toolbox, log.append, log.committed):
+        pass

@@ -16,7 +16,7 @@ from holdfast.stores import VARIABLE, default_store, named_store, open_store, pe
 from holdfast.view import fold
 
 
-@click.group(epilog="Example: holdfast store check")
+@click.group(epilog="Example: holdfast store check --json")
 def command() -> None:
     """Move, check and migrate where sessions are kept.
 
@@ -37,7 +37,7 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
     """
     copied: list[str] = []
     there: list[str] = []
-    with _opened(source) as taken, _opened(target) as given:
+    with _open_place(source) as taken, _open_place(target) as given:
         for id in [taken.find(id).id for id in sessions] or [one.id for one in taken.sessions()]:
             loaded = taken.load(id)
             try:
@@ -60,7 +60,7 @@ def check(place: str, as_json: bool) -> None:
     Damaged entries, entries that have no effect, and bodies of results that are missing or are
     not what was written.
     """
-    with _opened(place) as store:
+    with _open_place(place) as store:
         found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
     wrong = {id: problems for id, problems in found.items() if problems}
     lines = [f"{id}: {plain(problem)}" for id, problems in wrong.items() for problem in problems]
@@ -92,7 +92,7 @@ def migrate(url: str, show: bool) -> None:
 
 
 @contextmanager
-def _opened(place: str) -> Iterator[Store]:
+def _open_place(place: str) -> Iterator[Store]:
     """Open a store for one command; the default one stays open for the process."""
     if place == "default":
         yield default_store()

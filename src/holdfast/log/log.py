@@ -102,11 +102,11 @@ class Log:
         self.entries.append(numbered)
         return numbered
 
-    async def kept(self) -> None:
+    async def committed(self) -> None:
         """Return at once: a killed process loses nothing that was written."""
 
     def flush(self) -> None:
-        """Return at once, as `kept` does."""
+        """Return at once, as `committed` does."""
 
     def leave(self, report: AnyEntry) -> None:
         outbox.leave(self.path.with_suffix(""), report)

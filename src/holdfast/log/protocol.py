@@ -1,6 +1,6 @@
 """A log open for writing, wherever it is kept.
 
-`append` numbers an entry and hands it over; `kept` waits until all that was appended is committed.
+`append` numbers an entry and hands it over; `committed` waits until all that was appended is committed.
 It is awaited before a request is sent, before a tool runs and after an answer was recorded, so that
 nothing happens that a log might not know of. `Log` is the one in a file.
 """
@@ -42,11 +42,11 @@ class OpenLog(Protocol):
         Raises `LeaseLost` once another process has become the writer.
         """
 
-    async def kept(self) -> None:
+    async def committed(self) -> None:
         """Wait until everything appended is committed."""
 
     def flush(self) -> None:
-        """Wait as `kept` does, blocking the thread."""
+        """Wait as `committed` does, blocking the thread."""
 
     def sync(self) -> None:
         """Make what was appended survive a power cut."""

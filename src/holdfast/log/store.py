@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -110,9 +110,7 @@ class FileStore:
         """Read a session without becoming its writer."""
         found = self.find(session)
         loaded = load(found.path).under(found.id)
-        if after:
-            loaded.entries = [entry for entry in loaded.entries if entry.n > after]
-        return loaded
+        return replace(loaded, entries=[one for one in loaded.entries if one.n > after])
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
         """Copy a session under a new id, up to and including entry `upto`, as it was then."""

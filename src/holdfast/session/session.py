@@ -319,7 +319,7 @@ class Session:
         reply = await finished(response)
         self._recovery.reset()
         self.engine.record_reply(reply, self.layers.after_turn)
-        await self.engine.log.kept()
+        await self.engine.log.committed()
 
     async def failed(self, error: BaseException) -> Literal["retry"]:
         """Wait out what passes, make room for what was too long, and answer "retry".

@@ -49,9 +49,9 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
 def pending_migrations(url: str) -> list[str]:
     """Return the statements that opening a database would run."""
     with _explained():
-        from holdfast.stores.postgres.database import Database
+        from holdfast.stores.postgres.database import PostgresDatabase
         from holdfast.stores.postgres.schema import pending
-    database = Database(url, load_settings().store.patience_seconds)
+    database = PostgresDatabase(url, load_settings().store.patience_seconds)
     try:
         return database.run(pending)
     finally:

@@ -286,7 +286,7 @@ class Engine:
         request = build() if build is not None else self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
         self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
-        await self.log.kept()
+        await self.log.committed()
         return request
 
     async def _run_all(self, stages: tuple[Stage, ...]) -> None:

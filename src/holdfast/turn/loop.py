@@ -219,7 +219,7 @@ class Loop:
             patience=self.patience,
             sleep=self.sleep,
         )
-        rounds = play(answer, self.toolbox, self.engine.record, self.engine.log.kept)
+        rounds = play(answer, self.toolbox, self.engine.record, self.engine.log.committed)
         async with aclosing(until(self.abort, rounds)) as events:
             async for event in events:
                 match event:
@@ -228,7 +228,7 @@ class Loop:
                         self.engine.observe_usage(reply.diagnostics)
                     case Played():
                         self.engine.finish_turn(self.after_turn)
-                        await self.engine.log.kept()
+                        await self.engine.log.committed()
                 yield event
 
     def _pay(self, reply: Reply) -> None:

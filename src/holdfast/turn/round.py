@@ -114,15 +114,15 @@ async def play(
     events: AsyncIterator[Event],
     toolbox: Toolbox,
     record: RecordEntry,
-    kept: Callable[[], Awaitable[None]] = at_once,
+    committed: Callable[[], Awaitable[None]] = at_once,
 ) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it comes, run its tools, and end with `Played`.
 
-    A tool runs once all that was recorded is `kept`. A model's error before any tool call is
+    A tool runs once all that was recorded is `committed`. A model's error before any tool call is
     raised; after one, the round ends with what came.
     """
     written = AnswerWriter(record)
-    runner = _Runner(toolbox, record, kept)
+    runner = _Runner(toolbox, record, committed)
     error: ModelError | None = None
     try:
         try:
@@ -196,7 +196,7 @@ class _Runner:
 
     toolbox: Toolbox
     record: RecordEntry
-    kept: Callable[[], Awaitable[None]]
+    committed: Callable[[], Awaitable[None]]
     events: "deque[ToolBegan | ToolRan]" = field(default_factory=deque)
     count: int = 0
     ends_turn: bool = False
@@ -281,7 +281,7 @@ class _Runner:
             self.ends_turn = self.ends_turn or verdict.ends_turn
             return job.deny(verdict)
         self.record(Began(tool_use_id=use.id, tool=use.name))
-        await self.kept()
+        await self.committed()
         self.events.append(ToolBegan(use=use))
         self._changed.set()
         began = time.monotonic()

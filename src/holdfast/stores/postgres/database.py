@@ -20,7 +20,7 @@ CONNECT_SECONDS = 5
 RETRY_SECONDS = 0.1
 
 
-class Database:
+class PostgresDatabase:
     def __init__(self, url: str, patience_seconds: float) -> None:
         self._url = url
         self._patience_seconds = patience_seconds

@@ -1,6 +1,6 @@
 """A session's log in PostgreSQL, open for writing under a lease.
 
-`append` numbers an entry and queues it; `kept` waits for the commit. What lies beside a log on disk
+`append` numbers an entry and queues it; `committed` waits for the commit. What lies beside a log on disk
 is a row of `bodies` here, under a name that is the same on every node.
 """
 
@@ -21,7 +21,7 @@ from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.stores.postgres.writer import Lease, Writer
 
 
-class Beside(Protocol):
+class SessionRows(Protocol):
     """What a log asks its store for, at once and without waiting for what is queued."""
 
     def body(self, key: int, name: str) -> bytes | None: ...
@@ -42,7 +42,7 @@ class PostgresLog:
         *,
         path: Path,
         writer: Writer,
-        beside: Beside,
+        beside: SessionRows,
     ) -> None:
         self.header: Header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
@@ -69,7 +69,7 @@ class PostgresLog:
         self.entries.append(numbered)
         return numbered
 
-    async def kept(self) -> None:
+    async def committed(self) -> None:
         done = self._writer.pending(self._lease)
         if done is not None:
             await asyncio.shield(asyncio.wrap_future(done))
@@ -167,7 +167,7 @@ class Bodies(Protocol):
 class BodiesToRead:
     """The bodies of a session that another process may be writing."""
 
-    def __init__(self, beside: Beside, key: int) -> None:
+    def __init__(self, beside: SessionRows, key: int) -> None:
         self._beside = beside
         self._key = key
 

@@ -26,7 +26,7 @@ from holdfast.log.titles import NOTES, title_in
 from holdfast.settings import StoreSettings, home
 from holdfast.settings.project import project_root, slug
 from holdfast.stores.postgres import schema
-from holdfast.stores.postgres.database import Database
+from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
 from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
@@ -61,7 +61,7 @@ class PostgresStore:
         self.tenant = self.settings.tenant
         if "\0" in self.tenant:
             raise ConfigError("store.tenant holds a null character, which no database takes")
-        self._database = Database(url, self.settings.patience_seconds)
+        self._database = PostgresDatabase(url, self.settings.patience_seconds)
         self._writer = Writer(self._database.connect, self.settings.patience_seconds)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
@@ -78,7 +78,7 @@ class PostgresStore:
             self._holder.begin(connection)
             row = connection.execute(
                 _CREATE,
-                (*self._row(header), header.created, self._holder.id),
+                (*self._columns(header), header.created, self._holder.id),
             ).fetchone()
             return Lease(key=row[0] if row else 0, fence=1, session=id)
 
@@ -139,7 +139,7 @@ class PostgresStore:
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():
                 row = connection.execute(
-                    _CREATE, (*self._row(header), header.created or time.time(), None)
+                    _CREATE, (*self._columns(header), header.created or time.time(), None)
                 ).fetchone()
                 assert row is not None, "an insert returns its row"
                 fill(connection, row[0], entries, beside)
@@ -234,10 +234,6 @@ class PostgresStore:
 
             self._database.run(remove)
 
-    def pending(self) -> list[str]:
-        """Return the statements a migration would run; none once the store was opened."""
-        return self._database.run(schema.pending)
-
     def close(self) -> None:
         """Commit what is queued, release every session, and disconnect."""
         self._writer.close()
@@ -285,7 +281,7 @@ class PostgresStore:
             beside=self,
         )
 
-    def _row(self, header: Header) -> tuple[str, str, str, bytes]:
+    def _columns(self, header: Header) -> tuple[str, str, str, bytes]:
         project = slug(project_root(Path(header.directory)))
         return self.tenant, header.session, project, msgspec.json.encode(header)
 

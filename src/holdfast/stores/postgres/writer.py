@@ -95,7 +95,7 @@ class Lease:
         changes, self.waiting = self.waiting or Changes(), None
         return changes
 
-    def committed(self, changes: Changes, *, has_reports: bool) -> None:
+    def confirm(self, changes: Changes, *, has_reports: bool) -> None:
         self.has_reports = self.has_reports or has_reports
         if self.newest is changes.done:
             self.newest = None
@@ -193,16 +193,16 @@ class Writer:
                     self._commit([one])
                 return
             else:
-                batch = [one for one in batch if not self._settled(*one, written)]
+                batch = [one for one in batch if not self._decided(*one, written)]
 
-    def _settled(self, lease: Lease, changes: Changes, written: dict[int, bool | None]) -> bool:
+    def _decided(self, lease: Lease, changes: Changes, written: dict[int, bool | None]) -> bool:
         """Tell who waits; False if the change must be tried again."""
         if lease.key in written:
             has_reports = written[lease.key]
             if has_reports is None:
                 return False
             with self._wake:
-                lease.committed(changes, has_reports=has_reports)
+                lease.confirm(changes, has_reports=has_reports)
             changes.done.set_result(None)
             return True
         self._fail([(lease, changes)], taken_over(lease.session))

@@ -233,7 +233,7 @@ class Fork:
     async def _events(self, request: Request, key: str) -> AsyncGenerator[RoundEvent, None]:
         """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self.forks
-        await forks.parent.log.kept()
+        await forks.parent.log.committed()
         ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
