@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.server import GatewayOptions, running
-from holdfast.settings import CostSettings, Settings, WindowSettings
+from holdfast.settings import GatewaySettings, Settings, WindowSettings
 from holdfast.simulator import BrainAnswer
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.server import application
@@ -29,7 +29,10 @@ TOOLS = [
     }
 ]
 
-EAGER = Settings(window=WindowSettings(limit_tokens=200_000), cost=CostSettings(need_weight=0.0))
+EAGER = Settings(
+    window=WindowSettings(limit_tokens=200_000),
+    gateway=GatewaySettings(need_weight=0.0, stake_share=1.0),
+)
 """Clears whatever pays, whether it may be needed again or not."""
 
 
@@ -96,12 +99,12 @@ def gateway_to(url, settings: Settings | None = None, clock=None, **options):
 
 @contextmanager
 def gateway_process(url, *options):
-    """Run `holdfast gateway` as a process of its own; yield its address and the process."""
+    """Run `holdfast gateway` as a process of its own; yield its address, the process, its pages."""
     command = [sys.executable, "-m", "holdfast", "gateway", "--port", "0", "--upstream", url]
     process = subprocess.Popen([*command, "--json", *options], stdout=subprocess.PIPE, text=True)
     try:
-        said = "".join(iter(process.stdout.readline, "}\n")) + "}"
-        yield json.loads(said)["url"], process
+        said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        yield said["url"], process, said["pages"]
     finally:
         process.kill()
         process.wait()

@@ -133,13 +133,13 @@ def test_killed_and_started_again_the_prefix_is_byte_equal(upstream, tmp_path):
     """A SIGKILL in the middle of an answer loses nothing of what was decided."""
     agent = Agent("")
     agent.messages = list(BUILT)
-    with gateway_process(upstream.url) as (url, process):
+    with gateway_process(upstream.url) as (url, process, _):
         agent.move(url)
         agent.call(tools=SHELL)
         before = without_marks(upstream.requests[-1]["messages"])
         process.kill()
         process.wait()
-    with gateway_process(upstream.url) as (url, _):
+    with gateway_process(upstream.url) as (url, _, _):
         agent.move(url)
         agent.messages += [{"role": "assistant", "content": "It is built."}]
         agent.messages += [{"role": "user", "content": "Test it."}]

@@ -209,7 +209,7 @@ def test_nothing_of_a_credential_is_written(gateway, upstream):
 
 def test_the_process_answers_at_the_address_it_prints(upstream):
     upstream.simulation.brain.files = 0
-    with gateway_process(upstream.url) as (url, _):
+    with gateway_process(upstream.url) as (url, _, _):
         Agent(url).ask("Hello")
         stats = json.loads(httpx2.get(f"{url}/holdfast/stats").content)
     assert stats["totals"]["calls"] == 1

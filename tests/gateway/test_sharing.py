@@ -125,7 +125,7 @@ def test_a_restart_cuts_no_stream(upstream):
         "max_tokens": 50,
         "messages": marked([{"role": "user", "content": "Hi"}]),
     }
-    with gateway_process(upstream.url) as (url, first):
+    with gateway_process(upstream.url) as (url, first, _):
         upstream.simulation.faults.plan({"queue": ["one_byte"]})
         kinds: list[str] = []
         began = threading.Event()
@@ -143,7 +143,7 @@ def test_a_restart_cuts_no_stream(upstream):
         reader.join(60)
         assert first.wait(60) in (0, -signal.SIGTERM)
     port = url.rpartition(":")[2]
-    with gateway_process(upstream.url, "--port", port) as (again, _):
+    with gateway_process(upstream.url, "--port", port) as (again, _, _):
         assert again == url
         Agent(again).ask("Hello")
     assert kinds[-1] == "message_stop"

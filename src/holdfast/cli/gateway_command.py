@@ -1,11 +1,18 @@
 """`holdfast gateway`: manage the context of clients that know nothing of Holdfast."""
 
+from functools import partial
+
 import click
 
-from holdfast.cli import options
+from holdfast.cli import options as shared
 from holdfast.cli.output import report
+from holdfast.cli.serve_command import listed, read_session
+from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS
-from holdfast.gateway.server import DEFAULT_PORT, GatewayOptions, serve
+from holdfast.gateway.server import DASHBOARD, DEFAULT_PORT, GatewayOptions, serve
+from holdfast.log.handover import GATEWAY
+from holdfast.pages.followed import FollowedSessions
+from holdfast.settings import home, load_settings
 
 
 @click.command(epilog="Example: holdfast gateway --port 8788")
@@ -29,7 +36,7 @@ from holdfast.gateway.server import DEFAULT_PORT, GatewayOptions, serve
     default="",
     help="What clients must send as x-holdfast-token.",
 )
-@options.as_json
+@shared.as_json
 def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> None:
     """Manage the context of clients that know nothing of Holdfast.
 
@@ -38,10 +45,25 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
     and what it would have cost without. `holdfast wrap` does all of this for one command.
     """
 
+    upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
+    options = GatewayOptions(upstreams=upstreams, token=token, pages=dashboard_sessions)
+
     def started(url: str) -> None:
         where = upstream or "the provider's own API"
-        line = f"{url} manages what goes to {where}; Ctrl-C stops it."
-        report(as_json, {"url": url, "stats": f"{url}/holdfast/stats"}, [line])
+        pages = f"{url}{DASHBOARD}/{options.key}/"
+        lines = [f"{url} manages what goes to {where}; Ctrl-C stops it.", f"Look at it: {pages}"]
+        found = {"url": url, "stats": f"{url}/holdfast/stats", "pages": pages}
+        report(as_json, found, lines)
 
-    upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
-    serve(host, port, GatewayOptions(upstreams=upstreams, token=token), started=started)
+    serve(host, port, options, started=started)
+
+
+def dashboard_sessions(planner: Planner) -> FollowedSessions:
+    """List the sessions of gateways, with what each has saved."""
+    settings = load_settings()
+    return FollowedSessions(
+        lambda: (one for one in listed([home()]) if one.name.startswith(GATEWAY)),
+        partial(read_session, settings=settings),
+        settings.page,
+        saved=planner.saved_usd,
+    )

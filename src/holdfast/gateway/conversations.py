@@ -8,7 +8,7 @@ two conversations merely began alike. The log holds the position, so a restart f
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.errors import LogLocked
@@ -19,6 +19,9 @@ from holdfast.log.handover import LOOK_SECONDS, is_wanted, wanting
 from holdfast.log.store import Store
 from holdfast.settings import Settings, load_settings
 from holdfast.stores import default_store
+from holdfast.turn.engine import Engine
+from holdfast.turn.undo import undo
+from holdfast.view.window import COST
 
 NEWEST = 8
 """Lineages of one name that are looked at; older ones were left long ago."""
@@ -46,6 +49,24 @@ def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
     return max(possible)[2] if possible else None
 
 
+def for_clients(settings: Settings) -> Settings:
+    """Return the settings of a client's session.
+
+    The line is the window's own, near which a client compacts by itself; where the cost policy
+    would compact sooner, clearing does that work, so information has its price for clearing.
+    """
+    own = settings.gateway
+    window = settings.window
+    if window.auto_line == COST:
+        window = replace(window, auto_line="")
+    return replace(
+        settings,
+        window=window,
+        cost=replace(settings.cost, need_weight=own.need_weight),
+        clear=replace(settings.clear, stake_share=own.stake_share),
+    )
+
+
 class Conversations:
     """Opens, finds and closes conversations."""
 
@@ -60,7 +81,7 @@ class Conversations:
     ) -> None:
         """`opens_files` says that clients' tools reach the files of this machine."""
         self._directory = directory or Path.cwd()
-        self._settings = settings or load_settings(self._directory)
+        self._settings = for_clients(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock
@@ -109,9 +130,19 @@ class Conversations:
             if not one.is_busy and (one.used_at <= before or is_wanted(one.path)):
                 self._close(id)
 
-    def __len__(self) -> int:
-        """Count the conversations in memory."""
+    @property
+    def open_count(self) -> int:
+        """How many conversations are in memory."""
         return len(self._open)
+
+    def undo(self, id: str, n: int) -> str:
+        """Undo a change of a session that no call is using; the next call shows it."""
+        if id in self._open:
+            if self._open[id].is_busy:
+                raise LogLocked(self._open[id].path, "a call in progress")
+            self._close(id)
+        with self._store.open(id) as log:
+            return undo(Engine(log, self._settings), n)
 
     def forget(self, id: str) -> None:
         """Close a conversation that failed midway: the next request reads its log anew."""

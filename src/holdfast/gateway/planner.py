@@ -162,7 +162,14 @@ class Planner:
     def metrics(self) -> str:
         """Write the counts for Prometheus."""
         total = sum(self._bills().values(), SessionBill())
-        return metrics_text(self._counts, total, len(self._conversations))
+        return metrics_text(self._counts, total, self._conversations.open_count)
+
+    def saved_usd(self) -> dict[str, float]:
+        """Return what each session saved, by its id."""
+        return {id: bill.saved_usd for id, bill in self._bills().items()}
+
+    async def undo(self, session: str, n: int) -> str:
+        return self._conversations.undo(session, n)
 
     def _bills(self) -> dict[str, SessionBill]:
         return self._shadow.bills() if self._shadow is not None else {}

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -20,6 +20,9 @@ from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS, GatewayRefusal, Proxy, check_caller, refused
 from holdfast.gateway.shadow import Shadow
 from holdfast.gateway.tenants import TenantBudgets
+from holdfast.pages.app import application as pages_application
+from holdfast.pages.app import new_token
+from holdfast.pages.followed import FollowedSessions
 from holdfast.settings import Settings, home, load_settings
 from holdfast.settings.files import write_private
 from holdfast.simulator.serving import LOOPBACK, in_thread, is_loopback, listen, server_of
@@ -30,6 +33,7 @@ DEFAULT_PORT = 8788
 SALT_BYTES = 16
 LOOK_SECONDS = 0.1
 """How often it is looked which sessions are idle, or wanted by another process."""
+DASHBOARD = "/holdfast/sessions"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ENDING_SECONDS = 600
 """A restart cuts no stream short that ends within this time."""
@@ -44,6 +48,9 @@ class GatewayOptions:
     """Required of every request; needed beyond loopback."""
     apart: bool = True
     """Keep the conversations of different credentials apart."""
+    pages: Callable[[Planner], FollowedSessions] | None = None
+    """Makes the sessions of the dashboard; only whoever has its key can look, on this machine."""
+    key: str = field(default_factory=new_token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +61,19 @@ class RunningGateway:
     planner: Planner
 
 
-def application(planner: Planner, settings: Settings, options: GatewayOptions) -> Starlette:
-    """Build the ASGI application around a planner."""
+def application(
+    planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
+) -> Starlette:
+    """Build the ASGI application around a planner; a dashboard needs to know its port."""
+    dashboard: Starlette | None = None
+    if options.pages is not None:
+        dashboard = pages_application(
+            options.pages(planner),
+            token=options.key,
+            port=port,
+            follow_seconds=settings.page.follow_seconds,
+            undo=planner.undo,
+        )
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
@@ -82,7 +100,11 @@ def application(planner: Planner, settings: Settings, options: GatewayOptions) -
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         closing = asyncio.create_task(_let_go(planner))
         try:
-            yield
+            async with AsyncExitStack() as stack:
+                if dashboard is not None:
+                    context = dashboard.router.lifespan_context(dashboard)
+                    await stack.enter_async_context(context)
+                yield
         finally:
             closing.cancel()
             await client.aclose()
@@ -92,6 +114,7 @@ def application(planner: Planner, settings: Settings, options: GatewayOptions) -
     routes = [
         Route("/holdfast/stats", guarded(stats)),
         Route("/holdfast/metrics", guarded(metrics)),
+        *([Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []),
         Mount("/", app=proxy),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
@@ -129,9 +152,12 @@ def serve(
         settings = replace(settings, spill=replace(settings.spill, on=False))
     conversations = Conversations(settings, opens_files=is_local)
     planner = build_planner(settings, options, conversations=conversations)
-    app = application(planner, settings, options)
+    if not is_local:
+        options = replace(options, pages=None)
     with listen(host, port) as listener:
-        started(f"http://{host}:{listener.getsockname()[1]}")
+        bound = listener.getsockname()[1]
+        app = application(planner, settings, options, bound)
+        started(f"http://{host}:{bound}")
         server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
 
 

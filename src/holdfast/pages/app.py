@@ -2,7 +2,7 @@
 
 The address holds a token that nobody else knows. Requests for another host's name (a rebound name)
 or from another origin's page are refused whatever they know. Only GET is answered, and only for
-sessions that are listed.
+sessions that are listed; where an `undo` is given, it can be posted.
 """
 
 import asyncio
@@ -38,6 +38,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+Undo: TypeAlias = Callable[[str, int], Awaitable[str]]
 _Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -48,9 +49,13 @@ def application(
     port: int,
     follow_seconds: float,
     feed: Feed | None = None,
+    undo: Undo | None = None,
 ) -> Starlette:
-    """Build the pages and their data; a caller's own `feed` may carry events of its own."""
-    site = _Site(sessions, feed or Feed(), token=token, port=port)
+    """Build the pages and their data; a caller's own `feed` may carry events of its own.
+
+    `undo` gets a session's name and the number of a change, and says what it did.
+    """
+    site = _Site(sessions, feed or Feed(), token=token, port=port, undo=undo)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -70,18 +75,26 @@ def application(
         "/api/search": site.search,
         "/api/events": site.events,
     }
-    return Starlette(
-        routes=[
-            Route("/{token}" + path, site.guarded(endpoint), methods=["GET"])
-            for path, endpoint in routes.items()
-        ],
-        lifespan=lifespan,
-    )
+    listed = [
+        Route("/{token}" + path, site.guarded(endpoint), methods=["GET"])
+        for path, endpoint in routes.items()
+    ]
+    if undo is not None:
+        listed.append(Route("/{token}/api/undo", site.guarded(site.undo), methods=["POST"]))
+    return Starlette(routes=listed, lifespan=lifespan)
 
 
 class _Site:
-    def __init__(self, sessions: FollowedSessions, feed: Feed, *, token: str, port: int) -> None:
-        self._sessions, self._feed = sessions, feed
+    def __init__(
+        self,
+        sessions: FollowedSessions,
+        feed: Feed,
+        *,
+        token: str,
+        port: int,
+        undo: Undo | None = None,
+    ) -> None:
+        self._sessions, self._feed, self._undo = sessions, feed, undo
         self._token = token
         self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
 
@@ -114,7 +127,9 @@ class _Site:
 
     async def page(self, request: Request) -> Response:
         rows = await run_in_threadpool(self._sessions.rows)
-        page = await run_in_threadpool(render, rows, {}, mode="live", title="Sessions")
+        page = await run_in_threadpool(
+            render, rows, {}, mode="live", title="Sessions", can_undo=self._undo is not None
+        )
         own = {"Content-Security-Policy": f"{policy(is_live=True)}; frame-ancestors 'none'"}
         return Response(page, media_type="text/html; charset=utf-8", headers=own)
 
@@ -130,6 +145,12 @@ class _Site:
         asked = request.query_params
         found = await run_in_threadpool(self._sessions.search, asked["session"], asked["words"])
         return _json({"numbers": found})
+
+    async def undo(self, request: Request) -> Response:
+        asked = request.query_params
+        name = await run_in_threadpool(self._sessions.name, asked["session"])
+        assert self._undo is not None, "there is no such path otherwise"
+        return _json({"said": await self._undo(name, int(asked["n"]))})
 
     async def events(self, request: Request) -> Response:
         return StreamingResponse(self._feed.subscribe(), media_type="text/event-stream")

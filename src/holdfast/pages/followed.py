@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -65,7 +65,10 @@ class FollowedSessions:
         settings: PageSettings,
         *,
         known: Mapping[str, SessionRow] | None = None,
+        saved: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
+        """`saved` says what sessions have saved, by their names, where that is known."""
+        self._saved = saved
         self._listing, self._read, self._settings = listing, read, settings
         self._listed: dict[str, ListedSession] = {}
         self._rows = dict(known or {})
@@ -78,7 +81,13 @@ class FollowedSessions:
         with self._lock:
             self._listed = {one.id: one for one in self._listing()}
             newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
-            return [self._rows.get(one.id) or _unread_row(one) for one in newest]
+            rows = [self._rows.get(one.id) or _unread_row(one) for one in newest]
+            saved = self._saved()
+            return [replace(row, saved_usd=saved.get(row.name)) for row in rows] if saved else rows
+
+    def name(self, id: str) -> str:
+        with self._lock:
+            return self._session(id).read.data.name
 
     def data(self, id: str) -> SessionData:
         with self._lock:

@@ -52,6 +52,8 @@ class SessionRow:
     lost_usd: float | None = None
     hit_share: float | None = None
     compactions: int | None = None
+    saved_usd: float | None = None
+    """Against what its client's own requests would have cost; only a gateway knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class PageDocument:
     title: str
     sessions: Columns
     mode: Literal["file", "live"] = "file"
+    can_undo: bool = False
     pages: Mapping[str, SessionData] = field(default_factory=dict)
     report: ReportData | None = None
 
@@ -94,11 +97,13 @@ def render(
     *,
     mode: Literal["file", "live"] = "file",
     title: str = "",
+    can_undo: bool = False,
 ) -> str:
     """Write the page of one session, or of several with a list in front."""
     title = title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")
+    columns = session_columns(rows)
     return _filled(
-        PageDocument(title=title, mode=mode, sessions=session_columns(rows), pages=pages)
+        PageDocument(title=title, mode=mode, can_undo=can_undo, sessions=columns, pages=pages)
     )
 
 

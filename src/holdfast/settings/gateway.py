@@ -26,6 +26,20 @@ class GatewaySettings:
         low=0.0,
         personal=True,
     )
+    need_weight: float = setting(
+        8.0,
+        "in place of cost.need_weight: a client reads its files again with its own tools. With it"
+        " the results that are gone when they are needed are as many tokens as under the cost"
+        " policy, whose compactions a client makes itself",
+        low=0.0,
+    )
+    stake_share: float = setting(
+        0.1,
+        "in place of clear.stake_share: what a session may at worst cost more than without us, if"
+        " it ends right after a clearing; over 25 recorded ones the worst was 0.8 %",
+        low=0.0,
+        high=1.0,
+    )
     handover_seconds: float = setting(
         1.0,
         "another process that holds a session's log lets go between two calls: longer than that"

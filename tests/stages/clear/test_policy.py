@@ -359,3 +359,30 @@ def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
     now = moment(cold="it died", cost=CostSettings(), rounds=405)
     found = plan_clearing(made, now, CacheStanding(), SETTINGS)
     assert [one.id for one in found.batch.results] == ["t0", "t1", "t2"]
+
+
+def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
+    """A newer reading of the same file lowers what an older one is worth, whatever its lines."""
+    made = Candidates(smallest=200)
+    for n, (path, line) in enumerate([("/a", 1), ("/b", 1), ("/a", 900)]):
+        use = ToolUse(id=f"t{n}", name="Read", input={"file_path": path, "offset": line})
+        made._file(result(n, 6_000)._replace(use=use, paths=(path,), round=400))
+    for n in range(3, 8):
+        made._file(result(n, 1_000))
+    now = moment(cold="it died", cost=CostSettings(need_weight=10.0), rounds=405)
+    found = plan_clearing(made, now, CacheStanding(), SETTINGS)
+    assert [one.id for one in found.batch.results] == ["t0"]
+
+
+def test_a_rewrite_costs_no_more_than_the_stake():
+    """Only the newest part is cleared that can be afforded, and nothing if that is too little."""
+    many, settings = stock(*[4_000] * 25), replace(SETTINGS, paid_least_tokens=1_000)
+    known = {"used_tokens": 130_000, "cached_tokens": 129_000, "outlook": Forecast(calls=500)}
+    free = plan_clearing(many, moment(**known), CacheStanding(), settings)
+    stake = free.cost_usd / 2
+    bound = plan_clearing(many, moment(**known, stake_usd=stake), CacheStanding(), settings)
+    assert bound.cost_usd <= stake < free.cost_usd
+    assert bound.batch.results == free.batch.results[-len(bound.batch) :]
+    assert way(plan_clearing(many, moment(**known, stake_usd=0.0), CacheStanding(), settings)) != (
+        "paid"
+    )

@@ -15,6 +15,10 @@ const live = {
   },
   async text(id, n) { return (await this.get(`api/text?session=${encodeURIComponent(id)}&n=${n}`)).text; },
   async session(id) { return this.get(`api/session?session=${encodeURIComponent(id)}`); },
+  async undo(id, n) {
+    const answer = await fetch(`api/undo?session=${encodeURIComponent(id)}&n=${n}`, { method: "POST", credentials: "omit" });
+    return answer.ok ? (await answer.json()).said : `It was not undone: ${(await answer.text()).slice(0, 300)}`;
+  },
   async search(id, words) {
     const found = await this.get(`api/search?session=${encodeURIComponent(id)}&words=${encodeURIComponent(words)}`);
     if (query.text === words) { query.also = new Set(found.numbers); query.changed(); }
@@ -42,6 +46,7 @@ function listView(rows) {
       { key: "calls", label: "calls", num: true, wide: true, show: known("calls", count) }, { key: "hit_share", label: "cached", num: true, wide: true, show: known("hit_share", percent) },
       { key: "compactions", label: "compactions", num: true, wide: true, show: known("compactions", count) },
       { key: "lost_usd", label: "avoidable", num: true, wide: true, show: known("lost_usd", money) }, { key: "usd", label: "spent", num: true, show: known("usd", money) },
+      ...(page.can_undo ? [{ key: "saved_usd", label: "saved", num: true, show: known("saved_usd", money) }] : []),
     ],
   });
   byId("main").replaceChildren(

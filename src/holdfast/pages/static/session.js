@@ -4,6 +4,17 @@ const STATES = { shown: "in view", compacted: "summarised", cleared: "cleared", 
 const CHANGES = { compacted: "compaction", cleared: "cleared", spilled: "to disk", snipped: "dropped", collapsed: "collapsed", restored: "restored", cachebroke: "cache break", failed: "failed", undone: "undo", redone: "redo", switched: "model", spawned: "agent", ended: "agent", forked: "side call", noted: "notes", pinned: "pinned", swept: "removed" };
 const SECTIONS = [["context", "Context"], ["cache", "Cache"], ["money", "Money"], ["compactions", "Compactions"], ["changes", "Changes"], ["calls", "Calls"], ["words", "Your words"], ["agents", "Agents"], ["memory", "Memory"], ["messages", "Messages"]];
 
+const UNDOABLE = ["compacted", "cleared", "spilled", "snipped", "collapsed"];
+
+function undoButton(session, change) {
+  const button = el("button", { type: "button", onclick: async (event) => {
+    event.stopPropagation();
+    button.disabled = true;
+    button.replaceWith(el("span", { class: "quiet" }, await live.undo(session.id, change.n)));
+  } }, "undo");
+  return button;
+}
+
 function stateTag(state) {
   return el("span", { class: `tag ${state === "shown" ? "good" : ""}` }, STATES[state] || state);
 }
@@ -119,7 +130,7 @@ function tablesOf(session) {
   return {
     changes: table({
       rows: session.changes, text: (row) => `${row.kind} ${row.text}`, opens: open,
-      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }],
+      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }, ...(page.can_undo ? [{ key: "n", label: "", show: (row) => (UNDOABLE.includes(row.kind) ? undoButton(session, row) : "") }] : [])],
     }),
     calls: table({
       rows: session.calls, at_once: 25, text: (row) => `${row.model} ${row.source} ${row.cause} ${row.detail}`, opens: (row) => openCall(session, row),

@@ -1,0 +1,66 @@
+"""The live page of a gateway: what its sessions cost, saved and lost sight of, and a way back."""
+
+import httpx2
+import pytest
+
+from browser import chromium, needs_chromium
+from gateway_parts import Agent, gateway_process, marked
+from holdfast import load
+from holdfast.log.entries import Spilled, Undone
+from holdfast.settings import home
+
+BUILT = [
+    {"role": "user", "content": "Build it."},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a line of it\n" * 12_000}
+        ],
+    },
+]
+
+
+def entries(kind):
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    return [entry for entry in load(log).entries if isinstance(entry, kind)]
+
+
+@needs_chromium
+def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_factory):
+    """A session appears by itself, with what it saved; its change is undone by a click."""
+    upstream.simulation.brain.files = 0
+    with (
+        gateway_process(upstream.url) as (url, _, pages),
+        chromium(tmp_path_factory.mktemp("chromium")) as browser,
+    ):
+        browser.open(pages)
+        assert browser.run("app.rows.length") == 0
+        agent = Agent(url)
+        agent.messages = list(BUILT)
+        agent.call(messages=marked(agent.messages))
+        [spilled] = entries(Spilled)
+        browser.wait("app.rows.length === 1 && app.rows[0].saved_usd > 0")
+        shown = browser.run("document.querySelector('#sessions').textContent")
+        assert "saved" in shown
+        browser.run("document.querySelector('#sessions tbody tr').click()")
+        browser.wait("!!document.querySelector('#changes tbody button')")
+        browser.run("document.querySelector('#changes tbody button').click()")
+        browser.wait("document.querySelector('#changes').textContent.includes('was undone')")
+        assert browser.complaints() == []
+    [undone] = entries(Undone)
+    assert undone.target == spilled.n
+
+
+@pytest.mark.parametrize("path", ["/holdfast/sessions/wrong/", "/holdfast/sessions/wrong/api/undo"])
+def test_without_the_key_there_is_no_page(upstream, path):
+
+    with gateway_process(upstream.url) as (url, _, _):
+        assert httpx2.get(url + path).status_code in (404, 405)
+        assert httpx2.post(url + path).status_code in (404, 405)
+    assert not upstream.bodies

@@ -1,0 +1,57 @@
+"""What clearing may risk: a share of the bill, and what it has earned."""
+
+import pytest
+
+from holdfast.log.entries import Cleared, Compacted, Replied, Undone
+from holdfast.messages import Text, Usage
+from holdfast.stages.clear.balance import Balance
+
+MODEL = "claude-opus-4-8"
+
+
+def answered(n):
+    usage = Usage(input_tokens=200_000)
+    return Replied(n=n, response_id=f"r{n}", model=MODEL, content=(Text(text="Yes"),), usage=usage)
+
+
+def cleared(n, cost_usd, saves_usd):
+    return Cleared(n=n, ids=(), texts=(), cost_usd=cost_usd, saves_usd=saves_usd)
+
+
+def balance_of(*history):
+    balance = Balance()
+    for end in range(len(history) + 1):
+        balance.follow(history[:end], MODEL)
+    return balance
+
+
+def test_the_stake_is_a_share_of_what_was_billed():
+    balance = balance_of(answered(1), answered(2))
+    assert balance.billed_usd > 0
+    assert balance.stake_usd(0.1) == pytest.approx(0.1 * balance.billed_usd)
+
+
+def test_a_clearing_uses_the_stake_up_and_earns_it_back_with_every_call():
+    before = balance_of(answered(1))
+    spent = balance_of(answered(1), cleared(2, 0.05, 0.02))
+    earned = balance_of(answered(1), cleared(2, 0.05, 0.02), answered(3), answered(4), answered(5))
+    assert spent.stake_usd(0.1) == pytest.approx(before.stake_usd(0.1) - 0.05)
+    assert earned.saved_usd == pytest.approx(-0.05 + 3 * 0.02)
+
+
+def test_a_clearing_while_the_cache_is_dead_earns_at_once():
+    assert balance_of(answered(1), cleared(2, -0.3, 0.0)).saved_usd == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [Undone(n=3, target=2), Compacted(n=3, first=1, last=1, summary=(Text(text="Short"),))],
+)
+def test_what_is_undone_or_compacted_away_earns_nothing_more(end):
+    balance = balance_of(answered(1), cleared(2, 0.0, 0.02), end, answered(4))
+    assert balance.saved_usd == 0
+
+
+def test_an_answer_in_pieces_is_billed_once():
+    piece = answered(1)
+    assert balance_of(piece, piece).billed_usd == balance_of(piece).billed_usd
