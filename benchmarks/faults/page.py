@@ -31,7 +31,7 @@ def _no_slower(value: Any, report: Mapping[str, Any]) -> bool:
 
 
 PROMISES = (
-    Promise(name="faults", what="faults injected: disk and provider"),
+    Promise(name="faults", what="faults injected: disk, clock, provider"),
     Promise(name="data_lost", what="acknowledged and not in the log", target="0", holds=_none),
     Promise(name="false_statements", what="answers claimed, not there", target="0", holds=_none),
     Promise(name="hangs", what="runs that did not end", target="0", holds=_none),
