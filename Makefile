@@ -7,7 +7,7 @@ EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fl
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
-.PHONY: help demo test check audit format bench reliability soak golden clean
+.PHONY: help demo test check audit format bench reliability soak fuzz golden clean
 
 help:
 	@echo "make demo    run the main job, offline"
@@ -15,6 +15,7 @@ help:
 	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
 	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
+	@echo "make fuzz    spoilt bytes at every door that reads something, guided where atheris is installed"
 	@echo "make soak    10,000 turns with a failing provider and random kills, an hour at most"
 	@echo "make format  rewrite the sources in the house format"
 	@echo "make golden  rewrite the golden files; review the diff"
@@ -51,6 +52,9 @@ bench: $(READY)
 
 reliability: $(READY)
 	$(BIN)/python benchmarks/reliability.py --page docs/reliability.md
+
+fuzz: $(READY)
+	$(BIN)/python benchmarks/fuzz.py --runs 200000
 
 soak: $(READY)
 	$(BIN)/python benchmarks/soak.py --turns 10000 --kills 60 --minutes 60

@@ -1,7 +1,8 @@
 """Killed, starved, misinformed, attacked: is anything lost, untrue, stuck, slow or let through?
 
-Damaged logs are opened and gone on with (`inputs`); a disk fails at each of its operations, and a
-provider in each way the simulator knows at each step of a run (`faults`). `data_lost` counts what
+Damaged logs are opened and gone on with (`inputs`); a disk fails at each of its operations, a
+clock jumps at each of its readings, and a provider fails in each way the simulator knows at each
+step of a run (`faults`). `data_lost` counts what
 was acknowledged, or stands on an intact line, and is not in the log afterwards; `false_statements`
 runs that claim an answer that is not there; `hangs` runs that did not end in time; `crashes`
 exceptions that are not ours, and views that the API would refuse.
@@ -30,6 +31,7 @@ from pathlib import Path
 
 import shell_attacks
 import slow_inputs
+from faults.clocks import clock_faults
 from faults.damaged_logs import damaged_logs
 from faults.disk import disk_faults
 from faults.page import page, unmet
@@ -37,8 +39,24 @@ from faults.provider import provider_faults
 from faults.soak import soak
 from faults.tally import Tally
 
-FULL = {"turns": 3_000, "logs": 50, "disk": 200, "provider": 500, "attacks": 5_200, "chars": 50_000}
-QUICK = {"turns": 120, "logs": 5, "disk": 20, "provider": 40, "attacks": 200, "chars": 2_000}
+FULL = {
+    "turns": 3_000,
+    "logs": 50,
+    "disk": 200,
+    "clock": 200,
+    "provider": 500,
+    "attacks": 5_200,
+    "chars": 50_000,
+}
+QUICK = {
+    "turns": 120,
+    "logs": 5,
+    "disk": 20,
+    "clock": 20,
+    "provider": 40,
+    "attacks": 200,
+    "chars": 2_000,
+}
 
 
 def measure(sizes: argparse.Namespace) -> dict[str, object]:
@@ -49,6 +67,7 @@ def measure(sizes: argparse.Namespace) -> dict[str, object]:
         (
             damaged_logs(sizes.logs, sizes.seed),
             asyncio.run(disk_faults(sizes.disk)),
+            asyncio.run(clock_faults(sizes.clock)),
             asyncio.run(provider_faults(sizes.provider)),
         ),
         Tally(),

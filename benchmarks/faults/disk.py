@@ -70,7 +70,7 @@ async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
     with failing(at, way) as struck:
         try:
             session = Session.open(model=MODEL, directory=place, settings=Settings(), store=store)
-            await _work(session, written)
+            await work(session, written)
         except HoldfastError:
             pass
         except Exception as error:  # noqa: BLE001 - that is what is looked for
@@ -91,13 +91,13 @@ async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
     return bool(struck)
 
 
-async def _work(session: Session, written: list[AnyEntry]) -> None:
+async def work(session: Session, written: list[AnyEntry]) -> None:
     """Three turns with a large result; `written` has what was acknowledged."""
     for turn in range(3):
         session.user(f"turn {turn}")
         written.append(session.view.history[-1])
         await session.prepare()
-        use = {"type": "tool_use", "id": f"t{turn}", "name": "Read", "input": {"path": "a"}}
+        use = {"type": "tool_use", "id": f"t{turn}", "name": "Bash", "input": {"command": "a"}}
         await session.settle(_answer(f"a{turn}", [use], "tool_use"))
         session.tool_result(f"t{turn}", "line of text\n" * 10_000)
         await session.prepare()

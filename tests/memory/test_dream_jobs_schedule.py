@@ -32,6 +32,21 @@ def test_all_gates_open():
     assert verdict.is_open
 
 
+def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
+    """The last dream, its failure and the last count lie ahead: nobody knows how long ago."""
+    year = 24 * 365 * HOUR
+    held = LockState(time=NOW + year)
+    verdict = time_to_dream(
+        DreamSettings(),
+        now=NOW,
+        held=held,
+        scanned=NOW + year,
+        failed=NOW + year,
+        count_sessions=lambda since: 5,
+    )
+    assert verdict.is_open
+
+
 @pytest.mark.parametrize(
     ("settings", "held", "scanned", "reason"),
     [

@@ -5,11 +5,11 @@ touched: it still has every result that fits into it.
 """
 
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.log import Log
+from holdfast.log.ages import earliest_now
 from holdfast.log.entries import Swept
 from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.settings import SpillSettings
@@ -34,7 +34,7 @@ def plan_sweep(
 
 def sweep(results: Results, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
     """Remove a session's bodies that are due, and return the entries that say so."""
-    expired, excess = plan_sweep(results.stored(), settings, now or time.time())
+    expired, excess = plan_sweep(results.stored(), settings, now or earliest_now())
     cap = f"{settings.session_bytes / 1e6:,.0f} MB"
     swept = [
         _removed(results, expired, f"older than {settings.retention_days} days"),
@@ -46,7 +46,7 @@ def sweep(results: Results, settings: SpillSettings, *, now: float | None = None
 def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = None) -> list[Swept]:
     """Sweep a session that is not open; its log gets the entries and keeps its time."""
     results = Results(log.with_suffix(""))
-    if not any(plan_sweep(results.stored(), settings, now or time.time())):
+    if not any(plan_sweep(results.stored(), settings, now or earliest_now())):
         return []
     before = log.stat()
     with Log.open(log) as opened:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from holdfast.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
 from holdfast.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
+from holdfast.log.ages import earliest_now
 from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
 from holdfast.log.results import DIRECTORY, Results
@@ -226,7 +227,7 @@ class FileStore:
 
     def sweep(self, *, now: float | None = None) -> list[Path]:
         """Remove what killed imports left behind, and return it."""
-        oldest = (now or time.time()) - PARTIAL_SECONDS
+        oldest = (now or earliest_now()) - PARTIAL_SECONDS
         left = [
             path
             for project in self._projects()
@@ -240,7 +241,7 @@ class FileStore:
     def expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
         if retention_days <= 0:
             return []
-        oldest = (now or time.time()) - retention_days * 86_400
+        oldest = (now or earliest_now()) - retention_days * 86_400
         return [found for found in self.sessions() if found.modified < oldest]
 
     def _path(self, directory: Path, id: str) -> Path:

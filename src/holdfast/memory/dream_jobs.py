@@ -70,13 +70,13 @@ def time_to_dream(
     if not settings.on:
         return DreamVerdict("dreaming is off (dream.on)")
     hours = (now - held.last) / 3_600
-    if hours < settings.after_hours:
+    if 0 <= hours < settings.after_hours:  # a time to come is of a clock that was set since
         return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
     minutes = (now - failed) / 60
-    if minutes < settings.retry_minutes:
+    if 0 <= minutes < settings.retry_minutes:
         return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago (dream.retry_minutes)")
     minutes = (now - scanned) / 60
-    if minutes < settings.scan_minutes:
+    if 0 <= minutes < settings.scan_minutes:
         return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
     touched = count_sessions(held.last)
     if touched < settings.sessions:
@@ -189,7 +189,7 @@ class DreamJobs:
     async def _tidy_meanwhile(self, steps: Steps) -> None:
         """Do what needs no model, as often as a whole dream; that one is still due."""
         hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
-        if hours < self.engine.settings.dream.after_hours:
+        if 0 <= hours < self.engine.settings.dream.after_hours:
             return
         with self._lock().hold(is_counted=False):
             report = await asyncio.to_thread(self._by_engine, steps)

@@ -51,7 +51,7 @@ class LockState:
 
     def is_stale(self, now: float, stale_seconds: float) -> bool:
         """Return whether the lock is free, or its process gone for long enough."""
-        return not self.pid or (self.is_gone and now - self.time > stale_seconds)
+        return not self.pid or (self.is_gone and abs(now - self.time) > stale_seconds)
 
     @property
     def is_gone(self) -> bool:

@@ -298,8 +298,9 @@ class CompactSettings:
         low=1_000,
     )
     filled_ratio: float = setting(
-        0.5,
-        "of the line, at most, that is filled after a compaction: fuller, the next one comes too soon",
+        0.42,
+        "of the line, at most, that is filled after a compaction: in a window of 32K that leaves room"
+        " for fifteen answers of ordinary length until the next one",
         low=0.1,
         high=1.0,
     )

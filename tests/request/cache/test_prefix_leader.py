@@ -77,6 +77,15 @@ async def test_what_has_begun_counts_for_its_lifetime():
     assert await leader.wait("a") is not None
 
 
+async def test_a_clock_that_was_set_back_lets_somebody_go_ahead_again():
+    """What was answered in the future says nothing about the cache."""
+    clock = Clock()
+    leader = PrefixLeader(clock)
+    leader.began("a", 300.0)
+    clock.now -= 100_000
+    assert await leader.wait("a") is not None
+
+
 async def test_nobody_waits_for_ever():
     """A call that does not begin is not worth waiting for."""
     leader = PrefixLeader(wait_seconds=0.01)

@@ -35,6 +35,7 @@ def tried(times, ago=10.0):
         ([compacted()] * 9, False),
         ([*[failed("ahead"), compacted()] * 9], False),
         (tried(3, ago=601), False),
+        (tried(3, ago=-601), False),  # by a clock that was set back since
         ([*tried(3), compacted()], True),
         ([*tried(3), compacted(), compacted()], False),
         ([*tried(3), compacted(), compacted(), *tried(1)], True),

@@ -23,11 +23,12 @@ class PrefixLeader:
         self._clock = clock
         self._wait_seconds = wait_seconds
         self._leaders: dict[str, asyncio.Event] = {}
-        self._until: dict[str, float] = {}
+        self._until: dict[str, tuple[float, float]] = {}
+        """For each prefix: since when and until when it can be read."""
 
     async def wait(self, key: str) -> asyncio.Event | None:
         """Wait until a call on this prefix may start; returns an event to the leader only."""
-        while self._until.get(key, 0.0) <= self._clock():
+        while not self._is_readable(key):
             leader = self._leaders.get(key)
             if leader is None:
                 self._leaders[key] = asyncio.Event()
@@ -39,11 +40,16 @@ class PrefixLeader:
                 return None
         return None
 
+    def _is_readable(self, key: str) -> bool:
+        """Whether a call on this prefix was answered lately; a clock set back says nothing of that."""
+        began, until = self._until.get(key, (0.0, 0.0))
+        return began <= self._clock() < until
+
     def began(self, key: str, lifetime_seconds: float) -> None:
         """Record that a call is being answered: its prefix can be read from now on."""
         now = self._clock()
-        self._until = {key: until for key, until in self._until.items() if until > now}
-        self._until[key] = now + lifetime_seconds
+        self._until = {key: span for key, span in self._until.items() if span[0] <= now < span[1]}
+        self._until[key] = (now, now + lifetime_seconds)
         if key in self._leaders:
             self._leaders.pop(key).set()
 

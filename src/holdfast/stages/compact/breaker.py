@@ -28,5 +28,6 @@ def is_broken(history: Sequence[AnyEntry], settings: CompactSettings, now: float
             case Compacted(by="digest"):
                 since += 1
     is_open = in_a_row >= settings.failures
-    has_waited = now - failed_at >= settings.retry_seconds or since >= settings.retry_compactions
+    waited_seconds = abs(now - failed_at)  # a clock that was set back must not keep it open
+    has_waited = waited_seconds >= settings.retry_seconds or since >= settings.retry_compactions
     return is_open and not has_waited

@@ -1,0 +1,42 @@
+"""A wall clock that is set while a process runs: nothing young is taken for old."""
+
+import time
+
+import pytest
+
+from holdfast.log.ages import earliest_now
+from holdfast.log.results import DIRECTORY, Results
+from holdfast.log.retention import sweep
+from holdfast.log.store import FileStore
+from holdfast.settings import SpillSettings
+
+DECADE = 10 * 365 * 86_400
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """The clock of a machine that was set ten years ahead."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + DECADE)
+
+
+def test_a_body_just_written_is_not_expired(tmp_path, ahead):
+    """However far the clock is ahead."""
+    (tmp_path / DIRECTORY).mkdir()
+    (tmp_path / DIRECTORY / "t1.txt").write_text("the whole result")
+    assert sweep(Results(tmp_path), SpillSettings()) == []
+    assert (tmp_path / DIRECTORY / "t1.txt").exists()
+
+
+def test_a_session_just_written_is_not_expired(tmp_path, ahead):
+    """`sessions --prune` would remove it for good."""
+    store = FileStore()
+    store.create(directory=tmp_path).close()
+    assert store.expired(30) == []
+
+
+def test_a_clock_that_is_set_back_is_followed(monkeypatch):
+    """What is old then is old by either clock."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - DECADE)
+    assert earliest_now() < real() - DECADE + 60
