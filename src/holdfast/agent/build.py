@@ -19,6 +19,7 @@ from holdfast.agent.jobs import Jobs
 from holdfast.agent.notices import Notices
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
 from holdfast.agent.room_warning import RoomWarning
+from holdfast.agent.small_window import fitted
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
 from holdfast.agent.toolkit import Toolkit, references_in
@@ -87,10 +88,12 @@ async def build_agent(
     long the provider keeps the prompt; `clock` tells what its cache still holds.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
-    settings, servers = settings or load_settings(directory), load_servers(directory)
+    servers = load_servers(directory)
+    settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
     permissions, hooks = load_permissions(directory), load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices, spill = Notices(kept=(*map(_not_trusted, untrusted), *hooks.skipped)), Spill()
+    notices = Notices(kept=(*map(_not_trusted, untrusted), *hooks.skipped, *said))
+    spill = Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)

@@ -65,6 +65,12 @@ class PromptSettings:
         low=0.1,
         high=60,
     )
+    full_tokens: int = setting(
+        20_000,
+        "a smaller window gets no agents, no memory and only the core tools: all of them with"
+        " their instructions take 8,500 tokens",
+        low=0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
