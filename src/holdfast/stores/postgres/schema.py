@@ -55,22 +55,6 @@ CREATE TABLE holdfast.reports (
     body bytea NOT NULL
 );
 CREATE INDEX reports_by_session ON holdfast.reports (session, key);
-CREATE TABLE holdfast.boxes (
-    tenant text NOT NULL,
-    box text NOT NULL,
-    last bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, box)
-);
-CREATE TABLE holdfast.mail (
-    tenant text NOT NULL,
-    box text NOT NULL,
-    seq bigint NOT NULL,
-    sender text NOT NULL,
-    id text NOT NULL,
-    body bytea NOT NULL,
-    PRIMARY KEY (tenant, box, seq),
-    UNIQUE (tenant, box, sender, id)
-);
 """,
 )
 """Version n is what the first n make. Never changed once released: a change is another one."""
