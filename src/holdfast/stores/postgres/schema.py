@@ -55,6 +55,20 @@ CREATE TABLE holdfast.reports (
     body bytea NOT NULL
 );
 CREATE INDEX reports_by_session ON holdfast.reports (session, key);
+CREATE TABLE holdfast.boxes (
+    session bigint PRIMARY KEY,
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    last bigint NOT NULL DEFAULT 0
+);
+COMMENT ON TABLE holdfast.boxes IS 'mail is numbered under its row: a late commit is not skipped';
+CREATE TABLE holdfast.mail (
+    session bigint NOT NULL,
+    seq bigint NOT NULL,
+    key text NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (session, seq),
+    UNIQUE (session, key)
+);
 """,
 )
 """Version n is what the first n make. Never changed once released: a change is another one."""

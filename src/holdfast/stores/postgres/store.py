@@ -29,6 +29,7 @@ from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
 from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
+from holdfast.stores.postgres.mail import PostgresMail
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
 from holdfast.stores.postgres.writer import Lease, Writer
 
@@ -234,7 +235,7 @@ class PostgresStore:
             def remove(connection: Connection[Any]) -> None:
                 with connection.transaction():
                     connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
-                    for table in ("entries", "bodies", "reports"):
+                    for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM holdfast.{table} WHERE session = %s"
                         connection.execute(query, (key,))
 
@@ -285,6 +286,7 @@ class PostgresStore:
             path=self._scratch / f"{lease.session}.jsonl",
             writer=self._writer,
             beside=self,
+            mail=PostgresMail(self._database, self.tenant, lease.key),
         )
 
     def _columns(self, header: Header) -> tuple[str, str, str, bytes]:
