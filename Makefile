@@ -7,11 +7,11 @@ EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fl
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
-.PHONY: help demo test check audit format bench reliability soak fuzz golden clean
+.PHONY: help demo test test-postgres check audit format bench reliability soak fuzz golden clean
 
 help:
 	@echo "make demo    run the main job, offline"
-	@echo "make test    the whole test suite"
+	@echo "make test    the whole test suite; test-postgres: what sessions do, on a database"
 	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
 	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
@@ -32,6 +32,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto
+
+test-postgres: $(READY)
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e tests/gateway
 
 check: $(READY)
 	$(BIN)/ruff format --check .

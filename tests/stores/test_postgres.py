@@ -386,3 +386,24 @@ async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, 
 async def _played(events, toolbox, log) -> None:
     async for _ in play(events, toolbox, log.append, log.committed):
         pass
+
+
+def test_a_session_closed_while_the_database_is_away_is_released_later(tmp_path):
+    """Otherwise a live process would keep it from everybody."""
+    server = PostgresServer(settings=())
+    store = PostgresStore(server.url, StoreSettings(patience_seconds=0.2))
+    other = None
+    try:
+        first = store.create(directory=tmp_path, session="first")
+        second = store.create(directory=tmp_path, session="second")
+        server.crash()
+        first.close()
+        server.start()
+        second.close()
+        other = PostgresStore(server.url)
+        other.open("first").close()
+    finally:
+        for one in (store, other):
+            if one is not None:
+                one.close()
+        server.stop()

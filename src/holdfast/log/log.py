@@ -24,6 +24,7 @@ from holdfast.errors import StoreError
 from holdfast.log import outbox
 from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
+from holdfast.log.protocol import StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.messages import Json
@@ -40,6 +41,7 @@ class Log:
     """A log in a file, open for writing. Make one with `create` or `open`."""
 
     has_file = True
+    mail: StoredMail | None = None
 
     def __init__(self, path: Path, loaded: Loaded, descriptor: int) -> None:
         self.path = path

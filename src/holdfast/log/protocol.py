@@ -5,7 +5,7 @@ It is awaited before a request is sent, before a tool runs and after an answer w
 nothing happens that a log might not know of. `Log` is the one in a file.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self
@@ -13,6 +13,16 @@ from typing import Protocol, Self
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import Damage, Header
 from holdfast.log.results import Results
+
+
+class StoredMail(Protocol):
+    """A session's mailbox in a store, and the way into those of other sessions there."""
+
+    def send(self, session: str, key: str, body: bytes) -> None:
+        """Put a mail into a session's box once, whatever the number of tries with this key."""
+
+    def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
+        """Return what came behind these cursors, in the order it was sent, each with its own."""
 
 
 class OpenLog(Protocol):
@@ -35,6 +45,10 @@ class OpenLog(Protocol):
     @property
     def has_file(self) -> bool:
         """Whether it is a file, so that a model may be shown where things lie."""
+
+    @property
+    def mail(self) -> StoredMail | None:
+        """The session's mailbox; None where other sessions reach it on this machine only."""
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Number, date and measure an entry, and return it as it is written.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from holdfast.agent.subagents.ledger import read_cursor
 from holdfast.agent.subagents.mail import render
-from holdfast.agent.subagents.mailbox import Letter, UnreadMail
+from holdfast.agent.subagents.mailbox import Letter, UnreadMail, UnreadStoredMail
 from holdfast.errors import StoreError
 from holdfast.log.entries import AnyEntry, Failed, Said
+from holdfast.log.protocol import StoredMail
 from holdfast.messages import Text, text_of
 from holdfast.turn.engine import Engine
 
@@ -24,8 +25,10 @@ class _BoxError(Exception):
 class Delivery:
     """The stage of one agent, over its own mailbox and that of its team."""
 
-    def __init__(self, *boxes: Path) -> None:
+    def __init__(self, *boxes: Path, stored: StoredMail | None = None) -> None:
         self._boxes = boxes
+        self._stored = stored
+        """The session's mailbox in a store, for the agent that other sessions write to."""
         self._inboxes: tuple[UnreadMail, ...] | None = None
         self._problem = ""
 
@@ -71,7 +74,8 @@ class Delivery:
     def _waiting(self, engine: Engine) -> list[tuple[UnreadMail, Letter]]:
         if self._inboxes is None:
             cursors = cursors_in(engine.view.history)
-            self._inboxes = tuple(UnreadMail(box, cursors) for box in self._boxes)
+            stored = (UnreadStoredMail(self._stored, cursors),) if self._stored else ()
+            self._inboxes = (*(UnreadMail(box, cursors) for box in self._boxes), *stored)
         try:
             return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
         except StoreError as error:

@@ -35,6 +35,7 @@ from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
 from holdfast.log import Header, Log
+from holdfast.log.protocol import StoredMail
 from holdfast.memory.tool import MEMORY
 from holdfast.memory.waiting import when_free
 from holdfast.messages import ToolUse
@@ -79,6 +80,8 @@ class SubagentContext:
     assemble: Assemble
     is_outside: Callable[[], bool]
     """Whether one of them took in text from outside."""
+    stored_mail: StoredMail | None = None
+    """How sessions of the same store write to each other; None: through sockets on this machine."""
     mails: dict[str, Delivery] = field(default_factory=dict)
 
 
@@ -125,8 +128,10 @@ def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -
         team=lambda: shared.teammates.team,
         approve_plan=supervisor.approve_plan,
         limit_chars=settings.mail_chars,
+        stored=shared.stored_mail,
     )
-    mail = shared.mails[id] = Delivery(agent_box(shared.directory, id))
+    stored = shared.stored_mail if id == MAIN else None
+    mail = shared.mails[id] = Delivery(agent_box(shared.directory, id), stored=stored)
     frozen = {str(tool.get("name")): tool for tool in parts.engine.frame.tools}
     said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
     starts = supervisor.depth < settings.depth

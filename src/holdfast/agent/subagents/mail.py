@@ -193,3 +193,10 @@ def _how_to_answer(mail: Mail) -> str:
         f'Answer with SendMessage to "{mail.sender}" and a message of '
         f'type "{type}" with request_id "{id}", approve, and a reason if you do not agree.'
     )
+
+
+def not_for_a_session(mail: Mail) -> str:
+    """Say why another session may not send this; '' if it may."""
+    if isinstance(mail.body, Note) and mail.to == MAIN and mail.session:
+        return ""
+    return "only notes from a session to the main agent"

@@ -19,8 +19,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.names import MAIN
+from holdfast.agent.subagents.mail import Mail, not_for_a_session
 from holdfast.errors import StoreError
 
 SOCKET_NAME = "mail.sock"
@@ -93,8 +92,8 @@ class MailSocket:
             mail = msgspec.json.decode(await reader.readline(), type=Mail)
         except (ValueError, RecursionError) as error:  # also a line over the limit
             return SocketReply(is_taken=False, why=f"that is not a mail: {error}")
-        if not isinstance(mail.body, Note) or mail.to != MAIN or not mail.session:
-            return SocketReply(is_taken=False, why="only notes from a session to the main agent")
+        if why := not_for_a_session(mail):
+            return SocketReply(is_taken=False, why=why)
         try:
             await asyncio.to_thread(self._take, mail)
         except StoreError as error:

@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger
-from holdfast.agent.subagents.mail import Mail
+import msgspec
+
+from holdfast.agent.subagents.ledger import LedgerLine, SharedLedger, read_cursor
+from holdfast.agent.subagents.mail import Mail, not_for_a_session
+from holdfast.log.protocol import StoredMail
 
 Letter: TypeAlias = LedgerLine[Mail]
 """A mail with the cursor of its reader once it is delivered, or why it cannot be read."""
@@ -47,10 +50,40 @@ class UnreadMail:
 
     def letters(self) -> list[Letter]:
         """Return what is waiting, oldest first; it stays until it is `delivered`."""
-        self._waiting += self._ledger.news()
+        self._waiting += self._news()
         return list(self._waiting)
+
+    def _news(self) -> list[Letter]:
+        return self._ledger.news()
 
     def delivered(self, letter: Letter) -> None:
         """Remove the oldest letter, after its entry was written."""
         assert self._waiting[0] is letter, "mail is delivered in order"
         self._waiting.pop(0)
+
+
+class UnreadStoredMail(UnreadMail):
+    """The reading side of a session's mailbox in a store."""
+
+    def __init__(self, box: StoredMail, cursors: Mapping[str, int]) -> None:
+        self._box = box
+        self._cursors = dict(cursors)
+        self._waiting = []
+
+    def _news(self) -> list[Letter]:
+        found = [_letter(cursor, body) for cursor, body in self._box.after(self._cursors)]
+        for letter in found:
+            ledger, place = read_cursor(letter.cursor) or ("", 0)
+            self._cursors[ledger] = place
+        return found
+
+
+def _letter(cursor: str, body: bytes) -> Letter:
+    """Read a mail; it is data, and only notes may come from another session."""
+    try:
+        mail = msgspec.json.decode(body, type=Mail)
+    except (ValueError, RecursionError) as error:
+        return LedgerLine(value=None, cursor=cursor, reason=str(error))
+    if why := not_for_a_session(mail):
+        return LedgerLine(value=None, cursor=cursor, reason=why)
+    return LedgerLine(value=mail, cursor=cursor)

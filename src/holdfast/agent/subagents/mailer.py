@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from holdfast.agent.subagents.mail import (
@@ -40,6 +41,7 @@ from holdfast.agent.subagents.route import (
 from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.errors import ConfigError, HoldfastError, SessionNotFound, StoreError
+from holdfast.log.protocol import StoredMail
 from holdfast.log.store import FileStore
 from holdfast.settings.files import private_directory
 
@@ -120,6 +122,8 @@ class Mailer:
     """Lets a teammate carry out the plan that it asked the lead to approve."""
     limit_chars: int = 32_000
     """The setting `agents.mail_chars`."""
+    stored: StoredMail | None = None
+    """The mailboxes of sessions in a store, on whatever machine they run."""
     find_session: Callable[[str], Path] = lambda session: FileStore().find(session).directory
 
     async def send(self, to: str, body: MailBody, *, id: str = "") -> str:
@@ -184,14 +188,27 @@ class Mailer:
                 return await self._to_session(session, mail)
 
     async def _to_session(self, session: str, mail: Mail) -> str:
+        signed = structs.replace(mail, session=self.session)
+        if self.stored is not None:
+            return await self._to_stored(session, signed, self.stored)
         try:
             directory = await asyncio.to_thread(self.find_session, session)
         except SessionNotFound as error:
             raise StoreError(str(error)) from error
         if directory.resolve() == self.directory.resolve():
             raise StoreError("that is this session")
-        await hand_over(directory, structs.replace(mail, session=self.session))
+        await hand_over(directory, signed)
         return f"accepted by the session {session}"
+
+    async def _to_stored(self, session: str, mail: Mail, stored: StoredMail) -> str:
+        if session == self.session:
+            raise StoreError("that is this session")
+        key, body = f"{mail.session}/{mail.sender}/{mail.id}", msgspec.json.encode(mail)
+        try:
+            await asyncio.to_thread(stored.send, session, key, body)
+        except SessionNotFound as error:
+            raise StoreError(str(error)) from error
+        return f"put into the mailbox of the session {session}"
 
 
 def _name(way: Route) -> str:

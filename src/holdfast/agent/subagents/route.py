@@ -67,7 +67,7 @@ class ToTeammate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSession:
-    """Through the mail socket of another session on this machine."""
+    """Through the mail socket of another session on this machine, or the store of both."""
 
     session: str
 

@@ -23,10 +23,12 @@ from holdfast.agent.subagents.teammates import Teammates
 from holdfast.agent.subagents.worktree import sweep
 from holdfast.errors import StoreError
 from holdfast.log.entries import Section
+from holdfast.log.protocol import StoredMail
 from holdfast.memory.untrusted_input import watch_session
 from holdfast.models import open_model
 from holdfast.tools.permissions import AskUser
 from holdfast.tools.protocol import Tool
+from holdfast.turn.engine import Engine
 
 COORDINATES = frozenset(
     {
@@ -99,11 +101,16 @@ def _shared(
         open_model=open_model,
         assemble=assemble,
         is_outside=watch_session(parts.engine),
+        stored_mail=_stored_mail(parts.engine),
     )
 
 
+def _stored_mail(engine: Engine) -> StoredMail | None:
+    return engine.log.mail if engine.settings.agents.sessions_mail else None
+
+
 def _mail_socket(parts: AgentParts) -> MailSocket | None:
-    if not parts.engine.settings.agents.sessions_mail:
+    if not parts.engine.settings.agents.sessions_mail or _stored_mail(parts.engine) is not None:
         return None
     directory = parts.engine.directory
     return MailSocket(directory, Mailbox(agent_box(directory, MAIN)).send)

@@ -23,6 +23,8 @@ INSERT INTO holdfast.holders (id, name, until)
 VALUES (%s, %s, clock_timestamp() + make_interval(secs => %s))
 ON CONFLICT (id) DO UPDATE SET until = excluded.until
 """
+_FORGET = "DELETE FROM holdfast.holders WHERE until < clock_timestamp() - interval '1 day'"
+"""Rows of processes that died; nobody is kept out by them."""
 
 
 class Holder:
@@ -38,6 +40,7 @@ class Holder:
         """Become known before the first session is taken."""
         if self._thread is None:
             self._renew(connection)
+            connection.execute(_FORGET)
             self._thread = threading.Thread(target=self._run, name="holdfast-lease", daemon=True)
             self._thread.start()
 

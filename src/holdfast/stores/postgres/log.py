@@ -17,6 +17,7 @@ from holdfast.log import Damage, Header, Loaded
 from holdfast.log.entries import AnyEntry
 from holdfast.log.log import as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
+from holdfast.log.protocol import StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.stores.postgres.writer import Lease, Writer
 
@@ -43,7 +44,9 @@ class PostgresLog:
         path: Path,
         writer: Writer,
         beside: SessionRows,
+        mail: StoredMail,
     ) -> None:
+        self.mail: StoredMail | None = mail
         self.header: Header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage: list[Damage] = loaded.damage

@@ -56,20 +56,18 @@ CREATE TABLE holdfast.reports (
 );
 CREATE INDEX reports_by_session ON holdfast.reports (session, key);
 CREATE TABLE holdfast.boxes (
-    tenant text NOT NULL,
-    box text NOT NULL,
-    last bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, box)
+    session bigint PRIMARY KEY,
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    last bigint NOT NULL DEFAULT 0
 );
+COMMENT ON TABLE holdfast.boxes IS 'mail is numbered under its row: a late commit is not skipped';
 CREATE TABLE holdfast.mail (
-    tenant text NOT NULL,
-    box text NOT NULL,
+    session bigint NOT NULL,
     seq bigint NOT NULL,
-    sender text NOT NULL,
-    id text NOT NULL,
+    key text NOT NULL,
     body bytea NOT NULL,
-    PRIMARY KEY (tenant, box, seq),
-    UNIQUE (tenant, box, sender, id)
+    PRIMARY KEY (session, seq),
+    UNIQUE (session, key)
 );
 """,
 )

@@ -29,6 +29,7 @@ from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
 from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
+from holdfast.stores.postgres.mail import PostgresMail
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
 from holdfast.stores.postgres.writer import Lease, Writer
 
@@ -48,6 +49,10 @@ _CREATE = """
 INSERT INTO holdfast.sessions (tenant, id, project, header, created, fence, holder)
 VALUES (%s, %s, %s, %s, to_timestamp(%s), 1, %s) RETURNING key
 """
+_RELEASE = """
+UPDATE holdfast.sessions s SET holder = NULL
+FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence) WHERE s.key = g.key AND s.fence = g.fence
+"""
 _LISTED = """
 SELECT id, extract(epoch FROM modified)::float8, bytes + length(header), header
 FROM holdfast.sessions WHERE tenant = %(tenant)s
@@ -66,6 +71,8 @@ class PostgresStore:
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
         """Ids of the sessions that this process writes through this store."""
+        self._unreleased: dict[int, int] = {}
+        """The fence of each session that was closed and is still marked as held, by key."""
         mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
         self._scratch = home() / "stores" / mark
         self._database.run(schema.migrate)
@@ -228,7 +235,7 @@ class PostgresStore:
             def remove(connection: Connection[Any]) -> None:
                 with connection.transaction():
                     connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
-                    for table in ("entries", "bodies", "reports"):
+                    for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM holdfast.{table} WHERE session = %s"
                         connection.execute(query, (key,))
 
@@ -262,13 +269,13 @@ class PostgresStore:
         self._database.run(lambda connection: connection.execute(query, (key, report)))
 
     def release(self, lease: Lease) -> None:
-        """Let the next writer in; a lease that cannot be given back ends by itself."""
+        """Let the next writer in; while the database is away, that is left for the next time."""
         self._open.discard(lease.session)
-        query = "UPDATE holdfast.sessions SET holder = NULL WHERE key = %s AND fence = %s"
+        self._unreleased[lease.key] = lease.fence
+        given = (list(self._unreleased), list(self._unreleased.values()))
         with suppress(StoreError):
-            self._database.run(
-                lambda connection: connection.execute(query, (lease.key, lease.fence))
-            )
+            self._database.run(lambda connection: connection.execute(_RELEASE, given))
+            self._unreleased.clear()
 
     def _log(self, lease: Lease, loaded: Loaded, bodies: Iterable[StoredBody]) -> PostgresLog:
         self._open.add(lease.session)
@@ -279,6 +286,7 @@ class PostgresStore:
             path=self._scratch / f"{lease.session}.jsonl",
             writer=self._writer,
             beside=self,
+            mail=PostgresMail(self._database, self.tenant, lease.key),
         )
 
     def _columns(self, header: Header) -> tuple[str, str, str, bytes]:

@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import psycopg
 from psycopg import Connection
 
 from holdfast.errors import LeaseLost, StoreError
@@ -185,7 +184,7 @@ class Writer:
                     return
                 time.sleep(wait_seconds)
                 wait_seconds = min(2 * wait_seconds, LONGEST_WAIT_SECONDS)
-            except psycopg.Error as error:
+            except Exception as error:  # noqa: BLE001 - whoever waits must be told
                 if len(batch) == 1:
                     self._fail(batch, StoreError(f"the store refused what was written: {error}"))
                     return
