@@ -11,7 +11,8 @@ must have been started with `--upstream` (a fixed port of this machine) as its p
 to the first byte beyond direct, call by call. `streams_changed`: answers whose content differs
 from what upstream sent. `unexplained_moves`: calls that read less from the cache than the call
 before left there, without an entry that says why (any such call, for a target without a log).
-`rss_mb`: of the target's process, if it was started here.
+`rss_mb`: of the target's process, if it was started here. `regrets`, `regret_tokens`: results that
+had left the view when a later call needed them, warm and paused; `policy.py` counts the cost policy's.
 
     python benchmarks/gateway.py [FILES…] [--target URL --upstream PORT] [--sessions N] [--json]
 """
@@ -40,6 +41,7 @@ from holdfast.log.entries import AnyEntry, CacheBroke, Replied
 from holdfast.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
 from holdfast.settings import load_settings
 from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from holdfast.simulator.needs import regret
 from holdfast.simulator.server import application as simulator_application
 from holdfast.simulator.serving import in_thread, server_of
 from holdfast.simulator.simulation import Simulation
@@ -290,6 +292,13 @@ def undeclared_breaks(played: Sequence[Played], home: str) -> int:
     return count
 
 
+def regret_in(home: str) -> JsonObject:
+    """Sum up what was needed of results that had left the view, over all logs."""
+    logs = Path(home).glob("projects/*/gw-*.jsonl")
+    found = [regret(load(log).entries) for log in logs]
+    return {"regrets": sum(n for n, _ in found), "regret_tokens": sum(n for _, n in found)}
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
@@ -326,7 +335,7 @@ def measured_ours(
             upstream.run = "warm"
             through = play(url, sessions, upstream, paused=False)
             memory = rss_mb(pid)
-        warm = compared(direct[0], through)
+        warm = compared(direct[0], through) | regret_in(home)
         moves = undeclared_breaks(through, home)
     with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
         os.environ["HOLDFAST_HOME"] = home
@@ -340,7 +349,7 @@ def measured_ours(
             upstream.run = "paused"
             through = play(gateway.url, sessions, upstream, paused=True)
             stats = gateway.planner.stats()
-        paused = compared(direct[1], through)
+        paused = compared(direct[1], through) | regret_in(home)
         moves += undeclared_breaks(through, home)
     return report(warm, paused, moves, memory) | {"claimed": stats["totals"]}
 
@@ -367,6 +376,8 @@ def report(
         "unexplained_moves": moves,
         "errors": sum(run["errors"] for run in runs),
         "rss_mb": memory,
+        "regret_tokens": [run.get("regret_tokens") for run in runs],
+        "regrets": [run.get("regrets") for run in runs],
         "sessions": {"warm": warm["sessions"], "paused": paused["sessions"] if paused else None},
     }
 

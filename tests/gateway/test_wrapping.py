@@ -1,5 +1,6 @@
 """One command behind a gateway of its own."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -109,3 +110,24 @@ def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
     assert "Done after" in first.stdout
     assert "Done after" in second.stdout
     assert not (Path(tmp_path) / ".holdfast").exists()
+
+
+@pytest.mark.optional
+@pytest.mark.skipif(
+    os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1" or not CLAUDE,
+    reason="HOLDFAST_TEST_OPTIONAL=1 runs a client found on the path or by HOLDFAST_TEST_CLAUDE",
+)
+def test_thirty_turns_of_an_unmodified_client_are_as_without_a_gateway(tmp_path):
+    """Tools, sub-agents, its own compaction, broken streams and a continued session."""
+    script = Path(__file__).parents[2] / "benchmarks" / "gateway_clients.py"
+    done = subprocess.run(
+        [sys.executable, script, "--claude", CLAUDE, "--pi", "", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=True,
+    )
+    found = json.loads(done.stdout)["claude"]
+    assert found["turns"] == 31
+    assert (found["errors"], found["differing"], found["passed"]) == (0, 0, {})
+    assert found["read_share"] >= 0.95

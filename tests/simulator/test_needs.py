@@ -1,8 +1,10 @@
 """What a session needs again of the results it has seen."""
 
-from holdfast.log.entries import Ran, Replied
+from msgspec import structs
+
+from holdfast.log.entries import Cleared, Ran, Replied
 from holdfast.messages import ToolUse
-from holdfast.simulator.needs import Needs, rates
+from holdfast.simulator.needs import Needs, rates, regret
 
 
 def called(id, name, given, result, *, response):
@@ -54,3 +56,16 @@ def test_rates_count_those_that_grew_old_enough():
         entries += called(f"t{number}", "Grep", {"pattern": str(number)}, "", response=f"r{number}")
     found = rates([entries])
     assert found["read"][0] == (1, 2) and found["read"][5] == (0, 2)
+
+
+def test_regret_counts_what_was_gone_when_it_was_needed():
+    """Once each, and only what is not in view."""
+    first, again, third = (read(id, "one", f"r{id}") for id in "abc")
+    gone = Cleared(ids=("a",), texts=("gone",))
+
+    def counted(*entries):
+        return regret([structs.replace(e, n=n) for n, e in enumerate(entries, 1)])[0]
+
+    assert counted(*first, *again) == 0
+    assert counted(*first, gone, *again) == 1
+    assert counted(*first, gone, *again, *third) == 1

@@ -16,7 +16,7 @@ from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.identity import Identity
 from holdfast.log.handover import LOOK_SECONDS, is_wanted, wanting
-from holdfast.log.store import Store
+from holdfast.log.store import Store, StoredSession
 from holdfast.settings import Settings, load_settings
 from holdfast.stores import default_store
 from holdfast.turn.engine import Engine
@@ -25,6 +25,8 @@ from holdfast.view.window import COST
 
 NEWEST = 8
 """Lineages of one name that are looked at; older ones were left long ago."""
+LISTING_SECONDS = 1.0
+"""A conversation that has only begun is looked for in a list that is no older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class Conversations:
         """By session id, the longest unused first."""
         self._ids: dict[str, list[str]] = {}
         """The session ids of each name, newest last."""
+        self._listed: Sequence[StoredSession] = ()
+        self._listed_until = 0.0
 
     async def find(self, identity: Identity, call: Call) -> Conversation:
         """Return the conversation of a request, begun now if there is none.
@@ -112,8 +116,11 @@ class Conversations:
     def _found(self, identity: Identity, call: Call) -> Conversation:
         if found := self.peek(identity, call):
             return found
-        if self._ids.pop(identity.name, None) and (found := self.peek(identity, call)):
-            return found  # another process began it
+        if any(message.get("role") == "assistant" for message in call.messages):
+            self._ids.pop(identity.name, None)  # another process may have begun it just now
+            self._listed_until = 0.0
+            if found := self.peek(identity, call):
+                return found
         return self._begun(identity.name, self._ids_of(identity.name), call)
 
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
@@ -160,12 +167,18 @@ class Conversations:
 
     def _ids_of(self, name: str) -> list[str]:
         if name not in self._ids:
-            found = [
-                one for one in self._store.sessions(self._directory) if one.id.startswith(name)
-            ]
+            found = [one for one in self._listing() if one.id.startswith(name)]
             found.sort(key=lambda one: one.header.created)
             self._ids[name] = [one.id for one in found[-NEWEST:]]
         return self._ids[name]
+
+    def _listing(self) -> Sequence[StoredSession]:
+        """List the sessions here; many clients that begin at once share a list."""
+        now = time.monotonic()
+        if now >= self._listed_until:
+            self._listed = self._store.sessions(self._directory)
+            self._listed_until = now + LISTING_SECONDS
+        return self._listed
 
     def _reopened(self, id: str) -> Conversation:
         one = self._open.pop(id, None)

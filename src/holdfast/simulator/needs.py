@@ -16,8 +16,11 @@ import msgspec
 
 from holdfast.log.entries import AnyEntry, Ran, Replied
 from holdfast.messages import JsonObject, ToolUse, text_of
+from holdfast.messages.measure import measure_text
+from holdfast.stages.clear.candidates import weight
 from holdfast.tools.describe import Describe, Described, description_of
 from holdfast.tools.protocol import ToolKind
+from holdfast.view import View
 
 SERVED_SHARE = 0.9
 """Of the lines read again that the earlier result must hold; less means that the file changed."""
@@ -116,6 +119,29 @@ def _serves(earlier: SeenResult, later: SeenResult) -> bool:
     if later.kind != "read":
         return earlier.text == later.text
     return len(later.lines & earlier.lines) >= SERVED_SHARE * len(later.lines)
+
+
+def regret(entries: Iterable[AnyEntry]) -> tuple[int, int]:
+    """Count the results that had left the view when a later call needed them, and their tokens.
+
+    Each counts once: it would have been got again.
+    """
+    view, needs, shown = View(), Needs(), set[str]()
+    count = tokens = 0
+    for entry in entries:
+        view.apply(entry)
+        if isinstance(entry, Ran):
+            shown.add(entry.tool_use_id)
+        if (need := needs.follow(entry)) is None or need.result.tool_use_id not in shown:
+            continue
+        id = need.result.tool_use_id
+        owner = view.round_of(id)
+        result = owner.result_of(id) if owner and view.item_of(owner.id) else None
+        if result is None or result.cleared is not None:
+            shown.remove(id)
+            count += 1
+            tokens += round(weight(measure_text(need.result.text)))
+    return count, tokens
 
 
 def rates(sessions: Iterable[Iterable[AnyEntry]]) -> dict[str, dict[int, tuple[int, int]]]:

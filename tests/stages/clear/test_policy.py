@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -375,14 +376,13 @@ def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
 
 
 def test_a_rewrite_costs_no_more_than_the_stake():
-    """Only the newest part is cleared that can be afforded, and nothing if that is too little."""
-    many, settings = stock(*[4_000] * 25), replace(SETTINGS, paid_least_tokens=1_000)
-    known = {"used_tokens": 130_000, "cached_tokens": 129_000, "outlook": Forecast(calls=500)}
-    free = plan_clearing(many, moment(**known), CacheStanding(), settings)
-    stake = free.cost_usd / 2
-    bound = plan_clearing(many, moment(**known, stake_usd=stake), CacheStanding(), settings)
-    assert bound.cost_usd <= stake < free.cost_usd
-    assert bound.batch.results == free.batch.results[-len(bound.batch) :]
-    assert way(plan_clearing(many, moment(**known, stake_usd=0.0), CacheStanding(), settings)) != (
-        "paid"
-    )
+    """Only the newest part of a batch is cleared whose rewrite can be afforded."""
+    many = stock(*[4_000] * 25).batch(5)
+    known = {"used_tokens": 130_000, "cached_tokens": 129_000}
+    whole = moment(**known).payback(many).cost_now_usd
+    bound = moment(**known, stake_usd=whole / 2)
+    part = bound.affordable(many)
+    assert part.results == many.results[-len(part) :]
+    assert 0 < len(part) < len(many)
+    assert bound.payback(part).cost_now_usd <= whole / 2 < whole
+    assert moment(**known, stake_usd=math.inf).affordable(many) is many
