@@ -1,0 +1,109 @@
+"""Ours under the same measures: time per turn through the public session, and what is kept."""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import holdfast
+from holdfast.log.entries import Compacted, Ran, Replied, Said
+from holdfast.messages import message_to_wire
+from holdfast.messages.rules import violations
+from holdfast.settings import Settings, WindowSettings
+from holdfast.simulator.replay.policies import POLICIES
+from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay, standard_stages
+from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.spill.spill import Spill
+from holdfast.turn.background import Background
+from holdfast.turn.engine import Engine
+from holdfast.turn.fork import AskFork
+from holdfast.view import fold
+from peering.play import TURNS, Played, count, small_turn, texts
+from retention import Segment, measure, told
+
+MODEL = "claude-opus-4-6"
+ROOM_TOKENS = 50_000_000
+"""So much that nothing is due, as for the others."""
+TURN_TOKENS = 160
+"""About what `small_turn` has."""
+
+
+async def ms_per_turn(messages: int) -> float:
+    """Give the median of a whole turn: the result taken, the request made, the answer settled."""
+    with tempfile.TemporaryDirectory() as name:
+        settings = Settings(window=WindowSettings(limit_tokens=ROOM_TOKENS, auto_line=""))
+        session = holdfast.Session.open(
+            model=MODEL, directory=Path(name), system="A test.", settings=settings
+        )
+        session.user("Do the work.")
+        times = []
+        for number in range(messages // 2 + TURNS):
+            call, result = small_turn(number)
+            use = call["tool_calls"][0]
+            blocks = [
+                {"type": "text", "text": call["content"]},
+                {"type": "tool_use", "id": use["id"], "name": "Read", "input": {"file_path": "x"}},
+            ]
+            read = 2_000 + TURN_TOKENS * number
+            usage = {"input_tokens": 10, "output_tokens": 50, "cache_read_input_tokens": read}
+            began = time.perf_counter()
+            await session.prepare()
+            await session.settle(
+                {
+                    "id": f"msg_{number}",
+                    "type": "message",
+                    "role": "assistant",
+                    "model": MODEL,
+                    "content": blocks,
+                    "stop_reason": "tool_use",
+                    "usage": usage,
+                }
+            )
+            session.tool_result(use["id"], result["content"])
+            times.append((time.perf_counter() - began) * 1_000)
+            await asyncio.sleep(0)
+        session.close()
+    return round(statistics.median(times[-TURNS:]), 3)
+
+
+def kept_by_ours(recording: Recording, window_tokens: int) -> Played:
+    """Score the view after the first compaction against all that had been said."""
+    found = Played()
+
+    def build(
+        engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
+    ) -> ReplayStages:
+        built = standard_stages(engine, spill, ask, hooks, background)
+
+        async def compact_and_look(engine: Engine) -> None:
+            made = len(engine.view.history)
+            await built.stages[-1](engine)
+            new = engine.view.history[made:]
+            if found.tokens_share is None and any(isinstance(one, Compacted) for one in new):
+                _score(engine, found)
+
+        return ReplayStages(
+            stages=(*built.stages[:-1], compact_and_look),
+            after_turn=built.after_turn,
+            close=built.close,
+        )
+
+    settings: Settings = POLICIES["ours"].settings(recording.lifetime, window_tokens)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name) / "log.jsonl"
+        replay = SessionReplay(recording, settings, recording.model, place, build=build)
+        asyncio.run(replay.play())
+    return found
+
+
+def _score(engine: Engine, found: Played) -> None:
+    history = [e for e in engine.view.history if isinstance(e, Said | Replied | Ran)]
+    items = list(fold(history).items)
+    segment = Segment("", history, items, "", sum(count(told(item)) for item in items))
+    messages = engine.view.messages()
+    text = texts([message_to_wire(message) for message in messages])
+    found.scores = measure(text, segment, count, True)
+    found.tokens_share = round(count(text) / max(1, segment.tokens), 4)
+    found.rule_violations += len(violations(messages))
