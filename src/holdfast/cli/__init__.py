@@ -29,7 +29,7 @@ COMMANDS = {
     "explain": "Show turn by turn what changed the context and what that saved.",
     "export": "Write a session in another format.",
     "gateway": "Manage the context of clients that know nothing of Holdfast.",
-    "history": "Search a session's whole history, or open a part of it.",
+    "history": "Search all sessions, or the whole history of one, or open a part of it.",
     "inspect": "Write a page about a session: context, cache, money, changes.",
     "import": "Import another agent's transcript as a session.",
     "mcp": "Offer a session's history, notes and memories to an MCP client.",

@@ -5,16 +5,15 @@ The file can be thrown away at any time, and is when this package or its prices 
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
 from holdfast.reports.places import SessionFile
 from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
+from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
@@ -23,11 +22,6 @@ VERSION = 1
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
 """How long another process may be reading sessions into it."""
-ALONE_BYTES = 24 << 20
-"""Less than this is read before another process has started."""
-
-Advance = Callable[[int], None]
-"""Takes how many bytes were read since the last time."""
 
 SUMMED = (
     *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
@@ -113,9 +107,13 @@ class SessionIndex:
         changed = self.stale(files)
         if not changed:
             return 0
-        for file, found in _read(changed, processes or _processes_for(changed)):
+        from holdfast.reports.read_session import read_encoded  # it loads every reader
+
+        largest_first = sorted(changed, key=lambda file: -file.bytes)
+        processes = processes or processes_for(changed)
+        for file, encoded in each_in_processes(read_encoded, largest_first, processes):
             with self._connection:
-                self._put(file, found)
+                self._put(file, decode(encoded))
             progress(file.bytes)
         self._sum_up()
         return len(changed)
@@ -154,28 +152,6 @@ class SessionIndex:
                 for call in found.calls
             ),
         )
-
-
-def _processes_for(files: Sequence[SessionFile]) -> int:
-    return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
-
-
-def _read(
-    files: Sequence[SessionFile], processes: int
-) -> Iterator[tuple[SessionFile, SessionCalls]]:
-    from holdfast.reports.read_session import (
-        read_encoded,
-        read_session,
-    )  # where all is read already, loading it would take longest
-
-    if processes < 2:
-        yield from ((file, read_session(file.path)) for file in files)
-        return
-    largest_first = sorted(files, key=lambda file: -file.bytes)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        reading = {pool.submit(read_encoded, str(file.path)): file for file in largest_first}
-        for done in as_completed(reading):
-            yield reading.pop(done), decode(done.result())
 
 
 class _Connection(sqlite3.Connection):

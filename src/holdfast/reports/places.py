@@ -28,6 +28,7 @@ class SessionFile:
     stamp: str
     """Sizes and times of the file and of what belongs to it: another one means it was written to."""
     bytes: int
+    modified: float
 
 
 def agent_roots() -> dict[str, list[Path]]:
@@ -104,4 +105,5 @@ def _session_file(path: Path) -> SessionFile | None:
         path=path,
         stamp=" ".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats),
         bytes=sum(stat.st_size for stat in stats),
+        modified=max(stat.st_mtime for stat in stats),
     )

@@ -26,7 +26,7 @@ from holdfast.reports.cost import (
     unrecorded_summary,
     words_of,
 )
-from holdfast.reports.places import OURS
+from holdfast.reports.places import OURS, SessionFile
 from holdfast.reports.session_calls import SessionCall, SessionCalls, encode
 from holdfast.request.cache.calls import CallReport, explain_calls
 from holdfast.transcripts.formats import CLIENTS, LOG, open_transcript, printable
@@ -45,6 +45,14 @@ def read_session(path: Path) -> SessionCalls:
         return _read_log(path) if is_log(path) else _read_transcript(path)
     except (HoldfastError, OSError) as error:
         return SessionCalls(problem=printable(str(error)))
+
+
+def read_entries(path: Path) -> list[AnyEntry]:
+    """Read a session's entries, a log's of our own or another agent's."""
+    if is_log(path):
+        return load(path).entries
+    with open_transcript(path) as transcript:
+        return list(transcript.entries)
 
 
 def is_log(path: Path) -> bool:
@@ -87,7 +95,7 @@ def session_calls(
         agent=agent,
         session=session,
         directory=directory,
-        title=_title(history),
+        title=title_of_history(history),
         window_tokens=evident_window(history),
         turns=sum(map(begins_turn, history)),
         calls=tuple(_calls(history)),
@@ -109,7 +117,8 @@ def _slim(entry: AnyEntry) -> AnyEntry:
     return entry
 
 
-def _title(history: Iterable[AnyEntry]) -> str:
+def title_of_history(history: Iterable[AnyEntry]) -> str:
+    """Return a session's title, or else its first words."""
     first = title = ""
     for entry in history:
         if isinstance(entry, Titled):
@@ -187,6 +196,6 @@ def _key(call: UniqueAnswer | Forked, tokens: Tokens) -> str:
     return f"{id}|{call.model}|{tokens.uncached}|{tokens.read}|{tokens.prompt}{place}"
 
 
-def read_encoded(path: str) -> bytes:
+def read_encoded(file: SessionFile) -> bytes:
     """Read a session in another process; what comes back is small."""
-    return encode(read_session(Path(path)))
+    return encode(read_session(file.path))
