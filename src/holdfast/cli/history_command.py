@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
 from holdfast.cli.target import NEWEST, CommandTarget, open_target
+from holdfast.errors import HoldfastError
 from holdfast.log.entries import ViewChange
 from holdfast.log.store import FileStore
 from holdfast.messages import block_to_wire
@@ -81,9 +82,17 @@ def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tup
     """Tell what to look into from what to look for: the query comes last."""
     if is_opening and len(words) > 1:
         raise click.UsageError("--id opens a record of one session, words search; choose one")
-    if is_opening or (file and len(words) == 1):
+    if is_opening or (len(words) == 1 and (file or _is_target(words[0]))):
         return words, ""
     return words[:-1], words[-1] if words else ""
+
+
+def _is_target(word: str) -> bool:
+    if word == NEWEST or Path(word).exists():
+        return True
+    with suppress(HoldfastError):
+        return FileStore().find(word).id == word
+    return False
 
 
 def _search_all(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zlib import crc32
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
@@ -14,6 +15,7 @@ from holdfast.reports.words import SessionMatch, SessionWords
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.history import History
 from holdfast.tools.history.question import HistoryQuestion, parse_question
+from holdfast.tools.history.ranking import PassageMatch
 from holdfast.tools.history.records import RecordHit
 from holdfast.transcripts.formats import read_lines
 
@@ -57,19 +59,9 @@ def search_sessions(
     known = {index_path(file.path): file.path for file in files}
     asked = replace(question, phrases=(*question.phrases, *question.files), files=())
     found = words.find(asked, lambda span: span.path in known and agent in ("", span.agent))
-    hits: list[SessionHit] = []
-    quoted: set[str] = set()
-    reached = skip
-    for match in found[skip:]:
-        if len(hits) == settings.hits:
-            break
-        reached += 1
-        hit = _hit(match, known[match.span.path], asked, settings)
-        if hit.hit is not None and hit.hit.passage in quoted:
-            continue  # a session that was resumed under a new name repeats its beginning
-        quoted.update([hit.hit.passage] if hit.hit else [])
-        hits.append(hit)
-    return FoundSessions(hits=tuple(hits), total=len(found), reached=reached)
+    shown = found[skip : skip + settings.hits]
+    hits = tuple(_hit(match, known[match.span.path], asked, settings) for match in shown)
+    return FoundSessions(hits=hits, total=len(found), reached=skip + len(shown))
 
 
 def _hit(
@@ -78,11 +70,7 @@ def _hit(
     span, record = match.span, match.record
     quoted = None
     with suppress(HoldfastError, OSError):
-        entries = _read_again(path, span.agent, record.first_line, record.last_line)
-        with closing(History(lambda: entries, settings=settings)) as history:
-            listed = history.listing(history.find(question), question, limit=1)
-            quoted = next(iter(listed.hits), None)
-    n = quoted.n if quoted and not record.last_line else record.n
+        quoted = _quoted(match, path, question, settings)
     return SessionHit(
         agent=span.agent,
         session=span.session,
@@ -90,9 +78,23 @@ def _hit(
         directory=span.directory,
         title=span.title,
         records=match.records,
-        n=n,
-        hit=replace(quoted, n=n) if quoted else None,
+        n=record.n,
+        hit=quoted,
     )
+
+
+def _quoted(
+    match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
+) -> RecordHit | None:
+    """Read a record again; a result without its call, which stands further up, is looked for."""
+    record = match.record
+    entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
+    history = History(lambda: entries, settings=settings)
+    local = [n for n, text, _, _ in history.searched() if crc32(text.encode()) == record.digest]
+    places = [PassageMatch(n=n, passage=match.passage) for n in local[-1:]]
+    with closing(history):
+        hits = history.listing(places or history.find(question), question, limit=1).hits
+    return replace(hits[0], n=record.n) if hits else None
 
 
 def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:

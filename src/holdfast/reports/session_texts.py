@@ -7,6 +7,7 @@ record again without the rest of the file, also where a reader holds a round unt
 
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -98,8 +99,8 @@ def _texts(
         head,
         title=title_of_history(entries),
         records=tuple(
-            SearchedRecord(n, tuple(sorted(kinds)), *(places or {}).get(n, (0, 0)))
-            for n, _, _, kinds in found
+            SearchedRecord(n, tuple(sorted(kinds)), *(places or {}).get(n, (0, 0)), crc32(text.encode()))
+            for n, text, _, kinds in found
         ),
         texts=tuple((text, names) for _, text, names, _ in found),
     )

@@ -47,6 +47,8 @@ class SearchedRecord(Struct, frozen=True, array_like=True):
     """Where the lines begin that it is read from again."""
     last_line: int
     """Where the last of them begins; 0 where only the whole file gives it."""
+    digest: int
+    """Of its text: a session that was resumed under a new name repeats its beginning."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -92,6 +94,8 @@ class SessionMatch:
     span: SessionSpan
     record: SearchedRecord
     """The one that answers best."""
+    passage: int
+    """The best of its passages, counted from 0."""
     records: int
     """How many have any of the words."""
 
@@ -156,7 +160,10 @@ class SessionWords(Index):
     def find(
         self, question: HistoryQuestion, is_wanted: Callable[[SessionSpan], bool]
     ) -> list[SessionMatch]:
-        """Find sessions: those with most of the question in one place first, of equals the newest."""
+        """Find sessions: those with most of the question in one place first, of equals the newest.
+
+        Of sessions whose best record is the same, only the newest.
+        """
         terms, having = self.search(question)
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
@@ -169,7 +176,11 @@ class SessionWords(Index):
                     continue  # of a session that is gone or not asked for
                 if (having is None or number in having) and span.is_of(number, question.kinds):
                     found.setdefault(span.path, _Tally()).add(row, term, span)
-        return [tally.match() for tally in sorted(found.values(), key=_Tally.score, reverse=True)]
+        ranked = sorted(found.values(), key=_Tally.score, reverse=True)
+        unique: dict[int, SessionMatch] = {}
+        for match in (tally.match() for tally in ranked):
+            unique.setdefault(match.record.digest, match)
+        return list(unique.values())
 
     def _spans(self) -> list[SessionSpan]:
         query = (
@@ -204,6 +215,11 @@ class _Tally:
         return weight + ELSEWHERE * (sum(self._terms.values()) - weight), row
 
     def match(self) -> SessionMatch:
-        number = self._best()[1] >> PASSAGE_BITS
-        span = self._spans[number]
-        return SessionMatch(span=span, record=span.record(number), records=len(self._spans))
+        row = self._best()[1]
+        span = self._spans[row >> PASSAGE_BITS]
+        return SessionMatch(
+            span=span,
+            record=span.record(row >> PASSAGE_BITS),
+            passage=row & ((1 << PASSAGE_BITS) - 1),
+            records=len(self._spans),
+        )
