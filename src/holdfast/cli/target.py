@@ -13,9 +13,8 @@ from holdfast.log.results import Results
 from holdfast.log.store import FileStore, Store
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
-from holdfast.reports.read_session import is_log
 from holdfast.stores import default_store
-from holdfast.transcripts.formats import open_transcript
+from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view import View, fold
 
 NEWEST = "newest"

@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Mask: TypeAlias = Callable[[str], str]
@@ -224,9 +225,16 @@ def _entropy(secret: str) -> float:
     return -sum(share * math.log2(share) for share in counts)
 
 
+def _rule_file() -> Path:
+    """Find the rules without importing their package, which takes longer than all else here."""
+    spec = find_spec("secretscreen")
+    assert spec and spec.submodule_search_locations, "secretscreen is a dependency"
+    return Path(spec.submodule_search_locations[0], "gitleaks.toml")
+
+
 @lru_cache(maxsize=1)
 def _load() -> _Rules:
-    listed = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
+    listed = tomllib.loads(_rule_file().read_text("utf-8"))
     rules = tuple(_rule(one) for one in listed["rules"] if "regex" in one and "path" not in one)
     keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
     kept = set("".join(keywords))

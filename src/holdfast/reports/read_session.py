@@ -29,7 +29,7 @@ from holdfast.reports.cost import (
 from holdfast.reports.places import OURS, SessionFile
 from holdfast.reports.session_calls import SessionCall, SessionCalls, encode
 from holdfast.request.cache.calls import CallReport, explain_calls
-from holdfast.transcripts.formats import CLIENTS, LOG, open_transcript, printable
+from holdfast.transcripts.formats import CLIENTS, is_log, open_transcript, printable
 from holdfast.view.window import evident_window
 
 KEPT_CHARS = 600
@@ -53,15 +53,6 @@ def read_entries(path: Path) -> list[AnyEntry]:
         return load(path).entries
     with open_transcript(path) as transcript:
         return list(transcript.entries)
-
-
-def is_log(path: Path) -> bool:
-    """Return whether a file is a log of our own."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(LOG)) == LOG
-    except OSError:
-        return False  # opening it as a transcript reports the error
 
 
 def _read_log(path: Path) -> SessionCalls:

@@ -10,7 +10,6 @@ from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
 from holdfast.reports.index import index_path
 from holdfast.reports.places import SessionFile
-from holdfast.reports.read_session import read_entries
 from holdfast.reports.words import SessionMatch, SessionWords
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.history import History
@@ -100,6 +99,8 @@ def _quoted(
 def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:
     """Read the entries of some lines of a transcript; without any, of the whole file."""
     if not last:
+        from holdfast.reports.read_session import read_entries  # what else it needs takes long to load
+
         return read_entries(path) if path.stat().st_size <= QUOTED_BYTES else []
     if last - first > QUOTED_BYTES:
         return []

@@ -16,10 +16,10 @@ from holdfast.errors import HoldfastError
 from holdfast.log import load
 from holdfast.log.entries import AnyEntry
 from holdfast.reports.places import OURS
-from holdfast.reports.read_session import is_log, title_of_history
+from holdfast.reports.read_session import title_of_history
 from holdfast.reports.words import SearchedRecord, TextJob
 from holdfast.tools.history.history import History
-from holdfast.transcripts.formats import open_transcript
+from holdfast.transcripts.formats import is_log, open_transcript
 
 _PACKED = b"\x1f\x8b"
 
