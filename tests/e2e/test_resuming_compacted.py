@@ -77,11 +77,13 @@ class ResponsesServer:
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
             self.url = f"http://127.0.0.1:{http.server_port}"
-            thread = Thread(target=http.serve_forever)
+            thread = Thread(target=http.serve_forever, daemon=True)
             thread.start()
-            yield self
-            http.shutdown()
-            thread.join()
+            try:
+                yield self
+            finally:
+                http.shutdown()
+                thread.join()
 
 
 def _events(said: str):
@@ -121,7 +123,9 @@ def _client(name: str) -> Path:
 
 def _compacted(transcript: Path, client: str, home: Path) -> list[str]:
     """Compact for a client at home elsewhere; return the words of the command that was printed."""
-    done = holdfast("compact", transcript, "--for", client, "--json", env={"HOME": str(home)})
+    moved = dict.fromkeys(("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"))
+    env = {"HOME": str(home)} | moved
+    done = holdfast("compact", transcript, "--for", client, "--json", env=env)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["preview"]["covered"] > 10
