@@ -30,8 +30,10 @@ COMMANDS = {
     "export": "Write a session in another format.",
     "gateway": "Manage the context of clients that know nothing of Holdfast.",
     "history": "Search all sessions, or the whole history of one, or open a part of it.",
+    "install": "Add Holdfast to a client: status line, history and memory, kept words.",
     "inspect": "Write a page about a session: context, cache, money, changes.",
     "import": "Import another agent's transcript as a session.",
+    "keep": "Keep what a compaction of Claude Code's is about to lose.",
     "mcp": "Offer a session's history, notes and memories to an MCP client.",
     "memory": "Show, search, edit, undo and export memories.",
     "model": "List models, install local ones, test one.",
@@ -45,6 +47,7 @@ COMMANDS = {
     "sessions": "List, branch, delete and prune sessions.",
     "store": "Move, check and migrate where sessions are kept.",
     "simulator": "Serve a local API with a faithful prompt cache.",
+    "statusline": "Print Claude Code's status line from what it sends on stdin.",
     "trust": "Review what a project wants to run or allow, and trust it.",
     "undo": "Undo a change to what the model sees.",
     "wrap": "Run a command with its context managed.",
@@ -60,7 +63,7 @@ JOBS = {
     "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
     "Work with it": (
         *("chat", "run", "agents", "sessions", "memory", "dream"),
-        *("gateway", "wrap", "mcp"),
+        *("gateway", "wrap", "mcp", "install", "statusline", "keep"),
     ),
     "Look after it": ("config", "doctor", "model", "trust", "store", "simulator", "demo"),
 }
