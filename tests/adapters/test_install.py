@@ -79,7 +79,9 @@ def test_codex_gets_a_server(codex):
     assert (codex / "config.toml").read_text() == before
 
 
-@pytest.mark.parametrize(("client", "name"), [("claude-code", "settings.json"), ("codex", "config.toml")])
+@pytest.mark.parametrize(
+    ("client", "name"), [("claude-code", "settings.json"), ("codex", "config.toml")]
+)
 def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, client, name):
     """Nothing is written over what a typo broke."""
     place = (claude if client == "claude-code" else codex) / name

@@ -336,3 +336,14 @@ def test_two_places_to_write_to_are_one_too_many(session):
     done = run("compact", "s1", "--for", "pi", "--out", "x")
     assert done.exit_code == 2
     assert "leave out --out" in done.output
+
+
+def test_undo_redo_and_context_say_the_same(session):
+    """What one ends with, the next begins with."""
+    run("compact", "s1")
+    figures = [told("context", "s1")["context"]["used_tokens"]]
+    for word in ("undo", "redo"):
+        done = told(word, "s1")
+        assert done["before_tokens"] == figures[-1]
+        figures.append(told("context", "s1")["context"]["used_tokens"])
+        assert done["after_tokens"] == figures[-1]

@@ -220,7 +220,9 @@ class SessionServer:
         if (file := Path(self._name)).is_file():
             return file
         store = FileStore()
-        return store.find(newest_in(store, Path.cwd()) if self._name == "newest" else self._name).path
+        return store.find(
+            newest_in(store, Path.cwd()) if self._name == "newest" else self._name
+        ).path
 
     async def _look(self, **given: str | int) -> Outcome:
         session = await asyncio.to_thread(self._session)

@@ -127,7 +127,6 @@ def _from_log(path: Path) -> CommandTarget:
     loaded = load(path)
     return CommandTarget(
         name=loaded.header.session,
-        path=path,
         format=OURS,
         history=loaded.entries,
         header=loaded.header,

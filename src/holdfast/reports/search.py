@@ -99,7 +99,9 @@ def _quoted(
 def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:
     """Read the entries of some lines of a transcript; without any, of the whole file."""
     if not last:
-        from holdfast.reports.read_session import read_entries  # what else it needs takes long to load
+        from holdfast.reports.read_session import (
+            read_entries,  # what else it needs takes long to load
+        )
 
         return read_entries(path) if path.stat().st_size <= QUOTED_BYTES else []
     if last - first > QUOTED_BYTES:

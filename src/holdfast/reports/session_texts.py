@@ -99,7 +99,9 @@ def _texts(
         head,
         title=title_of_history(entries),
         records=tuple(
-            SearchedRecord(n, tuple(sorted(kinds)), *(places or {}).get(n, (0, 0)), crc32(text.encode()))
+            SearchedRecord(
+                n, tuple(sorted(kinds)), *(places or {}).get(n, (0, 0)), crc32(text.encode())
+            )
             for n, text, _, kinds in found
         ),
         texts=tuple((text, names) for _, text, names, _ in found),
