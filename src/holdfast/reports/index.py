@@ -17,7 +17,7 @@ from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
-VERSION = 1
+VERSION = 2
 """What this module builds; an index of another version is built anew."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
@@ -43,7 +43,8 @@ _SCHEMA = f"""
 CREATE TABLE stamp (stamp TEXT);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
-    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, problem TEXT
+    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, is_import INTEGER,
+    problem TEXT
 );
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
@@ -60,12 +61,17 @@ _INSERT = (
     f"INSERT INTO calls (file, day, {', '.join(_CALL)}) "
     f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_CALL))})"
 )
-_MARK_COPIES = """
-UPDATE calls SET is_copy = rowid NOT IN (SELECT min(rowid) FROM calls GROUP BY key)
-WHERE key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)
+_REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
+_MARK_COPIES = f"""
+UPDATE calls SET is_copy = rowid NOT IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM calls JOIN sessions ON sessions.id = calls.file WHERE {_REPEATED}
+    ) WHERE place = 1
+) WHERE {_REPEATED}
 """
-"""A session that was resumed under a new name repeats its beginning: the file read first has it."""
-
+"""A session that was resumed under a new name repeats its beginning: the file read first has it.
+An import repeats everything, and never has what its original has too."""
 
 _SUM_UP = f"""
 INSERT INTO sums SELECT file, day, model,
@@ -139,10 +145,10 @@ class SessionIndex:
         execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
         put = execute(
             "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
-            " turns, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " turns, is_import, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
-                *(found.title, found.window_tokens, found.turns, found.problem),
+                *(found.title, found.window_tokens, found.turns, found.is_import, found.problem),
             ),
         )
         self._connection.executemany(

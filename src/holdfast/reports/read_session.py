@@ -58,12 +58,13 @@ def read_entries(path: Path) -> list[AnyEntry]:
 def _read_log(path: Path) -> SessionCalls:
     loaded = load(path)
     imported = [entry for entry in loaded.entries if isinstance(entry, Imported)]
-    return session_calls(
+    found = session_calls(
         map(_slim, loaded.entries),
         agent=imported[-1].format if imported else OURS,
         session=path.stem,
         directory=loaded.header.directory,
     )
+    return structs.replace(found, is_import=bool(imported))
 
 
 def _read_transcript(path: Path) -> SessionCalls:
