@@ -31,8 +31,10 @@ from holdfast.pages.tables import (
 )
 from holdfast.pages.texts import fair_limit, shown
 from holdfast.pages.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
+from holdfast.reports.cost import bill
 from holdfast.reports.explain import ExplainedTurn, describe_entry, explain, kind_of
 from holdfast.reports.foreign_agents import ForeignAgent, foreign_agents
+from holdfast.reports.remedies import is_avoidable
 from holdfast.request.cache.calls import CallReport, Totals, explain_calls, totals
 from holdfast.settings import PageSettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
@@ -62,6 +64,10 @@ class SessionData:
     entries: int
     window: Window
     totals: Totals
+    avoidable_usd: float
+    """Of what was spent, as `holdfast report` counts it."""
+    estimated_usd: float
+    """About what output and summaries cost beyond the totals, because no usage records them."""
     hit_share: float
     cut_messages: int
     """Messages of which the page has only the beginning."""
@@ -112,12 +118,18 @@ def session_data(
         entries=len(history),
         window=window,
         totals=total,
+        avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
+        estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
         hit_share=round(total.hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
         problems=tuple(shown(line, LINE_CHARS) for line in problems),
         categories=categories,
         tables=tables,
     )
+
+
+def _avoidable_usd(call: CallReport) -> float:
+    return call.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
 
 
 def _first_words(turns: Sequence[ExplainedTurn]) -> str:
