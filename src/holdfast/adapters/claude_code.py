@@ -41,7 +41,7 @@ def status_line(given: JsonObject, now: float) -> str:
     """Say how full the context is, how long the cache stays warm, and what was spent."""
     path = Path(str(given.get("transcript_path") or ""))
     last = _last_answer(path) if path.is_file() else {}
-    parts = (_context(given, last), _warmth(last, now), *_money(given, path))
+    parts = (_context(given, last), _cache_state(last, now), *_money(given, path))
     return " · ".join(filter(None, parts))
 
 
@@ -53,7 +53,7 @@ def _context(given: JsonObject, last: JsonObject) -> str:
     return f"context {_thousands(used)}{share}" if used else ""
 
 
-def _warmth(last: JsonObject, now: float) -> str:
+def _cache_state(last: JsonObject, now: float) -> str:
     """Say until when the next call reads the prompt from the cache, or what it costs to write it."""
     at, usage = seconds(last.get("timestamp")), usage_from_wire(_usage(last))
     if not at or not usage.prompt_tokens:

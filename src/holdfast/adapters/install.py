@@ -117,7 +117,8 @@ def _drop_settings(settings: JsonObject) -> list[str]:
         del settings["statusLine"]
         lines.append("statusLine: removed")
     hooks = settings.get("hooks")
-    for event in list(hooks) if isinstance(hooks, dict) else []:
+    hooks = hooks if isinstance(hooks, dict) else {}
+    for event in list(hooks):
         kept = [group for group in hooks[event] if not _is_our_group(group)]
         if len(kept) == len(hooks[event]):
             continue
@@ -125,8 +126,8 @@ def _drop_settings(settings: JsonObject) -> list[str]:
         hooks[event] = kept
         if not kept:
             del hooks[event]
-    if lines and hooks == {}:
-        del settings["hooks"]
+    if lines and not hooks:
+        settings.pop("hooks", None)
     return lines
 
 

@@ -167,7 +167,7 @@ class SessionWords(Index):
         terms, having = self.search(question)
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
-        found: dict[str, _Tally] = {}
+        found: dict[str, _SessionScore] = {}
         for term in terms:
             for row in term.rows:
                 number = row >> PASSAGE_BITS
@@ -175,10 +175,10 @@ class SessionWords(Index):
                 if span is None or number >= span.first + span.count:
                     continue  # of a session that is gone or not asked for
                 if (having is None or number in having) and span.is_of(number, question.kinds):
-                    found.setdefault(span.path, _Tally()).add(row, term, span)
-        ranked = sorted(found.values(), key=_Tally.score, reverse=True)
+                    found.setdefault(span.path, _SessionScore()).add(row, term, span)
+        ranked = sorted(found.values(), key=_SessionScore.score, reverse=True)
         unique: dict[int, SessionMatch] = {}
-        for match in (tally.match() for tally in ranked):
+        for match in (score.match() for score in ranked):
             unique.setdefault(match.record.digest, match)
         return list(unique.values())
 
@@ -192,7 +192,7 @@ class SessionWords(Index):
         return [SessionSpan(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-class _Tally:
+class _SessionScore:
     """Adds up what was found of one session."""
 
     def __init__(self) -> None:
