@@ -214,7 +214,7 @@ def test_every_command_line_is_one_that_works(page):
                 assert set(rest) <= _targets(), line
 
 
-LONG = {"chat", "demo", "simulator", "serve", "gateway", "wrap", "mcp", "model", "run"}
+LONG = {"chat", "demo", "install", "simulator", "serve", "gateway", "wrap", "mcp", "model", "run"}
 """Commands that talk, wait or take a while; they are parsed here and run by tests of their own."""
 BEFORE = (
     "import session.jsonl",

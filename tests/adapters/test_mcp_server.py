@@ -1,5 +1,6 @@
 """`holdfast mcp`, a real process, asked by the protocol's official client."""
 
+import json
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -119,3 +120,20 @@ async def test_what_cannot_be_opened_is_an_answer_of_the_tool(session):
         assert (await call("expand", id="#999"))[1]
         assert (await call("expand", number=3))[1]
         assert not (await call("notes"))[1]
+
+
+async def test_the_newest_session_may_be_another_agent_s(project, tmp_path, monkeypatch):
+    """For a client that has this server installed, that is its own."""
+    place = tmp_path / "claude" / "projects" / "p" / "s.jsonl"
+    place.parent.mkdir(parents=True)
+    said = {"role": "user", "content": "The invoice of the bakery is number 4711."}
+    record = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(project), "message": said}
+    place.write_text(json.dumps(record) + "\n")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    async with asked() as call:
+        found, failed = await call("search_history", query="bakery")
+        assert not failed
+        assert "4711" in found
+        notes, failed = await call("notes")
+        assert not failed
+        assert "bakery" in notes

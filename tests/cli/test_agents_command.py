@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from command_line import holdfast
 from holdfast.agent.subagents.supervisor import request_file
 from holdfast.cli.agents_command import command
 from holdfast.log import load
@@ -81,3 +82,22 @@ def test_one_that_is_waited_for_is_sent_to_the_background(session):
     assert "general-2 goes on in the background" in run(session, "--background", "general-2").output
     assert request.exists()
     assert "has ended already" in run(session, "--background", "ada").output
+
+
+def test_the_agents_of_another_client_s_session_are_listed(tmp_path):
+    """From its file, and once it is imported: by the calls that started them."""
+    use = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {}}
+    use["input"] = {"subagent_type": "Explore", "description": "Find the tests"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "In tests/."}
+    path = tmp_path / "s.jsonl"
+    records = [("user", "look"), ("assistant", [use]), ("user", [result])]
+    with path.open("w") as file:
+        for n, (kind, content) in enumerate(records):
+            message = {"role": kind, "content": content, "id": f"msg_{n}", "model": "m"}
+            line = {"type": kind, "uuid": f"u{n}", "sessionId": "s", "message": message}
+            line["timestamp"] = f"2026-01-05T10:00:0{n}Z"
+            file.write(json.dumps(line) + "\n")
+    said = "#2  Explore  completed, 1 s: Find the tests\n"
+    assert holdfast("agents", path).stdout == said
+    id = json.loads(holdfast("import", path, "--json").stdout)["session"]
+    assert holdfast("agents", id).stdout == said

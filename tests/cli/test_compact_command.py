@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +18,7 @@ from holdfast.messages import Text, ToolUse, text_of
 from holdfast.messages.rules import violations
 from holdfast.settings import home
 from holdfast.simulator.sessions import write
+from holdfast.transcripts.formats import open_transcript
 from holdfast.view import fold
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(300))
@@ -300,3 +303,47 @@ def test_a_model_can_write_the_summary(session, tmp_path):
     assert entry.by == "digest"
     assert entry.usage is not None
     assert fold(history()).model == "claude-opus-4-6"
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "command"),
+    [
+        ("claude-code", ".claude/projects/{dashed}/{id}.jsonl", "claude --resume {id}"),
+        ("codex", ".codex/sessions/*/*/*/rollout-*-{id}.jsonl", "codex resume {id}"),
+        ("pi", ".pi/agent/sessions/-{dashed}--/*_{id}.jsonl", "pi --session {id}"),
+    ],
+)
+def test_a_client_finds_what_was_compacted_for_it(session, monkeypatch, client, place, command):
+    """Where it looks, under an id of its own, for the directory of the session."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(session / "home"))
+    done = told("compact", "s1", "--for", client)
+    id, dashed = done["resume"].split()[-1], re.sub(r"[^A-Za-z0-9]", "-", str(session))
+    if client == "pi":
+        dashed = str(session).replace("/", "-")
+    assert done["resume"] == f"cd {session} && {command.format(id=id)}"
+    assert list((session / "home").glob(place.format(id=id, dashed=dashed))) == [Path(done["file"])]
+    with open_transcript(done["file"]) as written:
+        entries = list(written.entries)
+    assert (written.format, written.session, written.directory) == (client, id, str(session))
+    assert "Fix the login bug" in str(fold(entries).messages()[0])
+    assert not [entry for entry in history() if isinstance(entry, Compacted)], "it is another one"
+
+
+def test_two_places_to_write_to_are_one_too_many(session):
+    """Said before anything is compacted."""
+    done = run("compact", "s1", "--for", "pi", "--out", "x")
+    assert done.exit_code == 2
+    assert "leave out --out" in done.output
+
+
+def test_undo_redo_and_context_say_the_same(session):
+    """What one ends with, the next begins with."""
+    run("compact", "s1")
+    figures = [told("context", "s1")["context"]["used_tokens"]]
+    for word in ("undo", "redo"):
+        done = told(word, "s1")
+        assert done["before_tokens"] == figures[-1]
+        figures.append(told("context", "s1")["context"]["used_tokens"])
+        assert done["after_tokens"] == figures[-1]

@@ -84,3 +84,86 @@ def test_what_cannot_be_done_is_one_line(session, words, code, reason):
     done = holdfast("history", session, *words)
     assert (done.returncode, reason in done.stderr) == (code, True)
     assert "Traceback" not in done.stderr
+
+
+def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
+    """Each session with the record that answers best, and the command that lists the rest of it."""
+    path = tmp_path / ".claude" / "projects" / "p" / "b.jsonl"
+    path.parent.mkdir(parents=True)
+    _write_claude(path, "where is the haystack", "beside the needle, in the barn")
+    env = {"CLAUDE_CONFIG_DIR": str(tmp_path / ".claude")}
+    found = json.loads(holdfast("history", "needle", "--json", env=env).stdout)
+    assert {(hit["agent"], hit["session"]) for hit in found["hits"]} == {
+        ("holdfast", session),
+        ("claude-code", "b"),
+    }
+    done = holdfast("history", "needle", "--in", "claude-code", env=env)
+    assert f"{path} needle" in done.stdout
+    assert "#2 answer: beside the needle, in the barn" in done.stdout
+    assert "s1" not in done.stdout
+
+
+def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):
+    """And by its old ones, with the numbers that --id opens."""
+    path = tmp_path / "b.jsonl"
+    _write_claude(path, "first words", "an answer")
+    holdfast("history", tmp_path, "first")
+    before = path.read_text()
+    _write_claude(path, "first words", "an answer", "later needle")
+    assert path.read_text().startswith(before)
+    hit = json.loads(holdfast("history", tmp_path, "needle", "--json").stdout)["hits"][0]
+    assert (hit["n"], hit["hit"]["snippet"]) == (3, "later needle")
+    assert holdfast("history", path, "--id", hit["n"]).stdout == "later needle"
+    assert json.loads(holdfast("history", tmp_path, "first", "--json").stdout)["total"] == 1
+
+
+def test_the_index_of_all_sessions_holds_no_text(tmp_path):
+    """Where words stand, and a title: nothing else that could be read as a sentence."""
+    _write_claude(tmp_path / "b.jsonl", "hello", "the door is open")
+    assert json.loads(holdfast("history", tmp_path, "door", "--json").stdout)["total"] == 1
+    assert b"the door is" not in (home() / "history.sqlite").read_bytes()
+
+
+def test_a_deleted_session_is_not_found_by_its_words(session):
+    """Neither it nor anything that only it held."""
+    assert json.loads(holdfast("history", "needle", "--json").stdout)["total"] == 1
+    holdfast("sessions", "--delete", session, "--yes")
+    assert json.loads(holdfast("history", "needle", "--json").stdout)["total"] == 0
+    assert b"needl" not in (home() / "history.sqlite").read_bytes()
+
+
+def test_a_session_that_goes_on_under_another_name_is_listed_once(tmp_path):
+    """Clients copy the beginning when they resume."""
+    _write_claude(tmp_path / "a.jsonl", "find the needle", "found")
+    _write_claude(tmp_path / "b.jsonl", "find the needle", "found", "thanks")
+    assert json.loads(holdfast("history", tmp_path, "needle", "--json").stdout)["total"] == 1
+
+
+def test_kinds_and_files_narrow_a_search_over_all_sessions(tmp_path):
+    """As they do in one session."""
+    _write_claude(tmp_path / "a.jsonl", "about the needle", "yes")
+    _write_claude(tmp_path / "b.jsonl", "what is there", "a needle")
+    found = json.loads(holdfast("history", tmp_path, "needle kind:answer", "--json").stdout)
+    assert [hit["session"] for hit in found["hits"]] == ["b"]
+
+
+def _write_claude(path, *texts):
+    """Write a session in which the user and the model take turns."""
+    lines, parent = [], None
+    for n, text in enumerate(texts):
+        kind, id = ("user", "assistant")[n % 2], f"{path.stem}-{n}"
+        message = {"role": kind, "content": [{"type": "text", "text": text}]}
+        if kind == "assistant":
+            message |= {"id": f"msg_{n}", "model": "claude-sonnet-4-5"}
+        lines.append(
+            {
+                "type": kind,
+                "uuid": id,
+                "parentUuid": parent,
+                "sessionId": path.stem,
+                "timestamp": f"2026-01-05T10:{n:02}:00Z",
+                "message": message,
+            }
+        )
+        parent = id
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))

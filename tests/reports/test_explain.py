@@ -223,3 +223,17 @@ def test_a_prompt_that_shrinks_without_a_reason_is_an_act():
     (turn,) = explain([said, prompted(2, 104_500), cut, prompted(4, 74_400)])
     assert [act.kind for act in turn.acts] == ["compacted"]
     assert "by its client" in turn.acts[0].text
+
+
+def test_a_failure_that_repeats_is_one_line():
+    """An overloaded provider is tried again and again; how often is what one wants to know."""
+    entries = [
+        Said(n=1, content=(Text(text="go"),)),
+        *(Failed(n=n, what="api", error="529 Overloaded") for n in range(2, 14)),
+        Failed(n=14, what="api", error="500 Internal"),
+    ]
+    acts = explain(entries)[0].acts
+    assert [(act.n, act.times, act.text) for act in acts] == [
+        (2, 12, "api: 529 Overloaded"),
+        (14, 1, "api: 500 Internal"),
+    ]

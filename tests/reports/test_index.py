@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from command_line import holdfast
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Forked, Replied, Said
 from holdfast.messages import Text, Usage
@@ -190,3 +191,16 @@ def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
     _, found = totals(tmp_path)
     assert found.total.calls == 1
     assert [line.partition(": ")[0].endswith("notes.jsonl") for line in found.unreadable] == [True]
+
+
+def test_an_import_takes_nothing_from_its_original(tmp_path):
+    """Whichever of them was read first: what a directory cost does not change by importing from it."""
+    path = tmp_path / "a.jsonl"
+    put(path, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    holdfast("import", path)
+    read, found = totals(*default_roots())
+    assert (read, found.total.calls) == (1, 1)
+    _, found = totals(tmp_path)
+    assert found.total.calls == 1
+    _, found = totals(tmp_path, *default_roots())
+    assert found.total.calls == 1

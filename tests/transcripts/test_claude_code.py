@@ -566,11 +566,14 @@ def test_errors_of_the_api_are_no_answers(session):
     session.answer("API Error", message={"model": "<synthetic>"})
     session.answer("Overloaded", isApiErrorMessage=True)
     session.add("system", {"subtype": "api_error", "error": {"status": 529}})
+    told = {"error": {"error": {"message": "Overloaded"}}, "status": 529, "headers": {"date": "x"}}
+    session.add("system", {"subtype": "api_error", "error": told})
     assert session.told() == ["one"]
     assert [entry.error for entry in session.read() if isinstance(entry, Failed)] == [
         "API Error",
         "Overloaded",
         '{"status":529}',
+        "529 Overloaded",
     ]
 
 

@@ -8,11 +8,13 @@ from holdfast.agent.subagents import notices
 from holdfast.agent.subagents.registry import AgentRegistry, Known
 from holdfast.agent.subagents.supervisor import Wish, request_file
 from holdfast.cli import options
-from holdfast.cli.output import plain, report
+from holdfast.cli.output import one_line, plain, report
+from holdfast.cli.target import open_target
 from holdfast.errors import LogLocked
-from holdfast.log import Log, load
+from holdfast.log import Log
 from holdfast.log.entries import Ended
 from holdfast.log.store import FileStore, FoundSession
+from holdfast.reports.foreign_agents import ForeignAgent, foreign_agents
 from holdfast.settings.files import private_directory
 
 
@@ -29,12 +31,19 @@ def command(
 ) -> None:
     """List a session's agents, find their logs, stop one.
 
-    SESSION is `newest` by default. `holdfast explain SESSION/AGENT` shows what an agent did, as
-    do `context` and `history`. Only you can start a stopped agent again.
+    SESSION is an id, a file, or `newest`, the default. `holdfast explain SESSION/AGENT` shows what
+    an agent of ours did, as do `context` and `history`. Only you can start a stopped one again.
     """
-    found = FileStore().find(session)
-    known = AgentRegistry().follow(load(found.path).entries).known
-    if named := stopped or sent_back or shown:
+    opened = open_target(session)
+    known = AgentRegistry().follow(opened.history).known
+    named = stopped or sent_back or shown
+    if not known and not named:
+        theirs = list(foreign_agents(opened.history))
+        none = f"No agent was started in {plain(opened.name)}."
+        report(as_json, theirs, [_foreign_line(one) for one in theirs] or [none])
+        return
+    found = FileStore().find(opened.name)
+    if named:
         one = _named(known, named)
         said = str(_log_of(found, one))
         if stopped:
@@ -44,11 +53,12 @@ def command(
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
     lines = [plain(notices.line(one)) for one in known.values()]
-    report(
-        as_json,
-        [_as_json(found, one) for one in known.values()],
-        lines or [f"No agent was started in {found.id}."],
-    )
+    report(as_json, [_as_json(found, one) for one in known.values()], lines)
+
+
+def _foreign_line(one: ForeignAgent) -> str:
+    took = f", {one.seconds:.0f} s" if one.seconds else ""
+    return plain(f"#{one.n}  {one.kind or 'agent'}  {one.state}{took}: {one_line(one.task)}")
 
 
 def _named(known: dict[str, Known], name: str) -> Known:

@@ -17,7 +17,7 @@ from holdfast.agent.compaction_hooks import CompactionEvents
 from holdfast.cli import options
 from holdfast.cli.export_command import write_out
 from holdfast.cli.output import one_line, plain, report, say, tokens
-from holdfast.cli.target import OURS, CommandTarget, open_target
+from holdfast.cli.target import NEWEST, OURS, CommandTarget, open_target
 from holdfast.cli.undo_command import open_for_writing
 from holdfast.errors import RequestRejected, StoreError
 from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
@@ -25,6 +25,7 @@ from holdfast.log import Header, write_log
 from holdfast.log.store import new_id
 from holdfast.messages import JsonObject, Usage
 from holdfast.models import open_model
+from holdfast.reports.resume import client_session
 from holdfast.session import Session
 from holdfast.session.preview import Preview, Seam, natural_seams, preview
 from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
@@ -37,7 +38,7 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
 from holdfast.tools.read import READ
-from holdfast.transcripts.formats import FORMATS, named, printable
+from holdfast.transcripts.formats import CLIENTS, FORMATS, named, printable
 from holdfast.turn.engine import Engine
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
@@ -62,6 +63,7 @@ class CompactArguments:
     edits: bool
     out: Path | None
     out_format: str | None
+    client: str | None
     as_json: bool
 
     @cached_property
@@ -78,10 +80,14 @@ class CompactArguments:
         return self.target.header is not None and not Path(self.name).exists()
 
     @property
+    def is_written(self) -> bool:
+        """Whether the result becomes a file of its own."""
+        return self.out is not None or self.client is not None
+
+    @property
     def directory(self) -> Path:
         """The session's working directory."""
-        header = self.target.header
-        return Path(header.directory) if header and header.directory else Path.cwd()
+        return Path(self.target.worked_in) if self.target.worked_in else Path.cwd()
 
     @property
     def request(self) -> CompactRequest:
@@ -97,12 +103,16 @@ class CompactArguments:
             raise click.UsageError("--from and --up-to exclude each other; choose one")
         if self.focus and not self.model:
             raise click.UsageError("--focus is for a model's summary; name one with --model")
-        if not (self.is_preview or self.out or self.is_session):
-            raise click.UsageError("a file is never changed; give --out FILE, or --preview to look")
+        if self.client and (self.out or self.out_format):
+            raise click.UsageError("--for says where and how to write; leave out --out and --to")
+        if not (self.is_preview or self.out or self.client or self.is_session):
+            raise click.UsageError(
+                "a file is never changed; give --for CLIENT to go on there, --out FILE, or --preview"
+            )
 
 
 @click.command(epilog="Example: holdfast compact newest --preview")
-@click.argument("name", metavar="TARGET")
+@click.argument("name", metavar="[TARGET]", default=NEWEST)
 @click.option(
     "--preview",
     "is_preview",
@@ -124,12 +134,19 @@ class CompactArguments:
 @click.option(
     "--to", "out_format", type=click.Choice([*FORMATS, OURS]), help="With --out: another format."
 )
+@click.option(
+    "--for",
+    "client",
+    type=click.Choice(CLIENTS),
+    help="Write a new session that this client resumes, and print the command.",
+)
 @options.as_json
 def command(**words: Any) -> None:
     """Summarise a session (`--preview` to look first).
 
     TARGET is a session's id, `newest`, or a file. A session is compacted in place; `holdfast undo`
-    restores it. A file is never changed: the result is written to --out, in the file's format.
+    restores it. A file is never changed: the result is written to --out, in the file's format, or
+    with --for as a new session of a client, which stands beside the old one.
     """
     arguments = CompactArguments(**words)
     arguments.check()
@@ -144,7 +161,10 @@ class CompactDone:
     seams: tuple[Seam, ...] = ()
     n: int = 0
     """The entry recorded in the session."""
+    file: Path | None = None
     bytes: int = 0
+    resume: str = ""
+    """The command that goes on with it."""
     spent: Usage | None = None
     """By a model, for a preview."""
 
@@ -155,8 +175,9 @@ class CompactDone:
             "format": arguments.target.format,
             "applied": bool(self.n or self.bytes),
             "entry": self.n or None,
-            "file": printable(arguments.out) if self.bytes and arguments.out else None,
+            "file": printable(self.file) if self.file else None,
             "bytes": self.bytes,
+            "resume": self.resume or None,
             "usage": self.spent,
             "preview": dataclasses.asdict(self.shown),
             "seams": [dataclasses.asdict(seam) for seam in self.seams],
@@ -169,7 +190,9 @@ class CompactDone:
         if self.n:
             yield f"done     as entry {self.n}; `holdfast undo {self.arguments.target.name}` restores the history"
         elif self.bytes:
-            yield f"done     {printable(self.arguments.out or '')}: {self.bytes:,} bytes"
+            yield f"done     {printable(self.file or '')}: {self.bytes:,} bytes"
+            if self.resume:
+                yield f"resume   {self.resume}"
         else:
             if self.spent is not None:
                 spent = f"{self.spent.total_tokens:,} tokens"
@@ -185,7 +208,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
         if arguments.model:
             client = open_model(arguments.model, base_url=arguments.base_url or None)
             stack.push_async_callback(client.close)
-        if arguments.is_session and not (arguments.out or arguments.is_preview):
+        if arguments.is_session and not (arguments.is_written or arguments.is_preview):
             log = open_for_writing(arguments.target.name)
             session = stack.enter_context(
                 Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
@@ -216,17 +239,15 @@ async def _draft_and_apply(
     if session is not None:
         draft = carry_over(paper, session, draft)
     entry = await take(where, draft, arguments.request, seconds=time.monotonic() - began)
-    if arguments.out is not None:
-        return CompactDone(
-            arguments=arguments, shown=shown, bytes=_written(arguments, arguments.out, paper)
-        )
+    if arguments.is_written:
+        return _written(arguments, shown, paper)
     return CompactDone(arguments=arguments, shown=shown, n=entry.n)
 
 
 def _manner(arguments: CompactArguments) -> Manner:
     """Make the summary point at the session's log, or at the original file."""
     if not arguments.is_session:
-        return Manner(log=printable(Path(arguments.name).resolve()))
+        return Manner(log=printable(Path(arguments.target.path or arguments.name).resolve()))
     frame = arguments.target.view.frame
     tools = {tool.get("name") for tool in frame.tools} if frame else set()
     has_history, path = HISTORY in tools, arguments.target.path
@@ -283,7 +304,7 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
         window_tokens=lambda: engine.fullness().window.limit_tokens,
         may_read=may_read,
     )
-    if arguments.is_preview or arguments.out:
+    if arguments.is_preview or arguments.is_written:
         return CompactionHooks(restore=restoring)
     events = _events(arguments, engine)
     return CompactionHooks(restore=restoring, before=events.before, greet=events.greet)
@@ -296,15 +317,26 @@ def _edited_text(text: str) -> str:
     return changed.rstrip("\n")
 
 
-def _written(arguments: CompactArguments, out: Path, session: Session) -> int:
-    """Write the result to a new file; return its size in bytes."""
-    format = arguments.out_format or arguments.target.format
-    if format != OURS:
-        return write_out(out, named(format).write(session.view))
-    if os.path.lexists(out):
-        raise StoreError(f"{out} exists and is not overwritten; choose another name")
-    write_log(out, Header(session=new_id(), created=time.time()), session.view.history)
-    return out.stat().st_size
+def _written(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
+    """Write the result to a new file, where its client looks for it if it is for one."""
+    format = arguments.client or arguments.out_format or arguments.target.format
+    place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
+    out = place.path if place and arguments.client else arguments.out
+    assert out is not None, "asked for only where something is written"
+    if arguments.client:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    if place:
+        lines = named(format).write(session.view, session=place.id, directory=place.directory)
+        size = write_out(out, lines)
+    elif format != OURS:
+        size = write_out(out, named(format).write(session.view))
+    else:
+        if os.path.lexists(out):
+            raise StoreError(f"{out} exists and is not overwritten; choose another name")
+        write_log(out, Header(session=new_id(), created=time.time()), session.view.history)
+        size = out.stat().st_size
+    resume = place.command if place and arguments.client else ""
+    return CompactDone(arguments=arguments, shown=shown, file=out, bytes=size, resume=resume)
 
 
 def _seam_lines(seams: Iterable[Seam]) -> Iterator[str]:

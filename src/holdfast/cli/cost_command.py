@@ -154,7 +154,7 @@ def _cache_line(total: CostItem) -> str:
 
 def _own_line(found: Bill) -> str:
     """Write what the engine spent on itself, dearest layer first; '' if nothing."""
-    own = [item for item in found.sources if is_own(item.name)]
+    own = [item for item in found.sources if is_own(item.name) and item.calls]
     if not own:
         return ""
     layers = ", ".join(f"{item.name} {dollars(item.cost.total)}" for item in own)

@@ -56,4 +56,5 @@ def _act(act: Act) -> str:
     saved = ""
     if act.saved_tokens:
         saved = f"  {'saved' if act.saved_tokens > 0 else 'added'} {tokens(abs(act.saved_tokens))}"
-    return f"     [{act.n}] {act.kind}: {act.text}{saved}"
+    times = f" ({act.times} times)" if act.times > 1 else ""
+    return f"     [{act.n}] {act.kind}{times}: {act.text}{saved}"

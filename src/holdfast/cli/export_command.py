@@ -1,6 +1,5 @@
 """`holdfast export`: write what the model sees of a session in another format."""
 
-import re
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,11 +9,11 @@ import click
 from holdfast.cli import options
 from holdfast.cli.import_command import malformed_lines
 from holdfast.cli.output import encoded_out, report, say
-from holdfast.cli.target import OURS, CommandTarget, open_target
+from holdfast.cli.target import OURS, open_target
 from holdfast.errors import StoreError
-from holdfast.reports.places import agent_roots
+from holdfast.reports.resume import client_session
 from holdfast.settings.files import write_new
-from holdfast.transcripts.formats import FORMATS, losses, named, printable
+from holdfast.transcripts.formats import CLIENTS, FORMATS, losses, named, printable
 
 
 @click.command(epilog="Example: holdfast export newest --to anthropic > request.json")
@@ -37,7 +36,9 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     SESSION is an id, the start of one, `newest`, or a file. Written is what the model sees of it.
     """
     target = open_target(session)
-    id, directory = str(uuid.uuid5(uuid.NAMESPACE_URL, printable(target.name))), _directory(target)
+    id = str(uuid.uuid5(uuid.NAMESPACE_URL, printable(target.name)))
+    client = client_session(format, target.worked_in, id=id) if format in CLIENTS else None
+    directory = client.directory if client else ""
     lines = named(format).write(target.view, session=id, directory=directory)
     lost = losses(format, target.view)
     # of a log, the import has reported it
@@ -52,7 +53,7 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
             encoded_out(piece)
         return
     written = write_out(out, lines)
-    hint = _resume_hint(format, id, directory)
+    hint = [f"To resume it: copy it to {client.path}, then run: {client.command}"] if client else []
     report(
         as_json,
         {
@@ -61,26 +62,12 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
             "file": printable(out),
             "bytes": written,
             "left_out": lost,
-            "client_session": id if hint else "",
+            "client_session": id if client else "",
             "malformed": malformed,
             "damage": target.damage,
         },
         [f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes", *hint],
     )
-
-
-def _directory(target: CommandTarget) -> str:
-    """Return where the session worked, so that its client finds it there again."""
-    return target.header.directory if target.header and target.header.directory else str(Path.cwd())
-
-
-def _resume_hint(format: str, id: str, directory: str) -> list[str]:
-    """Say where a client looks for the file; not all say where that is."""
-    if format != "claude-code":
-        return []
-    project = re.sub(r"[^A-Za-z0-9]", "-", directory)
-    place = agent_roots()["claude-code"][0] / project / f"{id}.jsonl"
-    return [f"To resume it: copy it to {place}, then run in {directory}: claude --resume {id}"]
 
 
 def write_out(out: Path, lines: Iterable[bytes]) -> int:

@@ -1,56 +1,72 @@
-"""`holdfast history`: search and open a session's history, also what the model no longer sees."""
+"""`holdfast history`: search all sessions or one, and open what the model no longer sees."""
 
 import dataclasses
+import shlex
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
 
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import harmless, json_out, plain, report, say, text_out
-from holdfast.cli.target import CommandTarget, open_target
+from holdfast.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
+from holdfast.cli.target import NEWEST, CommandTarget, open_target
+from holdfast.errors import HoldfastError
 from holdfast.log.entries import ViewChange
+from holdfast.log.store import FileStore
 from holdfast.messages import block_to_wire
+from holdfast.messages.cut import counted
+from holdfast.reports.places import agent_roots, default_roots, find_sessions, newest_session
+from holdfast.reports.search import FoundSessions, search_sessions
+from holdfast.reports.words import SessionWords
 from holdfast.settings import load_settings
 from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.records import FoundRecords, OpenedRecord
 from holdfast.tools.history.tool import describe, quoted_passage
 
 
-@click.command(epilog='Example: holdfast history newest "login bug"')
-@options.target
-@click.argument("query", required=False, default="")
+@click.command(epilog='Example: holdfast history "login bug" --in claude-code')
+@click.argument("words", nargs=-1, metavar="[TARGET]... [QUERY]")
 @click.option(
     "--id", help="Open a step or message (123 or '#123'), a range (41-57) or a tool use by its id."
 )
+@click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only this agent's.")
 @click.option("--file", default="", help="Only records that read or changed this file.")
 @click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
 @click.option("--chars", default="", help="With --id: only these characters.")
 @click.option("--skip", default=0, help="Skip this many results.")
 @options.as_json
 def command(
-    target: str,
-    query: str,
+    words: tuple[str, ...],
     id: str | None,
+    agent: str | None,
     file: str,
     lines: str,
     chars: str,
     skip: int,
     as_json: bool,
 ) -> None:
-    """Search a session's whole history, or open a part of it.
+    """Search all sessions, or the whole history of one, or open a part of it.
 
-    TARGET is a session's id, `newest`, or a file. QUERY is a question in plain words; "a phrase"
-    must stand in what is found, file:PATH and kind:KIND (user, answer, error, edit, command, read,
-    …) narrow it. Found are messages, answers, tool results and summaries, also those since
-    cleared, collapsed or compacted. --id prints what it opens exactly as it was; of an answer also
-    the results of its calls.
+    With a QUERY alone, or with directories or several files as TARGETS, sessions are found: of
+    Claude Code, Codex, pi and Holdfast, each with the record that answers best. With one TARGET
+    (a session's id, `newest`, or a file), the records of that session. QUERY is a question in
+    plain words; "a phrase" must stand in what is found, file:PATH and kind:KIND (user, answer,
+    error, edit, command, read, …) narrow it. Found are messages, answers, tool results and
+    summaries, also those since cleared, collapsed or compacted. --id prints what it opens exactly
+    as it was; of an answer also the results of its calls.
     """
+    targets, query = _parted(words, is_opening=id is not None, file=file)
     if id is None and not query.strip() and not file:
         raise click.UsageError("give words to search for, --file or --id; try --help")
-    if id is not None and (query.strip() or file):
-        raise click.UsageError("--id opens a record, words and --file search; choose one")
     if id is None and (lines or chars):
         raise click.UsageError("--lines and --chars need --id")
-    opened = open_target(target)
+    if id is None and (len(targets) != 1 or agent or Path(targets[0]).is_dir()):
+        query = f'{query} file:"{file}"' if file else query
+        _search_all(targets, query, agent=agent or "", skip=skip, as_json=as_json)
+        return
+    opened = open_target(targets[0] if targets else NEWEST)
     history = _history(opened)
     try:
         if id is not None:
@@ -60,6 +76,66 @@ def command(
             _list(history.search(query, file=file, skip=skip), as_json, has_left=has_left)
     finally:
         history.close()
+
+
+def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tuple[str, ...], str]:
+    """Tell what to look into from what to look for: the query comes last."""
+    if is_opening and len(words) > 1:
+        raise click.UsageError("--id opens a record of one session, words search; choose one")
+    if is_opening or (len(words) == 1 and (file or _is_target(words[0]))):
+        return words, ""
+    return words[:-1], words[-1] if words else ""
+
+
+def _is_target(word: str) -> bool:
+    if word == NEWEST or Path(word).exists():
+        return True
+    with suppress(HoldfastError):
+        return FileStore().find(word).id == word
+    return False
+
+
+def _search_all(
+    targets: tuple[str, ...], query: str, *, agent: str, skip: int, as_json: bool
+) -> None:
+    roots = [_place(name) for name in targets] or (
+        agent_roots()[agent] if agent else default_roots()
+    )
+    files = find_sessions(roots)
+    with closing(SessionWords()) as words:
+        changed = words.stale(files)
+        label = f"Reading {counted(len(changed), 'session')}"
+        with progress_bar(sum(file.bytes for file in changed), label) as advance:
+            words.refresh(files, advance or (lambda _: None))
+        settings = load_settings().history
+        found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
+    report(as_json, found, map(harmless, _session_lines(found, query)))
+    if not as_json and not found.total:
+        say(f"Nothing matches in {counted(len(files), 'session')}.", err=True)
+    elif not as_json and found.reached < found.total:
+        say(f"{found.total - found.reached} more with --skip {found.reached}", err=True)
+
+
+def _place(name: str) -> Path:
+    """Return the file or directory that a name means."""
+    path = Path(name)
+    if path.exists():
+        return path
+    if name == NEWEST and (newest := newest_session(Path.cwd())):
+        return newest
+    return FileStore().find(name).path
+
+
+def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
+    """Describe each session on a line, then its best record, then how to see the rest."""
+    for place, session in enumerate(found.hits):
+        if place:
+            yield ""
+        when = f"{datetime.fromtimestamp(session.hit.at):%Y-%m-%d %H:%M}  " if session.hit else ""
+        yield f"{when}{session.agent}  {plain(session.directory)}  {plain(session.title)}".rstrip()
+        yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
+        more = f" has {counted(session.records, 'record')}" if session.records > 1 else ""
+        yield f"  holdfast history {shlex.quote(session.path)} {shlex.quote(query)}{more}"
 
 
 def _history(target: CommandTarget) -> History:

@@ -9,7 +9,9 @@ from holdfast.tools.mcp.link import load_sdk
 
 @click.command(epilog="Example: holdfast mcp --session newest")
 @click.option(
-    "--session", default="newest", help="A session's id; by default this project's newest."
+    "--session",
+    default="newest",
+    help="A session's id or a file; by default this project's newest, whichever agent's.",
 )
 @click.option("--write", is_flag=True, help="Let the client change the project's memories.")
 def command(session: str, write: bool) -> None:

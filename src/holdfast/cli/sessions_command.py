@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from holdfast.messages.cut import counted
 from holdfast.reports.index import index_path, open_index
 from holdfast.reports.places import OURS, find_sessions
 from holdfast.reports.report import SessionSummary, summarise
+from holdfast.reports.words import SessionWords
 from holdfast.settings import SpillSettings, load_settings
 from holdfast.stores import default_store
 
@@ -91,6 +93,9 @@ def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[st
         store.delete(found.id)
     with open_index() as index:
         index.forget(found.path for found in doomed if isinstance(found, FoundSession))
+    if doomed:
+        with closing(SessionWords()) as words:
+            words.renew()  # what is deleted is not to be found by its words either
     return [found.id for found in doomed]
 
 

@@ -13,9 +13,8 @@ from holdfast.log.results import Results
 from holdfast.log.store import FileStore, Store
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
-from holdfast.reports.read_session import is_log
 from holdfast.stores import default_store
-from holdfast.transcripts.formats import open_transcript
+from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view import View, fold
 
 NEWEST = "newest"
@@ -29,11 +28,13 @@ class CommandTarget:
     history: Sequence[AnyEntry]
     header: Header | None = None
     path: Path | None = None
-    """The log's own file, if it is in one."""
+    """The file it was read from, if it is in one."""
     directory: Path | None = None
     """What belongs to a session beside its log."""
     results: Results | None = None
     """The bodies of results, where they are in no file."""
+    worked_in: str = ""
+    """The directory that the session was about; '' where nothing says so."""
     damage: tuple[Damage, ...] = ()
 
     @cached_property
@@ -100,7 +101,13 @@ def _from_path(path: Path) -> CommandTarget:
         return _from_log(path)
     with reading(path) as progress, open_transcript(path, progress) as transcript:
         entries: list[AnyEntry] = list(transcript.entries)
-    return CommandTarget(name=path.name, format=transcript.format, history=entries)
+    return CommandTarget(
+        name=path.name,
+        path=path,
+        format=transcript.format,
+        history=entries,
+        worked_in=transcript.directory,
+    )
 
 
 def _from_store(store: Store, name: str) -> CommandTarget:
@@ -110,6 +117,7 @@ def _from_store(store: Store, name: str) -> CommandTarget:
         format=OURS,
         history=loaded.entries,
         header=loaded.header,
+        worked_in=loaded.header.directory,
         results=store.results(loaded.header.session),
         damage=tuple(loaded.damage),
     )
@@ -124,5 +132,6 @@ def _from_log(path: Path) -> CommandTarget:
         header=loaded.header,
         path=path,
         directory=path.resolve().with_suffix(""),
+        worked_in=loaded.header.directory,
         damage=tuple(loaded.damage),
     )

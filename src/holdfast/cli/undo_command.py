@@ -19,6 +19,7 @@ from holdfast.stores import default_store
 from holdfast.turn.engine import Engine
 from holdfast.turn.undo import undo
 from holdfast.view import fold
+from holdfast.view.gauge import Follower, load_calibration, replay
 
 HANDOVER_SECONDS = 10.0
 """A gateway lets go of a log once the call in progress is answered."""
@@ -76,14 +77,20 @@ def writing(session: str) -> Iterator[Engine]:
 def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
     """Undo or redo an entry, and report the tokens before and after."""
     with writing(session) as engine:
-        before = engine.fullness().used_tokens
+        before = _used_tokens(engine.view.history)
         said = change(engine, entry)
-        after = engine.fullness().used_tokens
+        after = _used_tokens(engine.view.history)
     report(
         as_json,
         {"said": said, "before_tokens": before, "after_tokens": after},
         [plain(said), f"{tokens(before)} → {tokens(after)} tokens"],
     )
+
+
+def _used_tokens(history: Sequence[AnyEntry]) -> int:
+    """Return what `holdfast context` says of a history."""
+    view, gauge = replay(history, Follower(load_calibration))
+    return gauge.size_tokens(view.total)
 
 
 def _changes(history: Sequence[AnyEntry]) -> list[ListedChange]:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import lock_descriptor
-
 from holdfast.errors import LogLocked, SessionExists, StoreError
 from holdfast.settings.files import PRIVATE_FILE
 
@@ -42,6 +40,8 @@ def open_for_writing(path: Path, flags: int) -> int:
 
 
 def _lock(descriptor: int, door: int, path: Path) -> None:
+    from filelock import lock_descriptor  # takes long to load, and readers lock nothing
+
     with explained(path.with_suffix(".lock")):
         if not lock_descriptor(descriptor, blocking=False):
             writer = os.pread(door, 200, 0).decode(errors="replace").strip()

@@ -10,8 +10,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Mask: TypeAlias = Callable[[str], str]
@@ -87,7 +88,7 @@ class _Allowed:
     """What a rule lets pass: patterns over the secret, its match or its line; words in it."""
 
     target: str
-    patterns: tuple[re.Pattern[str], ...]
+    sources: tuple[str, ...]
     words: tuple[str, ...]
 
     def lets_pass(self, text: str, match: re.Match[str], secret: str) -> bool:
@@ -98,13 +99,14 @@ class _Allowed:
         elif self.target == "line":
             seen = text[text.rfind("\n", 0, match.start()) + 1 : match.end()]
         lowered = secret.lower()
-        return any(p.search(seen) for p in self.patterns) or any(w in lowered for w in self.words)
+        is_known = any(_compile(source).search(seen) for source in self.sources)
+        return is_known or any(word in lowered for word in self.words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
     name: str
-    pattern: re.Pattern[str]
+    source: str
     keywords: tuple[str, ...]
     starts_at_keyword: bool
     least_entropy: float
@@ -113,13 +115,14 @@ class _Rule:
 
     def matches(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
         """Yield matches; where a pattern begins with a keyword, try only there."""
+        pattern = _compile(self.source)
         if not self.starts_at_keyword:
-            yield from self.pattern.finditer(text)
+            yield from pattern.finditer(text)
             return
         for keyword in self.keywords:
             place = lowered.find(keyword)
             while place >= 0:
-                if match := self.pattern.match(text, place):
+                if match := pattern.match(text, place):
                     yield match
                 place = lowered.find(keyword, place + 1)
 
@@ -222,9 +225,16 @@ def _entropy(secret: str) -> float:
     return -sum(share * math.log2(share) for share in counts)
 
 
+def _rule_file() -> Path:
+    """Find the rules without importing their package, which takes longer than all else here."""
+    spec = find_spec("secretscreen")
+    assert spec and spec.submodule_search_locations, "secretscreen is a dependency"
+    return Path(spec.submodule_search_locations[0], "gitleaks.toml")
+
+
 @lru_cache(maxsize=1)
 def _load() -> _Rules:
-    listed = tomllib.loads(files("secretscreen").joinpath("gitleaks.toml").read_text("utf-8"))
+    listed = tomllib.loads(_rule_file().read_text("utf-8"))
     rules = tuple(_rule(one) for one in listed["rules"] if "regex" in one and "path" not in one)
     keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
     kept = set("".join(keywords))
@@ -239,7 +249,7 @@ def _rule(listed: Mapping[str, Any]) -> _Rule:
     source = listed["regex"].replace(LEAD, "", 1)
     return _Rule(
         name=listed["id"],
-        pattern=_compile(source),
+        source=source,
         keywords=tuple(listed["keywords"]),
         starts_at_keyword=_starts_at(source, listed["keywords"]),
         least_entropy=listed.get("entropy", -1.0),
@@ -251,13 +261,17 @@ def _rule(listed: Mapping[str, Any]) -> _Rule:
 def _allow(listed: Mapping[str, Any]) -> _Allowed:
     return _Allowed(
         target=listed.get("regexTarget", "secret"),
-        patterns=tuple(_compile(one) for one in listed.get("regexes", ())),
+        sources=tuple(listed.get("regexes", ())),
         words=tuple(word.lower() for word in listed.get("stopwords", ())),
     )
 
 
+@cache
 def _compile(source: str) -> re.Pattern[str]:
-    """Compile a Go pattern: ASCII classes, another end of text, flags from there on."""
+    """Compile a Go pattern: ASCII classes, another end of text, flags from there on.
+
+    When it is first needed: few texts hold the keyword of any rule, and all take a tenth of a second.
+    """
     return re.compile(_scoped(source.replace(r"\z", r"\Z")), re.ASCII)
 
 

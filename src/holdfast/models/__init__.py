@@ -1,24 +1,29 @@
 """The only place that talks to providers.
 
 `open_model(name)` returns a `Model`, which streams events for a `Request`; `stream_with_retries`
-waits, checks and tries again. Importing this imports no SDK.
+waits, checks and tries again. Importing this imports no SDK, and each name only when it is used:
+whoever reads a log needs none of them.
 """
 
-from holdfast.models.protocol import (
-    BlockFinished,
-    Finished,
-    Model,
-    Reply,
-    Request,
-    Restarted,
-    Started,
-    TextDelta,
-    ThinkingDelta,
-    collect,
-)
-from holdfast.models.registry import open_model
-from holdfast.models.retry import Retries, stream_with_retries
-from holdfast.models.steady import Patience
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.models.protocol import (
+        BlockFinished,
+        Finished,
+        Model,
+        Reply,
+        Request,
+        Restarted,
+        Started,
+        TextDelta,
+        ThinkingDelta,
+        collect,
+    )
+    from holdfast.models.registry import open_model
+    from holdfast.models.retry import Retries, stream_with_retries
+    from holdfast.models.steady import Patience
 
 __all__ = [
     "BlockFinished",
@@ -36,3 +41,19 @@ __all__ = [
     "open_model",
     "stream_with_retries",
 ]
+
+_ELSEWHERE = {
+    "open_model": "registry",
+    "Retries": "retry",
+    "stream_with_retries": "retry",
+    "Patience": "steady",
+}
+"""Where the names are that are not in `protocol`."""
+
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_ELSEWHERE.get(name, 'protocol')}"), name)

@@ -126,6 +126,8 @@ class FollowedSessions:
             "last_at": after.last_at,
             "entries": after.entries,
             "totals": after.totals,
+            "avoidable_usd": after.avoidable_usd,
+            "estimated_usd": after.estimated_usd,
             "hit_share": after.hit_share,
             "categories": after.categories,
         }

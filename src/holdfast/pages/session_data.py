@@ -31,7 +31,10 @@ from holdfast.pages.tables import (
 )
 from holdfast.pages.texts import fair_limit, shown
 from holdfast.pages.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
+from holdfast.reports.cost import bill
 from holdfast.reports.explain import ExplainedTurn, describe_entry, explain, kind_of
+from holdfast.reports.foreign_agents import ForeignAgent, foreign_agents
+from holdfast.reports.remedies import is_avoidable
 from holdfast.request.cache.calls import CallReport, Totals, explain_calls, totals
 from holdfast.settings import PageSettings
 from holdfast.tools.history.catalogue import Catalogue, RecordedCall
@@ -44,8 +47,6 @@ LINE_CHARS = 600
 """Of a line in a table: what was said in a turn, what an entry did."""
 LOST_NAMES = 300
 """Names listed as lost by one compaction; the number tells the rest."""
-AGENT_TOOLS = ("Task", "Agent")
-"""What other agents' transcripts call the tool that starts a sub-agent."""
 USD_DIGITS, TIME_DIGITS = 6, 1
 
 
@@ -63,6 +64,10 @@ class SessionData:
     entries: int
     window: Window
     totals: Totals
+    avoidable_usd: float
+    """Of what was spent, as `holdfast report` counts it."""
+    estimated_usd: float
+    """About what output and summaries cost beyond the totals, because no usage records them."""
     hit_share: float
     cut_messages: int
     """Messages of which the page has only the beginning."""
@@ -113,12 +118,18 @@ def session_data(
         entries=len(history),
         window=window,
         totals=total,
+        avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
+        estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
         hit_share=round(total.hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
         problems=tuple(shown(line, LINE_CHARS) for line in problems),
         categories=categories,
         tables=tables,
     )
+
+
+def _avoidable_usd(call: CallReport) -> float:
+    return call.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
 
 
 def _first_words(turns: Sequence[ExplainedTurn]) -> str:
@@ -220,7 +231,7 @@ def _agents(history: Sequence[AnyEntry], calls: Sequence[CallReport]) -> list[Ag
         if isinstance(entry, Spawned):
             own = [call for call in calls if call.source == f"agent:{entry.agent}"]
             rows.append(_agent(entry, ends.get(entry.agent), own))
-    return rows or [*_foreign_agents(history)]
+    return rows or [_foreign_agent(found) for found in foreign_agents(history)]
 
 
 def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> AgentRow:
@@ -238,29 +249,18 @@ def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> 
     )
 
 
-def _foreign_agents(history: Sequence[AnyEntry]) -> Iterator[AgentRow]:
-    """List the sub-agents of another agent's transcript by the calls that started them."""
-    results = {entry.tool_use_id: entry for entry in history if isinstance(entry, Ran)}
-    for entry in (entry for entry in history if isinstance(entry, Replied)):
-        for use in entry.content:
-            if isinstance(use, ToolUse) and use.name in AGENT_TOOLS:
-                yield _foreign_agent(entry, use, results.get(use.id))
-
-
-def _foreign_agent(entry: Replied, use: ToolUse, ran: Ran | None) -> AgentRow:
-    given = use.input
-    state = "no result" if ran is None else "failed" if ran.is_error else "completed"
+def _foreign_agent(found: ForeignAgent) -> AgentRow:
     return AgentRow(
-        n=entry.n,
-        at=round(entry.at, TIME_DIGITS),
-        id=shown(use.id, LINE_CHARS),
-        kind=shown(str(given.get("subagent_type", "")), LINE_CHARS),
-        task=shown(str(given.get("description") or given.get("prompt") or ""), LINE_CHARS),
-        state=state,
-        seconds=round(max(0.0, ran.at - entry.at), TIME_DIGITS) if ran and ran.at else 0.0,
+        n=found.n,
+        at=round(found.at, TIME_DIGITS),
+        id=shown(found.id, LINE_CHARS),
+        kind=shown(found.kind, LINE_CHARS),
+        task=shown(found.task, LINE_CHARS),
+        state=found.state,
+        seconds=round(found.seconds, TIME_DIGITS),
         calls=0,
         usd=0.0,
-        text=shown(text_of(ran.content), LINE_CHARS) if ran else "",
+        text=shown(found.report, LINE_CHARS),
     )
 
 

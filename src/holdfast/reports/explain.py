@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.log.answers import UniqueAnswer, all_answers, day_of
 from holdfast.log.entries import (
@@ -66,6 +66,8 @@ class Act:
     text: str
     saved_tokens: int = 0
     """How much smaller the context is by it."""
+    times: int = 1
+    """How often in a row, of a failure; `n` is the first."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,7 +133,8 @@ class _Reader:
             if isinstance(entry, Cleared):
                 saved = entry.saved_tokens or saved
             text = describe_entry(entry, self._uses)
-            turn.acts.append(Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved))
+            act = Act(n=entry.n, kind=kind_of(entry), text=text, saved_tokens=saved)
+            turn.acts = _with_act(turn.acts, act)
 
     def pay(self, answer: UniqueAnswer) -> None:
         turn = self.turns[-1]
@@ -159,6 +162,15 @@ class _Reader:
 
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)
+
+
+def _with_act(acts: list[Act], act: Act) -> list[Act]:
+    """Add an act; a failure that only repeats the one before it is counted there."""
+    last = acts[-1] if acts else None
+    is_same = last and last.kind == act.kind == "failed" and last.text == act.text
+    if last and is_same:
+        return [*acts[:-1], replace(last, times=last.times + 1)]
+    return [*acts, act]
 
 
 def _is_act(entry: AnyEntry) -> bool:

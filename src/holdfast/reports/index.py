@@ -5,29 +5,23 @@ The file can be thrown away at any time, and is when this package or its prices 
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
 from holdfast.reports.places import SessionFile
 from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
+from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
-VERSION = 1
+VERSION = 2
 """What this module builds; an index of another version is built anew."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
 """How long another process may be reading sessions into it."""
-ALONE_BYTES = 24 << 20
-"""Less than this is read before another process has started."""
-
-Advance = Callable[[int], None]
-"""Takes how many bytes were read since the last time."""
 
 SUMMED = (
     *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
@@ -49,7 +43,8 @@ _SCHEMA = f"""
 CREATE TABLE stamp (stamp TEXT);
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
-    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, problem TEXT
+    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, is_import INTEGER,
+    problem TEXT
 );
 CREATE TABLE calls (
     file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
@@ -66,12 +61,17 @@ _INSERT = (
     f"INSERT INTO calls (file, day, {', '.join(_CALL)}) "
     f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_CALL))})"
 )
-_MARK_COPIES = """
-UPDATE calls SET is_copy = rowid NOT IN (SELECT min(rowid) FROM calls GROUP BY key)
-WHERE key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)
+_REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
+_MARK_COPIES = f"""
+UPDATE calls SET is_copy = rowid NOT IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM calls JOIN sessions ON sessions.id = calls.file WHERE {_REPEATED}
+    ) WHERE place = 1
+) WHERE {_REPEATED}
 """
-"""A session that was resumed under a new name repeats its beginning: the file read first has it."""
-
+"""A session that was resumed under a new name repeats its beginning: the file read first has it.
+An import repeats everything, and never has what its original has too."""
 
 _SUM_UP = f"""
 INSERT INTO sums SELECT file, day, model,
@@ -113,9 +113,13 @@ class SessionIndex:
         changed = self.stale(files)
         if not changed:
             return 0
-        for file, found in _read(changed, processes or _processes_for(changed)):
+        from holdfast.reports.read_session import read_encoded  # it loads every reader
+
+        largest_first = sorted(changed, key=lambda file: -file.bytes)
+        processes = processes or processes_for(changed)
+        for file, encoded in each_in_processes(read_encoded, largest_first, processes):
             with self._connection:
-                self._put(file, found)
+                self._put(file, decode(encoded))
             progress(file.bytes)
         self._sum_up()
         return len(changed)
@@ -141,10 +145,10 @@ class SessionIndex:
         execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
         put = execute(
             "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
-            " turns, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " turns, is_import, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
-                *(found.title, found.window_tokens, found.turns, found.problem),
+                *(found.title, found.window_tokens, found.turns, found.is_import, found.problem),
             ),
         )
         self._connection.executemany(
@@ -154,28 +158,6 @@ class SessionIndex:
                 for call in found.calls
             ),
         )
-
-
-def _processes_for(files: Sequence[SessionFile]) -> int:
-    return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
-
-
-def _read(
-    files: Sequence[SessionFile], processes: int
-) -> Iterator[tuple[SessionFile, SessionCalls]]:
-    from holdfast.reports.read_session import (
-        read_encoded,
-        read_session,
-    )  # where all is read already, loading it would take longest
-
-    if processes < 2:
-        yield from ((file, read_session(file.path)) for file in files)
-        return
-    largest_first = sorted(files, key=lambda file: -file.bytes)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        reading = {pool.submit(read_encoded, str(file.path)): file for file in largest_first}
-        for done in as_completed(reading):
-            yield reading.pop(done), decode(done.result())
 
 
 class _Connection(sqlite3.Connection):

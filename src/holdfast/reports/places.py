@@ -28,6 +28,7 @@ class SessionFile:
     stamp: str
     """Sizes and times of the file and of what belongs to it: another one means it was written to."""
     bytes: int
+    modified: float
 
 
 def agent_roots() -> dict[str, list[Path]]:
@@ -55,9 +56,15 @@ def default_roots() -> list[Path]:
 
 def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
     """List the sessions in directories, and the files that are named themselves."""
-    paths = {Path(os.path.realpath(path)): None for root in roots for path in _transcripts(root)}
+    places = (Path(os.path.realpath(root)) for root in roots)
+    paths = {_real(path): None for place in places for path in _transcripts(place)}
     found = [_session_file(path) for path in paths]
     return [session for session in found if session is not None]
+
+
+def _real(path: Path) -> Path:
+    """Resolve a link; of a path below a real place only the name can be one."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def newest_session(directory: Path) -> Path | None:
@@ -104,4 +111,5 @@ def _session_file(path: Path) -> SessionFile | None:
         path=path,
         stamp=" ".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats),
         bytes=sum(stat.st_size for stat in stats),
+        modified=max(stat.st_mtime for stat in stats),
     )

@@ -26,10 +26,10 @@ from holdfast.reports.cost import (
     unrecorded_summary,
     words_of,
 )
-from holdfast.reports.places import OURS
+from holdfast.reports.places import OURS, SessionFile
 from holdfast.reports.session_calls import SessionCall, SessionCalls, encode
 from holdfast.request.cache.calls import CallReport, explain_calls
-from holdfast.transcripts.formats import CLIENTS, LOG, open_transcript, printable
+from holdfast.transcripts.formats import CLIENTS, is_log, open_transcript, printable
 from holdfast.view.window import evident_window
 
 KEPT_CHARS = 600
@@ -47,24 +47,24 @@ def read_session(path: Path) -> SessionCalls:
         return SessionCalls(problem=printable(str(error)))
 
 
-def is_log(path: Path) -> bool:
-    """Return whether a file is a log of our own."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(LOG)) == LOG
-    except OSError:
-        return False  # opening it as a transcript reports the error
+def read_entries(path: Path) -> list[AnyEntry]:
+    """Read a session's entries, a log's of our own or another agent's."""
+    if is_log(path):
+        return load(path).entries
+    with open_transcript(path) as transcript:
+        return list(transcript.entries)
 
 
 def _read_log(path: Path) -> SessionCalls:
     loaded = load(path)
     imported = [entry for entry in loaded.entries if isinstance(entry, Imported)]
-    return session_calls(
+    found = session_calls(
         map(_slim, loaded.entries),
         agent=imported[-1].format if imported else OURS,
         session=path.stem,
         directory=loaded.header.directory,
     )
+    return structs.replace(found, is_import=bool(imported))
 
 
 def _read_transcript(path: Path) -> SessionCalls:
@@ -87,7 +87,7 @@ def session_calls(
         agent=agent,
         session=session,
         directory=directory,
-        title=_title(history),
+        title=title_of_history(history),
         window_tokens=evident_window(history),
         turns=sum(map(begins_turn, history)),
         calls=tuple(_calls(history)),
@@ -109,7 +109,8 @@ def _slim(entry: AnyEntry) -> AnyEntry:
     return entry
 
 
-def _title(history: Iterable[AnyEntry]) -> str:
+def title_of_history(history: Iterable[AnyEntry]) -> str:
+    """Return a session's title, or else its first words."""
     first = title = ""
     for entry in history:
         if isinstance(entry, Titled):
@@ -187,6 +188,6 @@ def _key(call: UniqueAnswer | Forked, tokens: Tokens) -> str:
     return f"{id}|{call.model}|{tokens.uncached}|{tokens.read}|{tokens.prompt}{place}"
 
 
-def read_encoded(path: str) -> bytes:
+def read_encoded(file: SessionFile) -> bytes:
     """Read a session in another process; what comes back is small."""
-    return encode(read_session(Path(path)))
+    return encode(read_session(file.path))

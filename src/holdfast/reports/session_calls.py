@@ -40,6 +40,8 @@ class SessionCalls(Struct, frozen=True, kw_only=True, array_like=True):
     """As far as the file proves it."""
     turns: int = 0
     calls: tuple[SessionCall, ...] = ()
+    is_import: bool = False
+    """It is our copy of another agent's session."""
     problem: str = ""
 
 

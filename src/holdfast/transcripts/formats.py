@@ -80,6 +80,15 @@ def named(name: str) -> Format:
     return cast(Format, module)
 
 
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of our own."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(LOG)) == LOG
+    except OSError:
+        return False  # opening it as a transcript reports the error
+
+
 def losses(name: str, view: View) -> Counter[str]:
     """Count what of a view a format cannot hold; most hold everything."""
     count = getattr(named(name), "losses", None)

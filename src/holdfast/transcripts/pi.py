@@ -28,6 +28,7 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
+from holdfast.models.capabilities import capabilities
 from holdfast.transcripts.dialogue import Dialogue
 from holdfast.transcripts.parts import (
     TEXT_FIELDS,
@@ -56,6 +57,7 @@ from holdfast.view import View
 from holdfast.view.block_roles import speakable
 
 NAME = "pi"
+_APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses"}
 
 TREE_VERSION = 2
 """Since this version entries have ids and parents."""
@@ -305,7 +307,7 @@ def write(view: View, *, session: str = "holdfast", directory: str = "") -> Iter
     writer = _Writer(view.history[-1].at if view.history else 0.0, view.model)
     yield writer.header(session, directory)
     if view.model:
-        yield writer.entry("model_change", {"provider": "", "modelId": view.model})
+        yield writer.entry("model_change", {"provider": writer.provider, "modelId": view.model})
     if view.title:
         yield writer.entry("session_info", {"name": view.title})
     for message in view.messages():
@@ -321,13 +323,14 @@ class _Writer:
     def __init__(self, at: float, model: str) -> None:
         self._at = possible(at)
         self._model = model
+        self.provider = capabilities(model).family
         self._parent: str | None = None
         self._ids = itertools.count(1)
         self._tools: dict[str, str] = {}
 
     def header(self, session: str, directory: str) -> bytes:
-        header = {"type": "session", "version": VERSION, "id": session}
-        return line({**header, "timestamp": timestamp(self._at), "cwd": directory})
+        head = {"type": "session", "version": VERSION, "id": session, "cwd": directory}
+        return line(head | {"timestamp": timestamp(self._at)})
 
     def entry(self, kind: str, fields: JsonObject) -> bytes:
         id = f"{next(self._ids):08x}"
@@ -342,8 +345,8 @@ class _Writer:
             {
                 "role": "assistant",
                 "content": [_part(block) for block in content],
-                "api": "",
-                "provider": "",
+                "api": _APIS.get(self.provider, ""),
+                "provider": self.provider,
                 "model": self._model,
                 "usage": _NO_USAGE,
                 "stopReason": "toolUse" if uses else "stop",
@@ -358,8 +361,7 @@ class _Writer:
             yield self._message({"role": "user", "content": [_part(block) for block in rest]})
 
     def _result(self, block: ToolResult) -> JsonObject:
-        content = block.content
-        is_text = isinstance(content, str)
+        content, is_text = block.content, isinstance(block.content, str)
         blocks = (Text(text=content),) if isinstance(content, str) else content
         fields: JsonObject = {
             "role": "toolResult",
@@ -368,9 +370,8 @@ class _Writer:
             "content": [_part(inner) for inner in blocks],
             "isError": block.is_error,
         }
-        return with_extra(
-            fields | ({"isText": True} if is_text else {}), block.extra, RESULT_FIELDS
-        )
+        marked = fields | ({"isText": True} if is_text else {})
+        return with_extra(marked, block.extra, RESULT_FIELDS)
 
     def _message(self, message: JsonObject) -> bytes:
         return self.entry("message", {"message": message | {"timestamp": round(self._at * 1000)}})

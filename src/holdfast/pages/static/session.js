@@ -80,12 +80,12 @@ function facts(session) {
   const { totals, window: limits } = session;
   const peak = Math.max(0, ...session.context.map((point) => point.tokens));
   const last = session.context.length ? session.context[session.context.length - 1].tokens : 0;
-  const avoidable = session.calls.filter((call) => call.cause && !call.is_expected).reduce((sum, call) => sum + call.lost_usd, 0);
   const fact = (value, name, note) => el("div", { class: "fact" }, el("span", {}, name), el("b", {}, value), el("span", { class: "note" }, note));
+  const estimated = session.estimated_usd > 0.005 ? `${money(session.estimated_usd)} of it estimated` : `without a cache ${money(totals.bare_usd)}`;
   const unpriced = totals.unpriced_calls ? `${plural(totals.unpriced_calls, "call")} without a price` : "";
   return el("div", { class: "facts" },
-    fact(money(totals.usd), "spent", unpriced || `without a cache ${money(totals.bare_usd)}`),
-    fact(money(avoidable), "avoidable", "by cache breaks nobody asked for"),
+    fact(money(totals.usd + session.estimated_usd), "spent", unpriced || estimated),
+    fact(money(session.avoidable_usd), "avoidable", "by keeping the cache warm"),
     fact(percent(session.hit_share), "from the cache", `${plural(totals.cold_calls, "cold call")}`),
     fact(count(totals.calls), totals.calls === 1 ? "call" : "calls", `${plural(session.turns.length, "turn")}, ${tokens(totals.output_tokens)} tokens of output`),
     fact(tokens(last), "context at the end", `peak ${tokens(peak)} of ${tokens(limits.limit_tokens)}`),

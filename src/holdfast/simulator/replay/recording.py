@@ -18,13 +18,12 @@ from holdfast.log.entries import AnyEntry, Cleared, Compacted, Ran, Replied, Sai
 from holdfast.messages import Message, ToolResult, ToolUse, message_to_wire, text_of
 from holdfast.messages.measure import NOTHING, Measure
 from holdfast.models.capabilities import capabilities
-from holdfast.reports.read_session import is_log
 from holdfast.simulator.pieces import PieceMeter
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.tokens import TokenCounter, encode
 from holdfast.stages.clear.candidates import weight
 from holdfast.stages.facts.names import NameKind, named_in
-from holdfast.transcripts.formats import open_transcript
+from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view.window import evident_window
 
 WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))

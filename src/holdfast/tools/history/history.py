@@ -6,7 +6,7 @@ but a private index.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -196,6 +196,13 @@ class History:
             raise NotInHistory(f"{whole.title}: {error}") from None
         media = whole.media if shown.chars[0] <= 1 else ()
         return OpenedRecord(title=whole.title, page=shown, media=media, trouble=whole.trouble)
+
+    def searched(self) -> Iterator[tuple[int, str, str, frozenset[str]]]:
+        """Yield what words are searched in: number, text, names to find it by, and its kinds."""
+        entries = self._caught_up()
+        by_number = {entry.n: entry for entry in entries}
+        for n, text, names in self._words.texts(entries):
+            yield n, text, names, self._kinds(by_number[n])
 
     def close(self) -> None:
         with self._lock:

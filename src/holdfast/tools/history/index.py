@@ -75,20 +75,22 @@ class Index:
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             known = self.upto
-            added = connection.executemany(
-                "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
-                (
-                    (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)}")
-                    for n, text, names in texts
-                    if n > known
-                    for i, (start, stop) in enumerate(passages(text))
-                    for part in [text[start:stop]]
-                ),
-            )
-            connection.execute(
-                "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?",
-                (upto, max(0, added.rowcount)),
-            )
+            self._insert((each for each in texts if each[0] > known), upto)
+
+    def _insert(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
+        added = self._connection.executemany(
+            "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
+            (
+                (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)}")
+                for n, text, names in texts
+                for i, (start, stop) in enumerate(passages(text))
+                for part in [text[start:stop]]
+            ),
+        )
+        self._connection.execute(
+            "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?",
+            (upto, max(0, added.rowcount)),
+        )
 
     def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
         """Return where the words of a question stand, and the records that have all its phrases."""
@@ -288,9 +290,9 @@ class WordSearch:
             index.renew()  # what was removed is not to be found by its words either
             fresh = entries
         if fresh:
-            index.add(self._texts(fresh), fresh[-1].n)
+            index.add(self.texts(fresh), fresh[-1].n)
 
-    def _texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str, str]]:
+    def texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str, str]]:
         for entry in entries:
             call = self._catalogue.call_of(entry)
             if call is not None and call.use.name == HISTORY:
@@ -305,7 +307,7 @@ class WordSearch:
         """Search for the text as it stands: for scripts without spaces, and for parts of words."""
         wanted = question.text.strip('"').casefold()
         found = []
-        for n, text, _ in self._texts(entries):
+        for n, text, _ in self.texts(entries):
             place = text.casefold().find(wanted)
             if place >= 0:
                 found.append(PassageMatch(n=n, passage=passage_at(text, place)))

@@ -33,6 +33,8 @@ def session_name(file: Path) -> str:
 def agent_files(file: Path) -> list[Path]:
     """List the transcripts of the sub-agents that a session started."""
     beside = file.with_name(session_name(file)) / "subagents"
+    if not beside.is_dir():
+        return []  # most have none, and thousands are asked
     return sorted(path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
 
 

@@ -311,9 +311,8 @@ class _Reader:
         elif subtype == "microcompact_boundary":
             yield from self._microcompaction(record)
         elif subtype == "api_error":
-            error = record.get("error")
-            text = msgspec.json.encode(error).decode() if error else "unknown"
-            yield self._writer.write(Failed(what="api", error=text[:2_000]), _time(record))
+            failed = Failed(what="api", error=_api_error(record.get("error"))[:2_000])
+            yield self._writer.write(failed, _time(record))
         else:
             self._skip(f"system/{subtype}")
 
@@ -369,6 +368,17 @@ class _Reader:
         ends = raw if isinstance(raw, dict) else {}
         head, tail = str(ends.get("headUuid")), str(ends.get("tailUuid"))
         return self._place.get(head, 0), self._place.get(tail, 0)
+
+
+def _api_error(error: Json) -> str:
+    """Return the status and the provider's words; headers and ids differ each time and say nothing."""
+    inner = error
+    while isinstance(inner, dict) and isinstance(inner.get("error"), dict):
+        inner = inner["error"]
+    said = inner.get("message") if isinstance(inner, dict) else None
+    if isinstance(error, dict) and said:
+        return f"{error.get('status') or ''} {said}".strip()
+    return msgspec.json.encode(error).decode() if error else "unknown"
 
 
 def _attached(attachment: Json) -> Json:

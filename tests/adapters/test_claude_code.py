@@ -1,0 +1,110 @@
+"""The status line and the hook that Claude Code calls, on transcripts as it writes them."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast.adapters.claude_code import keep, status_line
+
+AT = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).timestamp()
+WINDOW = {"context_window_size": 200_000}
+
+
+def record(kind, n, content, **more):
+    return {
+        "type": kind,
+        "uuid": f"u{n}",
+        "parentUuid": f"u{n - 1}" if n else None,
+        "sessionId": "s",
+        "timestamp": datetime.fromtimestamp(AT + n, UTC).isoformat().replace("+00:00", "Z"),
+        "message": {"role": kind, "content": content},
+        **more,
+    }
+
+
+def answer(n, text, **writes):
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_read_input_tokens": 50_000,
+        "cache_creation_input_tokens": sum(writes.values()),
+        "cache_creation": writes,
+    }
+    made = record("assistant", n, [{"type": "text", "text": text}])
+    made["message"] |= {"id": f"msg_{n}", "model": "claude-sonnet-4-5", "usage": usage}
+    return made
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    def write(*records):
+        path = tmp_path / "s.jsonl"
+        path.write_text("".join(json.dumps(each) + "\n" for each in records))
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("writes", "later", "says"),
+    [
+        ({"ephemeral_5m_input_tokens": 1_000}, 61, "cache warm for 4:00"),
+        ({"ephemeral_1h_input_tokens": 1_000}, 61, "cache warm for 59:00"),
+        ({"ephemeral_5m_input_tokens": 1_000}, 400, "cache cold: the next call writes about $0.19"),
+    ],
+)
+def test_the_status_line_counts_the_cache_down(transcript, writes, later, says):
+    """From the last answer on, by the lifetime that was paid for; then what the next call costs."""
+    path = transcript(record("user", 0, "hi"), answer(1, "hello", **writes))
+    given = {"transcript_path": path, "cost": {"total_cost_usd": 1.5}, "context_window": WINDOW}
+    assert status_line(given, AT + later) == f"context 51K of 200K, 26 % · {says} · $1.50"
+
+
+def test_a_status_line_is_made_of_whatever_is_there():
+    """A client that sends nothing gets an empty line, not an error."""
+    assert status_line({}, AT) == ""
+    assert status_line({"cost": {"total_cost_usd": 0.5}, "transcript_path": "/none"}, AT) == "$0.50"
+
+
+def test_before_a_compaction_the_client_is_told_what_to_keep(transcript):
+    """Names in use and the user's own words, without the client's commands."""
+    path = transcript(
+        record("user", 0, "Never rename kingfisher_total in billing/store.py"),
+        answer(1, "I will leave it."),
+        record("user", 2, "<command-name>/compact</command-name>"),
+    )
+    said = keep({"transcript_path": path, "hook_event_name": "PreCompact"})
+    assert "must keep it word for word" in said
+    assert "kingfisher_total" in said.splitlines()[1]
+    assert said.splitlines()[-1] == "- Never rename kingfisher_total in billing/store.py"
+
+
+def test_after_a_compaction_only_what_the_summary_lacks_is_given_back(transcript):
+    """What it does say is not said twice."""
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "b",
+        "compactMetadata": {"trigger": "auto", "preTokens": 5},
+    }
+    path = transcript(
+        record("user", 0, "Never rename kingfisher_total"),
+        answer(1, "Fine."),
+        record("user", 2, "Look at heron_total too"),
+        answer(3, "Looked."),
+        boundary,
+        record("user", 4, "Summary: Look at heron_total too", isCompactSummary=True),
+    )
+    said = keep({"transcript_path": path, "hook_event_name": "SessionStart", "source": "compact"})
+    assert said.startswith("Kept by Holdfast")
+    assert "kingfisher_total" in said
+    assert "heron" not in said
+
+
+def test_a_secret_is_not_carried_over(transcript):
+    """It would be in every request from then on."""
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    path = transcript(record("user", 0, f"use the token {key}"), answer(1, "ok"))
+    assert key not in keep({"transcript_path": path, "hook_event_name": "PreCompact"})
+    assert keep({"transcript_path": "/none"}) == ""

@@ -1,0 +1,92 @@
+"""`holdfast install`: what it puts into a client's files, and that undoing it leaves them as they were."""
+
+import json
+import tomllib
+
+import pytest
+
+from command_line import holdfast
+
+
+@pytest.fixture
+def claude(tmp_path, monkeypatch):
+    place = tmp_path / "claude"
+    place.mkdir()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(place))
+    return place
+
+
+@pytest.fixture
+def codex(tmp_path, monkeypatch):
+    place = tmp_path / "codex"
+    place.mkdir()
+    monkeypatch.setenv("CODEX_HOME", str(place))
+    return place
+
+
+def read(path):
+    return json.loads(path.read_text())
+
+
+def test_nothing_is_changed_before_it_was_shown_and_agreed_to(claude):
+    """A no leaves every file as it was."""
+    (claude / "settings.json").write_text('{"model": "opus"}')
+    done = holdfast("install", "claude-code", input="n\n")
+    assert done.returncode != 0
+    assert "statusLine: " in done.stdout
+    assert "mcpServers.holdfast: " in done.stdout
+    assert (claude / "settings.json").read_text() == '{"model": "opus"}'
+    assert not (claude / ".claude.json").exists()
+
+
+def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
+    """Beside what the user had, in its order."""
+    mine = {"hooks": [{"type": "command", "command": "say done"}]}
+    before = {"model": "opus", "hooks": {"Stop": [mine]}}
+    (claude / "settings.json").write_text(json.dumps(before))
+    assert holdfast("install", "claude-code", "--yes").returncode == 0
+    settings, state = read(claude / "settings.json"), read(claude / ".claude.json")
+    assert settings["statusLine"]["command"].endswith("holdfast statusline")
+    assert settings["hooks"]["Stop"] == [mine]
+    assert settings["hooks"]["SessionStart"][0]["matcher"] == "compact"
+    assert settings["hooks"]["PreCompact"][0]["hooks"][0]["command"].endswith("holdfast keep")
+    assert state["mcpServers"]["holdfast"]["args"][-1] == "mcp"
+    assert "already" in holdfast("install", "claude-code", "--yes").stdout
+    assert holdfast("install", "claude-code", "--undo", "--yes").returncode == 0
+    assert read(claude / "settings.json") == before
+    assert read(claude / ".claude.json") == {}
+
+
+def test_a_status_line_of_the_user_s_own_stays(claude):
+    """Also when everything else is taken out again."""
+    mine = {"type": "command", "command": "my-line"}
+    (claude / "settings.json").write_text(json.dumps({"statusLine": mine}))
+    assert "which stays" in holdfast("install", "claude-code", "--yes").stdout
+    assert read(claude / "settings.json")["statusLine"] == mine
+    holdfast("install", "claude-code", "--undo", "--yes")
+    assert read(claude / "settings.json") == {"statusLine": mine}
+
+
+def test_codex_gets_a_server(codex):
+    """Its settings stay to the letter, comments included, and are whole again afterwards."""
+    before = '# mine\nmodel = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "x"\n'
+    (codex / "config.toml").write_text(before)
+    assert holdfast("install", "codex", "--yes").returncode == 0
+    text = (codex / "config.toml").read_text()
+    assert text.startswith(before)
+    assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-1] == "mcp"
+    assert holdfast("install", "codex", "--undo", "--yes").returncode == 0
+    assert (codex / "config.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("client", "name"), [("claude-code", "settings.json"), ("codex", "config.toml")]
+)
+def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, client, name):
+    """Nothing is written over what a typo broke."""
+    place = (claude if client == "claude-code" else codex) / name
+    place.write_text("{ = ,")
+    done = holdfast("install", client, "--yes")
+    assert done.returncode != 0
+    assert f"{place} is not" in done.stderr
+    assert place.read_text() == "{ = ,"
