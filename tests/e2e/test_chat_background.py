@@ -16,6 +16,7 @@ from terminal import Terminal
 
 pytest.importorskip("anthropic")
 
+MODEL = "simulated/claude-sonnet-5-5"
 WORKER = {
     "description": "count the masts",
     "prompt": "Count the masts.",
@@ -56,7 +57,7 @@ def chat(tmp_path, brain):
     (home() / "settings.toml").write_text("[budget]\nown_share = 0.0\n")
     with running(brain) as simulator:
         terminal = Terminal(
-            ["chat", "--base-url", simulator.url, "--model", "simulated/claude-sonnet-5-5"],
+            ["chat", "--plain", "--base-url", simulator.url, "--model", MODEL],
             tmp_path,
         )
         terminal.wait_for("> ")

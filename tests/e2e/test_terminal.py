@@ -9,7 +9,7 @@ from terminal import Terminal
 def chat(tmp_path):
     """A chat, offline, in a directory with a bug."""
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
-    terminal = Terminal(["chat", "--offline"], tmp_path)
+    terminal = Terminal(["chat", "--offline", "--plain"], tmp_path)
     terminal.wait_for("> ")
     yield terminal
     terminal.close()

@@ -1,11 +1,10 @@
 """How `run`, `chat` and `demo` show an agent at work, to people and as JSON."""
 
 from holdfast.agent.agent import Agent
-from holdfast.cli.output import one_line, plain, say
-from holdfast.errors import HoldfastError
+from holdfast.cli.output import one_line, plain, say, show_notice
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Restarted, TextDelta, ThinkingDelta
-from holdfast.stages.notes.pages import shown, where_you_were
+from holdfast.terminal.where import where_lines
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan
 
@@ -17,24 +16,14 @@ ERROR_CHARS = 200
 
 def show_where(agent: Agent) -> None:
     """Remind the user of a resumed session where they were, from its notes."""
-    try:
-        file = agent.session.layers.notes.file(agent.engine)
-        page = shown(file, agent.session.view.history, agent.engine.settings.notes)
-    except HoldfastError:
-        return  # unreadable notes do not prevent resuming
-    lines = where_you_were(page)
-    if lines:
-        say("\n".join(map(plain, ("Where you were:", *lines))), err=True, dim=True)
+    if lines := where_lines(agent):
+        say("\n".join(map(plain, lines)), err=True, dim=True)
 
 
 def show_notices(agent: Agent) -> None:
     """Show what hooks and the set-up reported before there was a listener."""
     for notice in agent.notices.take():
         show_notice(notice)
-
-
-def show_notice(notice: str) -> None:
-    say(plain(notice), err=True, fg="yellow")
 
 
 def show(event: LoopEvent) -> None:

@@ -10,6 +10,7 @@ from holdfast.settings.agent import (
     AgentsSettings,
     InstructionsSettings,
     LoopSettings,
+    Mode,
     PromptSettings,
     ShellSettings,
 )
@@ -37,8 +38,12 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
+<<<<<<< HEAD
 from holdfast.settings.store import StoreSettings
 from holdfast.settings.telemetry import TelemetrySettings
+=======
+from holdfast.settings.terminal import TerminalSettings
+>>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
 
 __all__ = [
     "AgentsSettings",
@@ -56,6 +61,7 @@ __all__ = [
     "LogSettings",
     "LoopSettings",
     "MemorySettings",
+    "Mode",
     "ModelSettings",
     "NotesSettings",
     "PageSettings",
@@ -63,8 +69,12 @@ __all__ = [
     "Settings",
     "ShellSettings",
     "SpillSettings",
+<<<<<<< HEAD
     "StoreSettings",
     "TelemetrySettings",
+=======
+    "TerminalSettings",
+>>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
     "WindowSettings",
     "home",
     "load_settings",
