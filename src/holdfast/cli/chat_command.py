@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.agent_options import AgentOptions, agent_options
+from holdfast.cli.output import say
 from holdfast.cli.slash import SLASH
 from holdfast.settings import home, load_settings
 from holdfast.settings.project import project_root, slug
@@ -43,7 +44,8 @@ def command(chosen: AgentOptions, is_plain: bool) -> None:
 
 
 async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
-    screen = make_screen({name: each.help for name, each in SLASH.items()}, is_plain=is_plain)
+    helps = {name: each.help for name, each in SLASH.items()}
+    screen = make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
 
     @asynccontextmanager
     async def opening(move: Move, ask: "AskUser") -> "AsyncIterator[Agent]":
@@ -56,7 +58,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
     await screen.run(Chat(screen, opening, SLASH).run(Move(resume=chosen.resume)))
 
 
-def make_screen(helps: dict[str, str], *, is_plain: bool) -> Screen:
+def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
     """Choose the screen that this terminal can show."""
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty() and is_able(os.environ)
     if not is_plain and has_terminal and not load_settings(Path.cwd()).terminal.plain:
@@ -69,8 +71,9 @@ def make_screen(helps: dict[str, str], *, is_plain: bool) -> Screen:
                 directory=Path.cwd(),
                 history=place / HISTORY,
                 has_colours=not os.environ.get("NO_COLOR"),
+                shows_suggestions=not is_offline,
             )
-        click.echo(MISSING, err=True)
+        say(MISSING, err=True)
     from holdfast.cli.rendering import show
     from holdfast.terminal.plain_screen import PlainScreen
 

@@ -69,9 +69,14 @@ class Turns:
     def __init__(
         self, agent: "Agent", screen: Screen, commands: Mapping[str, SlashCommand]
     ) -> None:
+        from holdfast.terminal.stage_lines import StageLines
+
         self.agent = agent
         self.screen = screen
         self.commands = commands
+        self._stages = StageLines()
+        self._stages.follow(agent.engine.view.history)  # what was done before is no news
+        self._suggesting: asyncio.Task[None] | None = None
 
     def greet(self, move: Move) -> None:
         from holdfast.terminal.status import status_of
@@ -79,7 +84,11 @@ class Turns:
 
         agent, screen = self.agent, self.screen
         agent.notices.listen(lambda line: screen.say(plain(line), "notice"))
+        agent.notices.listen_to_tools(screen.tool_output)
         screen.follow(lambda: status_of(agent))
+        screen.remind(
+            agent.engine.settings.terminal.away_minutes * 60, lambda: "\n".join(where_lines(agent))
+        )
         screen.say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.", "dim")
         if move.resume:
             screen.say("\n".join(map(plain, where_lines(agent))), "dim")
@@ -97,6 +106,7 @@ class Turns:
             except EOFError:
                 said = "/exit"
             wakes_left = wakes_left - 1 if said is None else most
+            await self._stop_suggesting()
             try:
                 if said is not None and said.partition(" ")[0] in LEAVING:
                     await self._leave("prompt_input_exit")
@@ -142,10 +152,39 @@ class Turns:
         return await command.run(context, rest.strip())
 
     async def _turn(self, said: str) -> None:
+        """Let the model answer; what is queued meanwhile follows when it is done."""
+        from holdfast.terminal.mentions import with_images
+
+        content, problems = with_images(said, self.agent.tool_context.directory)
+        for problem in problems:
+            self.screen.say(plain(problem), "notice")
         with self.screen.working(self.agent.abort.set):
-            async for event in self.agent.run(said):
+            async for event in self.agent.run(content):
                 self.screen.show(event)
+                for line in self._stages.follow(self.agent.engine.view.history):
+                    self.screen.say(line, "dim")
         self.screen.show_status()
+        self._begin_suggesting()
+
+    def _begin_suggesting(self) -> None:
+        """Find out what the user might say next, unless they are saying it already."""
+        from holdfast.terminal.suggestion import may_suggest
+
+        is_done = self.agent.engine.is_answered() and not self.screen.half_typed()
+        if self.screen.shows_suggestions and is_done and may_suggest(self.agent):
+            self._suggesting = asyncio.create_task(self._suggest())
+
+    async def _suggest(self) -> None:
+        from holdfast.terminal.suggestion import next_words_of
+
+        self.screen.suggest(await next_words_of(self.agent))
+
+    async def _stop_suggesting(self) -> None:
+        from holdfast.turn.abort import stop
+
+        suggesting, self._suggesting = self._suggesting, None
+        if suggesting is not None:
+            await stop(suggesting)
 
     async def _leave(self, reason: str) -> None:
         """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
@@ -163,6 +202,8 @@ class Turns:
     def leave_at_once(self) -> None:
         from holdfast.agent.agent import LEFT
 
+        if self._suggesting is not None:
+            self._suggesting.cancel()
         self.agent.background.cancel(LEFT)
         self.say_how_to_resume()
 

@@ -67,6 +67,7 @@ class ChatInput:
         directory: Path,
         history: Path | None,
         redraw: Callable[[], None],
+        on_typed: Callable[[Buffer], None],
         leave: Callable[[], None],
         open_last: Callable[[], None],
     ) -> None:
@@ -76,6 +77,7 @@ class ChatInput:
             completer=completer,
             complete_while_typing=Condition(self._is_completing),
             history=InputHistory(history),
+            on_text_changed=on_typed,
         )
         self.choice: Choice | None = None
         self.asking: PendingQuestion | None = None

@@ -14,10 +14,12 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_input
 from prompt_toolkit.output import ColorDepth
@@ -59,6 +61,12 @@ class _Application(Application[None]):
         self.ttimeoutlen = ESCAPE_SECONDS / 5
 
 
+@dataclass(frozen=True, slots=True)
+class _Reminder:
+    after_seconds: float = 0.0
+    lines: Callable[[], str] = str
+
+
 class LiveScreen:
     """The screen of `holdfast chat`."""
 
@@ -69,6 +77,7 @@ class LiveScreen:
         directory: Path,
         history: Path | None = None,
         has_colours: bool = True,
+        shows_suggestions: bool = True,
     ) -> None:
         """`commands` are names with their help; `history` keeps what was typed between sessions."""
         self._input = ChatInput(
@@ -76,10 +85,13 @@ class LiveScreen:
             directory=directory,
             history=history,
             redraw=self._draw,
+            on_typed=self._typed,
             leave=self._leave,
             open_last=self._open_last,
         )
         self._has_colours = has_colours
+        self.shows_suggestions = shows_suggestions
+        self._last_key, self._reminder = time.monotonic(), _Reminder()
         depth = None if has_colours else ColorDepth.DEPTH_1_BIT
         self._app = _Application(
             layout=make_layout(self._input.buffer, self._parts()),
@@ -146,6 +158,20 @@ class LiveScreen:
     def show(self, event: "LoopEvent") -> None:
         self._transcript.take(event)
         self._draw_soon()
+
+    def tool_output(self, line: str) -> None:
+        self._transcript.progress(line)
+        self._draw_soon()
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        self._reminder = _Reminder(after_seconds, lines)
+
+    def _typed(self, _buffer: Buffer) -> None:
+        """Notice who comes back after a long time."""
+        now = time.monotonic()
+        idle, self._last_key = now - self._last_key, now
+        if self._reminder.after_seconds and idle >= self._reminder.after_seconds:
+            self.say(self._reminder.lines(), "dim")
 
     def show_question(self, question: "Question") -> None:
         self._transcript.ask(question.tool, question.reason, question.given)

@@ -37,6 +37,8 @@ COLOURS: dict[Tone, dict[str, Any]] = {
 class PlainScreen:
     """Prints what is said, reads a line when it is the user's turn."""
 
+    shows_suggestions = False
+
     def __init__(self, show: "Callable[[LoopEvent], None]") -> None:
         self._typed = LineInput()
         self._show = show
@@ -52,6 +54,9 @@ class PlainScreen:
 
     def show(self, event: "LoopEvent") -> None:
         self._show(event)
+
+    def tool_output(self, line: str) -> None:
+        """Show nothing: lines cannot be taken back, and the result has them all."""
 
     def show_question(self, question: "Question") -> None:
         """Print one tool call with its whole input, made safe to print."""
@@ -81,6 +86,9 @@ class PlainScreen:
 
     def draft(self, text: str) -> None:
         self.say(f"You had said: {text}", "dim")
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        """Remind nobody: who is at the keyboard is not known before the line is sent."""
 
     def suggest(self, text: str) -> None:
         """Offer nothing: a line cannot hold it without being taken for the user's."""

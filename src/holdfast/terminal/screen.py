@@ -14,6 +14,11 @@ Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user"]
 
 
 class Screen(Protocol):
+    @property
+    def shows_suggestions(self) -> bool:
+        """Whether there is a place for what the user might say next."""
+        ...
+
     async def run(self, chat: Coroutine[Any, Any, T]) -> T:
         """Hold a conversation on this screen, and leave the terminal as it was found."""
         ...
@@ -23,6 +28,10 @@ class Screen(Protocol):
         ...
 
     def show(self, event: "LoopEvent") -> None: ...
+
+    def tool_output(self, line: str) -> None:
+        """Show the last line that a running tool printed."""
+        ...
 
     def show_question(self, question: "Question") -> None: ...
 
@@ -46,6 +55,10 @@ class Screen(Protocol):
 
     def suggest(self, text: str) -> None:
         """Offer what the user might say next; '' takes the offer back."""
+        ...
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        """Say this to someone who comes back to the keyboard after so long."""
         ...
 
     def working(self, stop: Callable[[], None]) -> AbstractContextManager[None]:

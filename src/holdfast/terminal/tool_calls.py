@@ -82,6 +82,6 @@ def opened(call: FinishedCall, paint: Paint) -> str:
     for name, value in call.use.input.items():
         drawn.append(paint.toned(f"{name}: {value}", "dim", indent=2))
     drawn.append(paint.toned("\n".join(lines[:OPENED_LINES]), indent=2))
-    if rest := len(lines) - OPENED_LINES:
+    if (rest := len(lines) - OPENED_LINES) > 0:
         drawn.append(paint.toned(f"… {rest} more lines; /history finds them", "dim", indent=2))
     return "".join(drawn)
