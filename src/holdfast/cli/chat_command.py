@@ -1,11 +1,9 @@
 """`holdfast chat`: talk to the agent."""
 
 import asyncio
-import importlib.util
-import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +13,10 @@ import click
 from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.output import say
 from holdfast.cli.slash import SLASH
+from holdfast.errors import AuthenticationFailed
 from holdfast.settings import home, load_settings
 from holdfast.settings.project import project_root, slug
+from holdfast.terminal.ability import has_colours, has_libraries, is_drawable
 from holdfast.terminal.chat import Chat
 from holdfast.terminal.screen import Screen
 from holdfast.terminal.slash import Move
@@ -49,20 +49,38 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
 
     @asynccontextmanager
     async def opening(move: Move, ask: "AskUser") -> "AsyncIterator[Agent]":
+        nonlocal chosen
         there = replace(chosen, resume=move.resume, mode=move.mode or chosen.mode)
         there = replace(there, system=None if move.resume else chosen.system)
-        listener: Callable[[str], None] = lambda line: screen.say(line, "notice")  # noqa: E731
-        async with there.running(ask=ask, source="chat", listener=listener) as agent:
+        async with AsyncExitStack() as stack:
+            try:
+                agent = await stack.enter_async_context(_running(there, screen, ask))
+            except AuthenticationFailed as error:
+                if not sys.stdin.isatty():
+                    raise
+                from holdfast.cli.first_start import choose_model
+
+                chosen = await choose_model(screen, chosen, error)
+                there = replace(
+                    there, offline=chosen.offline, model=chosen.model, base_url=chosen.base_url
+                )
+                agent = await stack.enter_async_context(_running(there, screen, ask))
             yield agent
 
     await screen.run(Chat(screen, opening, SLASH).run(Move(resume=chosen.resume)))
 
 
+def _running(
+    chosen: AgentOptions, screen: Screen, ask: "AskUser"
+) -> "AbstractAsyncContextManager[Agent]":
+    return chosen.running(ask=ask, source="chat", listener=lambda line: screen.say(line, "notice"))
+
+
 def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
     """Choose the screen that this terminal can show."""
-    has_terminal = sys.stdin.isatty() and sys.stdout.isatty() and is_able(os.environ)
-    if not is_plain and has_terminal and not load_settings(Path.cwd()).terminal.plain:
-        if importlib.util.find_spec("prompt_toolkit") and importlib.util.find_spec("rich"):
+    is_plain = is_plain or load_settings(Path.cwd()).terminal.plain
+    if not is_plain and sys.stdin.isatty() and is_drawable(sys.stdout):
+        if has_libraries():
             from holdfast.terminal.live_screen import LiveScreen
 
             place = home() / "projects" / slug(project_root(Path.cwd()))
@@ -70,7 +88,7 @@ def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> S
                 commands=helps,
                 directory=Path.cwd(),
                 history=place / HISTORY,
-                has_colours=not os.environ.get("NO_COLOR"),
+                has_colours=has_colours(),
                 shows_suggestions=not is_offline,
             )
         say(MISSING, err=True)
@@ -78,9 +96,3 @@ def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> S
     from holdfast.terminal.plain_screen import PlainScreen
 
     return PlainScreen(show)
-
-
-def is_able(environment: "os._Environ[str]") -> bool:
-    """Return whether a terminal can move its cursor and shows more than ASCII."""
-    is_dumb = environment.get("TERM", "dumb") in ("dumb", "unknown", "")
-    return not is_dumb and (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -81,6 +81,11 @@ def text_out(text: str) -> None:
     click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
+def text_painted(text: str) -> None:
+    """Print what `terminal.paint` drew, which made it harmless and added its own colours."""
+    click.echo(text, nl=False, color=True)
+
+
 def rewrite_line(text: str) -> None:
     """Show progress on stderr, where a terminal shows it in place of the line before."""
     is_terminal = sys.stderr.isatty()

@@ -1,9 +1,16 @@
 """How `run`, `chat` and `demo` show an agent at work, to people and as JSON."""
 
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 from holdfast.agent.agent import Agent
-from holdfast.cli.output import one_line, plain, say, show_notice
+from holdfast.cli.output import one_line, plain, say, show_notice, text_painted
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Restarted, TextDelta, ThinkingDelta
+from holdfast.settings import load_settings
+from holdfast.terminal.ability import has_colours, has_libraries, is_drawable
 from holdfast.terminal.where import where_lines
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan
@@ -24,6 +31,18 @@ def show_notices(agent: Agent) -> None:
     """Show what hooks and the set-up reported before there was a listener."""
     for notice in agent.notices.take():
         show_notice(notice)
+
+
+def shower() -> Callable[[LoopEvent], None]:
+    """Return what shows events: as in a chat where the terminal can, else line by line."""
+    is_able = has_libraries() and is_drawable(sys.stdout) and is_drawable(sys.stderr)
+    if not is_able or load_settings(Path.cwd()).terminal.plain:
+        return show
+    from holdfast.terminal.paint import Paint
+    from holdfast.terminal.transcript import Transcript
+
+    paint = Paint(columns=lambda: shutil.get_terminal_size().columns, has_colours=has_colours())
+    return Transcript(emit=text_painted, paint=paint).take
 
 
 def show(event: LoopEvent) -> None:

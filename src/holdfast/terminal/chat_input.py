@@ -49,6 +49,7 @@ class PendingQuestion:
 
     question: str
     answer: "asyncio.Future[str]"
+    is_secret: bool = False
 
 
 @dataclass(slots=True)
@@ -99,10 +100,10 @@ class ChatInput:
             await self._arrived.wait()
         return self._queue.pop(0)
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str, *, is_secret: bool = False) -> str:
         """Wait for an answer; what was being typed before is there again afterwards."""
         draft, answer = self.buffer.text, asyncio.get_running_loop().create_future()
-        self.asking = PendingQuestion(question, answer)
+        self.asking = PendingQuestion(question, answer, is_secret)
         self.buffer.reset()
         self._redraw()
         try:
@@ -219,8 +220,12 @@ class ChatInput:
     def edit_queue(self) -> None:
         self.replace_text(self._queue.pop())
 
+    def is_secret(self) -> bool:
+        return self.asking is not None and self.asking.is_secret
+
     def paste(self, text: str) -> None:
-        self.buffer.insert_text(self._pastes.take(text))
+        is_answer = self.asking is not None
+        self.buffer.insert_text(text.strip() if is_answer else self._pastes.take(text))
 
     def _is_completing(self) -> bool:
         before = self.buffer.document.text_before_cursor

@@ -16,7 +16,7 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor, PasswordProcessor
 from prompt_toolkit.styles import Style
 
 INPUT_ROWS = 10
@@ -49,14 +49,17 @@ class ScreenParts:
     suggestion: Callable[[], str]
     status: Callable[[], tuple[str, str]]
     """A style and the line."""
+    is_secret: Callable[[], bool]
+    """Whether what is typed must not be seen."""
 
 
 def make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
     suggestion = ConditionalProcessor(
         AfterInput(parts.suggestion, style="class:suggestion"), Condition(lambda: not buffer.text)
     )
+    hidden = ConditionalProcessor(PasswordProcessor(), Condition(parts.is_secret))
     typing = Window(
-        BufferControl(buffer=buffer, input_processors=[suggestion]),
+        BufferControl(buffer=buffer, input_processors=[suggestion, hidden]),
         height=Dimension(min=1, max=INPUT_ROWS),
         dont_extend_height=True,
         wrap_lines=True,

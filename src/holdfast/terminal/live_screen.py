@@ -29,7 +29,7 @@ from holdfast.terminal.chat_input import ChatInput
 from holdfast.terminal.keys import key_bindings
 from holdfast.terminal.layout import STYLE, ScreenParts, make_layout
 from holdfast.terminal.screen import Tone
-from holdfast.terminal.status import Status, fitted
+from holdfast.terminal.status import Status
 from holdfast.terminal.text import one_line, plain
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class LiveScreen:
             prompt=lambda: typed.asking.question if typed.asking else "> ",
             suggestion=lambda: "" if typed.asking else typed.suggestion,
             status=self._draw_status,
+            is_secret=typed.is_secret,
         )
 
     # what a chat asks of it
@@ -186,6 +187,9 @@ class LiveScreen:
         self._emit(self._paint.toned(f"{question}{text}", "user"))
         return text
 
+    async def secret(self, question: str) -> str:
+        return await self._input.ask(question, is_secret=True)
+
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         return await self._input.choose(title, [plain(row)[: self._columns() - 8] for row in rows])
 
@@ -193,7 +197,10 @@ class LiveScreen:
         return self._input.buffer.text
 
     def draft(self, text: str) -> None:
-        self._input.replace_text(text)
+        if self.half_typed():  # the user is ahead of us
+            self.say(f"You had said: {text}", "dim")
+        else:
+            self._input.replace_text(text)
 
     def suggest(self, text: str) -> None:
         self._input.offer(one_line(text, self._columns() - 4))
@@ -250,7 +257,7 @@ class LiveScreen:
             from holdfast.terminal.transcript import Transcript
 
             paint = Paint(columns=self._columns, has_colours=self._has_colours)
-            self._made = Transcript(emit=self._emit, paint=paint)
+            self._made = Transcript(emit=self._emit, paint=paint, open_key="Ctrl-O")
         return self._made
 
     def _draw_live(self) -> str:
@@ -271,7 +278,7 @@ class LiveScreen:
             status = self._follow()
             self._status = (time.monotonic(), status)
         level = {"ok": "", "warning": ".warning"}.get(status.level, ".full")
-        return f"class:status{level}", fitted(status.parts(), self._columns() - 1)
+        return f"class:status{level}", status.line(self._columns() - 1)
 
     def _draw_soon(self) -> None:
         """Draw what is in progress, together with whatever else comes within a moment."""

@@ -8,9 +8,10 @@ import difflib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from rich.console import Console, RenderableType
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.padding import Padding
 from rich.text import Text
 
@@ -28,6 +29,21 @@ LEAST_COLUMNS = 20
 """In a narrower terminal lines are cut by it; rich would loop over single letters."""
 CONTEXT_LINES = 2
 """Around a change: enough to see where it is."""
+
+
+class _Heading(Heading):
+    """A heading at the left edge, where the text begins."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Document(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +75,7 @@ class Paint:
     def markdown(self, text: str) -> str:
         """Render Markdown; links show where they lead instead of hiding it."""
         rendered = self.render(
-            Markdown(harmless(text), code_theme="ansi_dark", hyperlinks=False, justify="left")
+            _Document(harmless(text), code_theme="ansi_dark", hyperlinks=False, justify="left")
         )
         return "\n".join(line.rstrip() for line in rendered.split("\n"))
 

@@ -1,6 +1,7 @@
 """A chat line by line: for pipes, dumb terminals, screen readers, and without the extra `terminal`."""
 
 import asyncio
+import getpass
 import shutil
 import signal
 import sys
@@ -74,6 +75,9 @@ class PlainScreen:
 
     async def answer(self, question: str) -> str:
         return await self._typed.read(question)
+
+    async def secret(self, question: str) -> str:
+        return await asyncio.to_thread(getpass.getpass, question)
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         for number, row in enumerate(rows, 1):

@@ -43,6 +43,10 @@ class Screen(Protocol):
         """Wait for the answer to a question, which is never taken for a message."""
         ...
 
+    async def secret(self, question: str) -> str:
+        """Wait for an answer that is neither shown nor kept."""
+        ...
+
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
         """Let the user pick a row; None if they do not want any."""
         ...

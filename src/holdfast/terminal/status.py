@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 BAR_CHARS = 12
 """Shows a quarter more or less, and leaves room for words."""
+BAR_COLUMNS = 50
+"""In a narrower terminal the words are worth more than a bar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +46,18 @@ class Status:
         own = f", own calls {self.own_share:.0%}" if self.own_usd else ""
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
-    def parts(self) -> list[str]:
+    def line(self, columns: int) -> str:
+        """Say as much as fits, leaving out the least important."""
+        return fitted(self.parts(columns), columns)
+
+    def parts(self, columns: int) -> list[str]:
         """Say everything, most important first."""
         share = self.used_tokens / self.line_tokens if self.line_tokens else 1.0
         full = f"{tokens(self.used_tokens)} of {tokens(self.line_tokens)}"
         line = "" if self.level == "ok" else f", past the {self.level} line"
-        found = [f"▕{bar(share, BAR_CHARS)}▏{full}, {self.percent_left} % left{line}"]
+        found = [f"{full}, {self.percent_left} % left{line}"]
+        if columns >= BAR_COLUMNS:
+            found[0] = f"▕{bar(share, BAR_CHARS)}▏{found[0]}"
         found.append(f"cache {_clock(self.cache_seconds)}" if self.cache_seconds else "cache cold")
         if self.is_simulated:
             found.append("simulated")
@@ -58,7 +66,10 @@ class Status:
             found.append(f"{dollars(self.usd)}{own}")
         if self.jobs:
             found.append(f"{self.jobs} job{'s' if self.jobs > 1 else ''}")
-        return [*found, self.model.rpartition("/")[2].removeprefix("claude-"), self.mode]
+        return [
+            *found,
+            *filter(None, (self.model.rpartition("/")[2].removeprefix("claude-"), self.mode)),
+        ]
 
 
 def fitted(parts: Sequence[str], columns: int, between: str = " · ") -> str:

@@ -71,7 +71,7 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
     lines = call.text.strip("\n").splitlines()
     shown = [plain(line)[: paint.columns() - 6] for line in lines[:FOLDED_LINES]]
     if rest := len(lines) - len(shown):
-        shown.append(f"… {rest} more lines ({key} opens)")
+        shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
     return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
 
 

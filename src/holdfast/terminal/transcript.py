@@ -24,7 +24,6 @@ from holdfast.turn.round import ToolBegan, ToolRan
 
 TAIL_CHARS = 4_000
 """Of an unfinished block: a longer one is drawn as it came, so that drawing stays cheap."""
-OPEN_KEY = "Ctrl-O"
 STOPPED = {
     "aborted_streaming": "Interrupted. What was said so far is kept.",
     "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
@@ -39,6 +38,8 @@ class Transcript:
 
     emit: Callable[[str], None]
     paint: Paint
+    open_key: str = ""
+    """Opens the last call, where keys are heard."""
     phase: str = ""
     """What the agent does just now, in a word or two."""
     last: FinishedCall | None = None
@@ -72,7 +73,7 @@ class Transcript:
                 self._progress = ""
                 self.last = FinishedCall(use=use, outcome=outcome, seconds=seconds)
                 has_shown, self._asked_about = self._asked_about == use.input, None
-                self.emit(folded(self.last, self.paint, key=OPEN_KEY, has_shown=has_shown))
+                self.emit(folded(self.last, self.paint, key=self.open_key, has_shown=has_shown))
             case Continued(reason=reason, detail=detail):
                 self.phase = "waiting"
                 if reason != "next_turn":

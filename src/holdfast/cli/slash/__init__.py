@@ -31,8 +31,8 @@ SLASH = {
         _command(
             "/compact",
             "changing",
-            "[preview] [FOCUS] [from N | up to N]",
-            "summarise history; `preview` shows it first, to take, edit or leave",
+            "[preview] [FOCUS] [from|up to N]",
+            "summarise history; `preview` lets you look first",
         ),
         _command("/undo", "changing", "[N]", "undo the newest change of the view, or entry N"),
         _command("/redo", "changing", "[N]", "re-apply an undone change"),
