@@ -53,6 +53,8 @@ class Harbour:
             return BrainAnswer(blocks=(tool_use("Bash", {"command": "echo begun; sleep 60"}),))
         if words == "stream":
             return BrainAnswer(blocks=(text("word " * 200),))
+        if words == "long":
+            return BrainAnswer(blocks=(text("The harbour has many masts. " * 1_500 + "The end."),))
         if words == "markdown":
             return BrainAnswer(blocks=(text(MARKDOWN),))
         if "<agent id" in words:
@@ -99,7 +101,7 @@ class started(Terminal):
 
     def see_input(self, text):
         """Wait until this stands in the input, and nothing else."""
-        self.see(f"───\n> {text}\n")
+        self.see(f"───\n> {text}".rstrip() + "\n")
 
     def __exit__(self, *_):
         self.close()
@@ -239,7 +241,7 @@ def test_the_screen_follows_the_terminals_size(chat):
     chat.see("That is all.")
     chat.type("some words")
     chat.resize(20, 34)
-    chat.see("% left\n", "> some words")
+    chat.see("───\n> some words\n9.")  # no bar
     chat.resize(30, 120)
     chat.see("sonnet-5-5 · ask", "> some words")
 
@@ -275,21 +277,21 @@ COMMANDS = {
     "/help": "interrupt; twice",
     "/context": "free until room is made",
     "/compact preview": "Compact? y = yes",
-    "/undo": "restored",
-    "/redo": "applied again",
+    "/undo": "was undone: compacted",
+    "/redo": "is re-applied: compacted",
     "/drop 999": "#999 is not in the view",
     "/pin": "Nothing is pinned.",
     "/ask what is it": "Heard ",
     "/history masts": "masts",
-    "/explain": "answers",
-    "/cost": "of that on the engine's own calls",
+    "/explain": "forked: compact asked",
+    "/cost": "by source",
     "/cache": "read from the cache",
     "/notes": "## Title",
-    "/memory": "",
-    "/dream try": "",
+    "/memory": "No memories for this project.",
+    "/dream try": "Nothing to put in order.",
     "/agents": "No agent is running.",
     "/stop ada": "ada is not running.",
-    "/jobs": "",
+    "/jobs kill 9": "no job '9' is running",
     "/model": "Model (now ",
     "/mode plan": "mode: plan",
     "/hooks": "No hook is configured.",
@@ -306,18 +308,17 @@ COMMANDS = {
 def test_every_command_works(chat, tmp_path):
     """Each in its turn, in one chat; none leaves an error."""
     assert {words.split()[0] for words in COMMANDS} == set(SLASH)
-    chat.type("markdown\r")
-    chat.see("That is all.")
-    for n, (words, shown) in enumerate(COMMANDS.items()):
+    chat.type("long\r")
+    chat.see("The end.")
+    for words, shown in COMMANDS.items():
         chat.type(f"{words}\r")
         if words == "/exit":
             break
         chat.see(shown, seconds=20)
         if "?" in shown or "(now" in shown:
-            chat.type("no\r" if "Compact" in shown else "\x1b")
+            chat.type("y\r" if "Compact" in shown else "\x1b")
             chat.see(gone=("Enter, Esc)",))
-        chat.type(f"mark {n}\r")
-        chat.see(f"Heard 'mark {n}'.")
+        chat.see_input("")
     assert chat.end() == 0
     assert (tmp_path / "out.json").exists()
     assert "Traceback" not in chat.text()

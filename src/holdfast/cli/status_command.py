@@ -37,7 +37,7 @@ def command(session: str, as_json: bool) -> None:
         window=window_at_cost(view.model, settings.window, settings.cost),
     )
     status = make_status(
-        opened.history,
+        view,
         full,
         OwnSpending(),
         session=opened.name,

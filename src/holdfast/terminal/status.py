@@ -9,9 +9,9 @@ from holdfast.terminal.text import bar, dollars, tokens
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
-    from holdfast.log.entries import AnyEntry
     from holdfast.log.own_spending import OwnSpending
     from holdfast.turn.engine import Fullness
+    from holdfast.view import View
 
 BAR_CHARS = 12
 """Shows a quarter more or less, and leaves room for words."""
@@ -88,7 +88,7 @@ def _clock(seconds: float) -> str:
 def status_of(agent: "Agent", now: float | None = None) -> Status:
     engine = agent.engine
     return make_status(
-        engine.view.history,
+        engine.view,
         engine.fullness(),
         engine.own,
         session=agent.session.id,
@@ -101,7 +101,7 @@ def status_of(agent: "Agent", now: float | None = None) -> Status:
 
 
 def make_status(
-    history: "Sequence[AnyEntry]",
+    view: "View",
     full: "Fullness",
     own: "OwnSpending",
     *,
@@ -114,7 +114,7 @@ def make_status(
 ) -> Status:
     from holdfast.models.capabilities import is_simulated
 
-    spent = own.follow(history)
+    spent = own.follow(view.history)
     now = time.time() if now is None else now
     return Status(
         session=session,
@@ -126,7 +126,7 @@ def make_status(
         limit_tokens=full.window.limit_tokens,
         percent_left=full.window.percent_left(full.used_tokens),
         level=full.window.level(full.used_tokens),
-        cache_seconds=cache_seconds(history, lifetime, now),
+        cache_seconds=cache_seconds(view, lifetime, now),
         usd=spent.total.usd,
         own_usd=spent.own.usd,
         own_share=spent.share,
@@ -135,13 +135,13 @@ def make_status(
     )
 
 
-def cache_seconds(history: "Sequence[AnyEntry]", lifetime: str, now: float) -> float:
+def cache_seconds(view: "View", lifetime: str, now: float) -> float:
     """Return how long the provider keeps what the last answer of the conversation read or wrote."""
     from holdfast.log.entries import Compacted, Replied
     from holdfast.request.lifetime import seconds_of
 
-    for entry in reversed(history):
-        if isinstance(entry, Compacted):
+    for entry in reversed(view.history):
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead:
             return 0.0
         if isinstance(entry, Replied) and entry.usage is not None:
             cached = entry.usage.cache_read_tokens + entry.usage.cache_write_tokens

@@ -23,7 +23,7 @@ QUESTION = (
 def may_suggest(agent: Agent) -> bool:
     """True if the question would be read from the cache, and the engine may still spend on itself."""
     engine = agent.engine
-    is_warm = cache_seconds(engine.view.history, engine.frame.lifetime, time.time()) > 0
+    is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
     return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
 
 

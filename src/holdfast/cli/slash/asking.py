@@ -1,12 +1,13 @@
 """Commands that ask the model something beside the conversation."""
 
 from holdfast.errors import ConfigError
+from holdfast.log.own_spending import ASIDE
 from holdfast.terminal.slash import SlashContext
 from holdfast.terminal.text import plain
 from holdfast.turn.abort import unless
 from holdfast.turn.fork import ForkRequest
 
-ASIDE = (
+BESIDE = (
     "A question of the user's beside the work; neither it nor the answer becomes part of the "
     "conversation. Answer briefly, from what you know of the conversation, without tools.\n\n"
 )
@@ -18,7 +19,7 @@ async def ask(context: SlashContext, rest: str) -> None:
     agent = context.agent
     agent.abort.clear()
     with context.screen.working(agent.abort.set):
-        reply = await unless(agent.abort, agent.ask(ForkRequest(say=ASIDE + rest, source="aside")))
+        reply = await unless(agent.abort, agent.ask(ForkRequest(say=BESIDE + rest, source=ASIDE)))
     context.screen.say(reply.text if reply is not None else "Stopped.")
 
 

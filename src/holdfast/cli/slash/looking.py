@@ -1,7 +1,11 @@
 """Commands that look at the session and change nothing."""
 
+import io
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+
+import click
 
 from holdfast.cli import cli
 from holdfast.cli.context_command import lines as context_lines
@@ -65,23 +69,23 @@ async def cost(context: SlashContext, rest: str) -> None:
 
 
 async def cache(context: SlashContext, rest: str) -> None:
-    await _hand_over(context, "cache", context.agent.session.id)
+    await _command_line(context, "cache", context.agent.session.id)
 
 
 async def explain(context: SlashContext, rest: str) -> None:
-    await _hand_over(context, "explain", context.agent.session.id)
+    await _command_line(context, "explain", context.agent.session.id)
 
 
 async def history(context: SlashContext, rest: str) -> None:
     if not rest:
         raise ConfigError("/history needs words to search for, or the number of a message")
     words = ("--id", rest) if rest.removeprefix("#").isdecimal() else (rest,)
-    await _hand_over(context, "history", context.agent.session.id, *words)
+    await _command_line(context, "history", context.agent.session.id, *words)
 
 
 async def notes(context: SlashContext, rest: str) -> None:
     options = ("--edit",) if rest == "edit" else ()
-    await _hand_over(context, "notes", context.agent.session.id, *options)
+    await _command_line(context, "notes", context.agent.session.id, *options)
 
 
 async def memory(context: SlashContext, rest: str) -> None:
@@ -89,7 +93,7 @@ async def memory(context: SlashContext, rest: str) -> None:
         set_value(home() / "settings.toml", "memory.on", str(rest == "on").lower())
         context.screen.say(f"memory.on = {rest == 'on'}, from the next session on")
         return
-    await _hand_over(context, "memory", *(rest.split() or ["show"]))
+    await _command_line(context, "memory", *(rest.split() or ["show"]))
 
 
 async def hooks(context: SlashContext, rest: str) -> None:
@@ -109,17 +113,22 @@ async def export(context: SlashContext, rest: str) -> None:
     if not file:
         raise ConfigError(f"/export needs a new file, and may name a format: {', '.join(FORMATS)}")
     options = ("--to", format.strip()) if format else ()
-    await _hand_over(context, "export", context.agent.session.id, "--out", file, *options)
+    await _command_line(context, "export", context.agent.session.id, "--out", file, *options)
 
 
-async def _hand_over(context: SlashContext, *words: str) -> None:
-    """Run a command of the command line with the terminal as it is; its errors are the chat's."""
-    await context.screen.hand_over(lambda: _run(words))
+async def _command_line(context: SlashContext, *words: str) -> None:
+    """Run a command of the command line and show what it prints; an editor gets the terminal."""
+    if "edit" in words or "--edit" in words:
+        await context.screen.hand_over(lambda: _run(words))
+        return
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        _run(words)
+    context.screen.say(printed.getvalue().rstrip("\n"))
 
 
 def _run(words: tuple[str, ...]) -> None:
-    import click
-
+    """Run a command; its errors are the chat's."""
     try:
         cli.main(list(words), standalone_mode=False)
     except click.ClickException as error:
