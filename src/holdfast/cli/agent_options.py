@@ -3,6 +3,7 @@
 The agent itself is imported when one is started, so that a screen can be there before it.
 """
 
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -62,7 +63,10 @@ class AgentOptions:
         source: str = "run",
         listener: Callable[[str], None] | None = show_notice,
     ) -> "AsyncIterator[Agent]":
-        """Run the agent that was asked for, in the current directory."""
+        """Run the agent that was asked for, in the current directory.
+
+        Its model is opened in a thread: a screen that waits for it can still be typed into.
+        """
         if self.offline and (self.model or self.base_url):
             raise click.UsageError("--offline asks no model: leave out --model and --base-url")
         from holdfast.models import open_model
@@ -73,9 +77,9 @@ class AgentOptions:
             if self.offline:
                 if listener is not None:
                     listener(OFFLINE)
-                model = stack.enter_context(offline_model())
+                model = await asyncio.to_thread(stack.enter_context, offline_model())
             else:
-                model = open_model(name, base_url=address or None)
+                model = await asyncio.to_thread(open_model, name, base_url=address or None)
             async with running_agent(
                 model,
                 settings,

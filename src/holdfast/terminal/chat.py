@@ -44,9 +44,12 @@ class Chat:
     async def _talk(self, move: Move) -> Move | None:
         """Talk in one session; return where to go on, None to leave."""
         await asyncio.to_thread(importlib.import_module, "holdfast.agent.build")
+        from holdfast.turn.abort import stop
+
         async with self._open(move, self._ask) as agent:
             turns = Turns(agent, self._screen, self._commands)
             turns.greet(move)
+            reminding = asyncio.create_task(turns.remind(move))
             try:
                 return await turns.heard()
             except asyncio.CancelledError:  # Ctrl-C at the prompt
@@ -54,6 +57,7 @@ class Chat:
                 raise
             finally:
                 self._screen.follow(None)
+                await stop(reminding)
 
     async def _ask(self, question: "Question") -> "Answer":
         """Ask the user about one tool call, having shown what it would do."""
@@ -90,12 +94,18 @@ class Turns:
             agent.engine.settings.terminal.away_minutes * 60, lambda: "\n".join(where_lines(agent))
         )
         screen.say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.", "dim")
-        if move.resume:
-            screen.say("\n".join(map(plain, where_lines(agent))), "dim")
         for notice in agent.notices.take():
             screen.say(plain(notice), "notice")
         if move.draft:
             screen.draft(move.draft)
+
+    async def remind(self, move: Move) -> None:
+        """Say where a resumed session stood; reading all of a long one takes a moment."""
+        from holdfast.terminal.where import where_lines
+
+        if move.resume:
+            lines = await asyncio.to_thread(where_lines, self.agent)
+            self.screen.say("\n".join(map(plain, lines)), "dim")
 
     async def heard(self) -> Move | None:
         """Answer what is typed, and what arrives, until the session is left."""

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Heading, Markdown, MarkdownElement
-from rich.padding import Padding
 from rich.text import Text
 
 from holdfast.terminal.screen import Tone
@@ -53,7 +52,7 @@ class Paint:
     columns: Callable[[], int]
     has_colours: bool = True
 
-    def render(self, what: RenderableType) -> str:
+    def render(self, what: RenderableType, *, indent: int = 0) -> str:
         out = io.StringIO()
         console = Console(
             file=out,
@@ -66,11 +65,15 @@ class Paint:
             emoji=False,
             markup=False,
         )
-        console.print(what)
+        if isinstance(what, Text):  # no line of it begins further left, folded ones included
+            for line in what.wrap(console, console.width - indent):
+                console.print(Text(" " * indent) + line, no_wrap=True, crop=False)
+        else:
+            console.print(what)
         return out.getvalue()
 
     def toned(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
-        return self.render(Padding(Text(harmless(text), style=STYLES[tone]), (0, 0, 0, indent)))
+        return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
 
     def markdown(self, text: str) -> str:
         """Render Markdown; links show where they lead instead of hiding it."""
@@ -89,7 +92,7 @@ class Paint:
         if len(lines) > most:
             drawn.append(f"… {len(lines) - most} more lines\n", style="bright_black")
         drawn.rstrip()
-        return self.render(Padding(drawn, (0, 0, 0, indent)))
+        return self.render(drawn, indent=indent)
 
 
 def changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
