@@ -184,7 +184,8 @@ class LiveScreen:
 
     async def answer(self, question: str) -> str:
         text = await self._input.ask(question)
-        self._emit(self._paint.toned(f"{question}{text}", "user"))
+        short = f"{question.partition('?')[0]}? " if "?" in question else question
+        self._emit(self._paint.toned(f"{short}{text}".rstrip(), "user"))
         return text
 
     async def secret(self, question: str) -> str:

@@ -48,6 +48,7 @@ class Transcript:
     _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)
     _progress: str = ""
     _asked_about: JsonObject | None = None
+    _is_after_tool: bool = False
     _drawn: tuple[str, int, str] = ("", 0, "")
 
     def take(self, event: LoopEvent) -> None:
@@ -74,6 +75,7 @@ class Transcript:
                 self.last = FinishedCall(use=use, outcome=outcome, seconds=seconds)
                 has_shown, self._asked_about = self._asked_about == use.input, None
                 self.emit(folded(self.last, self.paint, key=self.open_key, has_shown=has_shown))
+                self._is_after_tool = True
             case Continued(reason=reason, detail=detail):
                 self.phase = "waiting"
                 if reason != "next_turn":
@@ -121,12 +123,17 @@ class Transcript:
     def _emit_whole(self) -> None:
         if "\n\n" in self._tail and (cut := whole_blocks(self._tail)):
             whole, self._tail = self._tail[:cut], self._tail[cut:]
-            self.emit(self.paint.markdown(whole) + "\n")
+            self._emit_answer(whole)
 
     def _emit_rest(self) -> None:
         rest, self._tail = self._tail, ""
         if rest.strip():
-            self.emit(self.paint.markdown(rest) + "\n")
+            self._emit_answer(rest)
+
+    def _emit_answer(self, text: str) -> None:
+        """Print a piece of an answer, apart from the tools before it."""
+        apart, self._is_after_tool = "\n" if self._is_after_tool else "", False
+        self.emit(f"{apart}{self.paint.markdown(text)}\n")
 
     def live(self, rows: int) -> str:
         """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
