@@ -19,7 +19,7 @@ from holdfast.settings.project import project_root, slug
 from holdfast.terminal.ability import has_colours, has_libraries, is_drawable
 from holdfast.terminal.chat import Chat
 from holdfast.terminal.screen import Screen
-from holdfast.terminal.slash import Move
+from holdfast.terminal.slash import SessionMove
 
 if TYPE_CHECKING:
     from holdfast.agent.agent import Agent
@@ -48,7 +48,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
     screen = make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
 
     @asynccontextmanager
-    async def opening(move: Move, ask: "AskUser") -> "AsyncIterator[Agent]":
+    async def open_session(move: SessionMove, ask: "AskUser") -> "AsyncIterator[Agent]":
         nonlocal chosen
         there = replace(chosen, resume=move.resume, mode=move.mode or chosen.mode)
         there = replace(there, system=None if move.resume else chosen.system)
@@ -67,7 +67,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
                 agent = await stack.enter_async_context(_running(there, screen, ask))
             yield agent
 
-    await screen.run(Chat(screen, opening, SLASH).run(Move(resume=chosen.resume)))
+    await screen.run(Chat(screen, open_session, SLASH).run(SessionMove(resume=chosen.resume)))
 
 
 def _running(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.terminal.screen import Screen
-from holdfast.terminal.slash import Move, SlashCommand, SlashContext, unknown_command
+from holdfast.terminal.slash import SessionMove, SlashCommand, SlashContext, unknown_command
 from holdfast.terminal.text import plain
 
 if TYPE_CHECKING:
@@ -23,25 +23,25 @@ HALF_TYPED_SECONDS = 0.5
 """How often a line that is being typed is looked at, to wake the model once nobody types."""
 LEAVING = ("/exit", "/quit")
 
-Opening: TypeAlias = "Callable[[Move, AskUser], AbstractAsyncContextManager[Agent]]"
+OpenSession: TypeAlias = "Callable[[SessionMove, AskUser], AbstractAsyncContextManager[Agent]]"
 
 
 class Chat:
     """Talks on a screen, in one session after the other."""
 
     def __init__(
-        self, screen: Screen, opening: Opening, commands: Mapping[str, SlashCommand]
+        self, screen: Screen, open_session: OpenSession, commands: Mapping[str, SlashCommand]
     ) -> None:
         self._screen = screen
-        self._open = opening
+        self._open = open_session
         self._commands = commands
 
-    async def run(self, first: Move) -> None:
-        move: Move | None = first
+    async def run(self, first: SessionMove) -> None:
+        move: SessionMove | None = first
         while move is not None:
             move = await self._talk(move)
 
-    async def _talk(self, move: Move) -> Move | None:
+    async def _talk(self, move: SessionMove) -> SessionMove | None:
         """Talk in one session; return where to go on, None to leave."""
         await asyncio.to_thread(importlib.import_module, "holdfast.agent.build")
         from holdfast.turn.abort import stop
@@ -82,7 +82,7 @@ class Turns:
         self._stages.follow(agent.engine.view.history)  # what was done before is no news
         self._suggesting: asyncio.Task[None] | None = None
 
-    def greet(self, move: Move) -> None:
+    def greet(self, move: SessionMove) -> None:
         from holdfast.terminal.status import status_of
         from holdfast.terminal.where import where_lines
 
@@ -99,7 +99,7 @@ class Turns:
         if move.draft:
             screen.draft(move.draft)
 
-    async def remind(self, move: Move) -> None:
+    async def remind(self, move: SessionMove) -> None:
         """Say where a resumed session stood; reading all of a long one takes a moment."""
         from holdfast.terminal.where import where_lines
 
@@ -107,7 +107,7 @@ class Turns:
             lines = await asyncio.to_thread(where_lines, self.agent)
             self.screen.say("\n".join(map(plain, lines)), "dim")
 
-    async def heard(self) -> Move | None:
+    async def heard(self) -> SessionMove | None:
         """Answer what is typed, and what arrives, until the session is left."""
         most = wakes_left = self.agent.engine.settings.agents.wakes
         while True:
@@ -152,7 +152,7 @@ class Turns:
             await stop(reading)
             await stop(news)
 
-    async def _command(self, said: str) -> Move | None:
+    async def _command(self, said: str) -> SessionMove | None:
         name, _, rest = said.partition(" ")
         command = self.commands.get(name)
         if command is None:

@@ -21,7 +21,7 @@ QUEUED_CHARS = 60
 
 
 @dataclass(slots=True)
-class Choice:
+class MenuChoice:
     """Rows to pick one from."""
 
     title: str
@@ -80,7 +80,7 @@ class ChatInput:
             history=InputHistory(history),
             on_text_changed=on_typed,
         )
-        self.choice: Choice | None = None
+        self.choice: MenuChoice | None = None
         self.asking: PendingQuestion | None = None
         self.work: OngoingWork | None = None
         self.suggestion = ""
@@ -113,7 +113,7 @@ class ChatInput:
             self.replace_text(draft)
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        self.choice = Choice(title, rows, asyncio.get_running_loop().create_future())
+        self.choice = MenuChoice(title, rows, asyncio.get_running_loop().create_future())
         self._redraw()
         try:
             return await self.choice.picked

@@ -34,7 +34,7 @@ from holdfast.terminal.text import one_line, plain
 
 if TYPE_CHECKING:
     from holdfast.terminal.paint import Paint
-    from holdfast.terminal.transcript import Transcript
+    from holdfast.terminal.turn_drawing import TurnDrawing
     from holdfast.tools.permissions import Question
     from holdfast.turn.loop import LoopEvent
 
@@ -107,7 +107,7 @@ class LiveScreen:
         self._is_flushing = self._is_drawing = self._is_handed_over = False
         self._follow: Callable[[], Status] | None = None
         self._status: tuple[float, Status | None] = (0.0, None)
-        self._made: Transcript | None = None
+        self._made: TurnDrawing | None = None
         self._main: asyncio.Task[Any] | None = None
         self._was_left = False
 
@@ -130,7 +130,7 @@ class LiveScreen:
         loop = asyncio.get_running_loop()
         drawing = asyncio.create_task(self._app.run_async(set_exception_handler=False))
         loading = asyncio.create_task(
-            asyncio.to_thread(importlib.import_module, "holdfast.terminal.transcript")
+            asyncio.to_thread(importlib.import_module, "holdfast.terminal.turn_drawing")
         )
         self._main = main = asyncio.create_task(chat)
         loop.add_signal_handler(signal.SIGHUP, main.cancel)  # the terminal was closed
@@ -157,11 +157,11 @@ class LiveScreen:
             self._emit(self._paint.toned(text, tone))
 
     def show(self, event: "LoopEvent") -> None:
-        self._transcript.take(event)
+        self._drawing.take(event)
         self._draw_soon()
 
     def tool_output(self, line: str) -> None:
-        self._transcript.progress(line)
+        self._drawing.progress(line)
         self._draw_soon()
 
     def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
@@ -175,7 +175,7 @@ class LiveScreen:
             self.say(self._reminder.lines(), "dim")
 
     def show_question(self, question: "Question") -> None:
-        self._transcript.ask(question.tool, question.reason, question.given)
+        self._drawing.ask(question.tool, question.reason, question.given)
 
     async def words(self) -> str:
         words = await self._input.next_words()
@@ -249,16 +249,16 @@ class LiveScreen:
 
     @property
     def _paint(self) -> "Paint":
-        return self._transcript.paint
+        return self._drawing.paint
 
     @property
-    def _transcript(self) -> "Transcript":
+    def _drawing(self) -> "TurnDrawing":
         if self._made is None:
             from holdfast.terminal.paint import Paint
-            from holdfast.terminal.transcript import Transcript
+            from holdfast.terminal.turn_drawing import TurnDrawing
 
             paint = Paint(columns=self._columns, has_colours=self._has_colours)
-            self._made = Transcript(emit=self._emit, paint=paint, open_key="Ctrl-O")
+            self._made = TurnDrawing(emit=self._emit, paint=paint, open_key="Ctrl-O")
         return self._made
 
     def _draw_live(self) -> str:

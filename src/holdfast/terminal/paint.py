@@ -34,7 +34,6 @@ class _Heading(Heading):
     """A heading at the left edge, where the text begins."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        self.text.justify = "left"
         yield self.text
 
 

@@ -25,7 +25,7 @@ KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class SessionMove:
     """Which session comes next: one to resume, or a new one."""
 
     resume: str = ""
@@ -47,7 +47,7 @@ class SlashCommand:
     name: str
     usage: str
     help: str
-    run: Callable[[SlashContext, str], Awaitable[Move | None]]
+    run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
     """Does it; returns where to go on, if that is another session."""
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.log.cursor import LogCursor
-from holdfast.log.entries import AnyEntry, CacheBroke, Cleared, Collapsed, Snipped, Spilled
+from holdfast.log.entries import AnyEntry, CacheBroke, Collapsed, Snipped, Spilled
 from holdfast.reports.explain import describe_entry, kind_of
 from holdfast.terminal.text import one_line
 
 LINE_CHARS = 160
-_SHOWN = (Spilled, Cleared, Collapsed, Snipped, CacheBroke)
-"""A compaction says itself what it did."""
+_SHOWN = (Spilled, Collapsed, Snipped)
+"""Clearing and compacting say themselves what they did."""
 
 
 @dataclass(slots=True)
@@ -23,5 +23,5 @@ class StageLines:
         return [
             one_line(f"◇ {kind_of(entry)}: {describe_entry(entry)}", LINE_CHARS)
             for entry in self._cursor.advance(history)
-            if isinstance(entry, _SHOWN)
+            if isinstance(entry, _SHOWN) or (isinstance(entry, CacheBroke) and not entry.expected)
         ]

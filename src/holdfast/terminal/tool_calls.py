@@ -75,7 +75,7 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
     return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
 
 
-def opened(call: FinishedCall, paint: Paint) -> str:
+def unfolded(call: FinishedCall, paint: Paint) -> str:
     """Draw a call whole: every input, and the result."""
     lines = call.text.splitlines()
     drawn = [paint.toned(f"▼ {call_title(call.use)}", "user")]

@@ -6,13 +6,13 @@ Commands that only look at a session are the commands of the command line, given
 import importlib
 from collections.abc import Awaitable, Callable
 
-from holdfast.terminal.slash import Move, SlashCommand, SlashContext
+from holdfast.terminal.slash import SessionMove, SlashCommand, SlashContext
 
 
-def _later(module: str, name: str) -> Callable[[SlashContext, str], Awaitable[Move | None]]:
-    async def run(context: SlashContext, rest: str) -> Move | None:
+def _later(module: str, name: str) -> Callable[[SlashContext, str], Awaitable[SessionMove | None]]:
+    async def run(context: SlashContext, rest: str) -> SessionMove | None:
         found = getattr(importlib.import_module(f"holdfast.cli.slash.{module}"), name)
-        move: Move | None = await found(context, rest)
+        move: SessionMove | None = await found(context, rest)
         return move
 
     return run

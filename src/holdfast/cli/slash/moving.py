@@ -12,14 +12,14 @@ from holdfast.messages import text_of
 from holdfast.reports.index import index_path, open_index
 from holdfast.reports.places import find_sessions
 from holdfast.reports.report import SessionSummary, summarise
-from holdfast.terminal.slash import Move, SlashContext
+from holdfast.terminal.slash import SessionMove, SlashContext
 from holdfast.terminal.text import dollars, one_line
 
 LISTED_SESSIONS = 50
 """To resume; older ones are found with `holdfast sessions`."""
 
 
-async def rewind(context: SlashContext, rest: str) -> Move | None:
+async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     """Go back to before a message: by its number, or one that is picked."""
     if rest:
         return _back(context, number(rest))
@@ -51,38 +51,38 @@ async def rewind(context: SlashContext, rest: str) -> Move | None:
     return None
 
 
-def _back(context: SlashContext, n: int) -> Move:
+def _back(context: SlashContext, n: int) -> SessionMove:
     agent = context.agent
     said = [e for e in agent.session.view.history if isinstance(e, Said) and e.n == n]
     there = agent.session.rewind(n)
     context.screen.say("Files in the project stay as they are.")
     draft = text_of(said[0].content) if said else ""
-    return Move(resume=there, mode=agent.gate.mode, draft=draft)
+    return SessionMove(resume=there, mode=agent.gate.mode, draft=draft)
 
 
-async def branch(context: SlashContext, rest: str) -> Move:
+async def branch(context: SlashContext, rest: str) -> SessionMove:
     agent = context.agent
     with FileStore().branch(agent.session.id) as log:
         there = log.header.session
-    return Move(resume=there, mode=agent.gate.mode)
+    return SessionMove(resume=there, mode=agent.gate.mode)
 
 
-async def clear(context: SlashContext, rest: str) -> Move:
-    return Move(mode=context.agent.gate.mode)
+async def clear(context: SlashContext, rest: str) -> SessionMove:
+    return SessionMove(mode=context.agent.gate.mode)
 
 
-async def resume(context: SlashContext, rest: str) -> Move | None:
+async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     """Go on with another session: by its id, or one that is picked from a list."""
     mode = context.agent.gate.mode
     if rest:
-        return Move(resume=FileStore().find(rest).id, mode=mode)
+        return SessionMove(resume=FileStore().find(rest).id, mode=mode)
     own = context.agent.session.id
     found = [each for each in FileStore().sessions(Path.cwd()) if each.id != own][:LISTED_SESSIONS]
     if not found:
         context.screen.say("This project has no other session; `holdfast sessions --all` has more.")
         return None
     picked = await context.screen.choose("Resume which session?", session_rows(found))
-    return None if picked is None else Move(resume=found[picked].id, mode=mode)
+    return None if picked is None else SessionMove(resume=found[picked].id, mode=mode)
 
 
 def session_rows(sessions: list[FoundSession]) -> list[str]:

@@ -17,7 +17,7 @@ from holdfast.terminal.tool_calls import (
     call_title,
     changes_in,
     folded,
-    opened,
+    unfolded,
 )
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan
@@ -33,7 +33,7 @@ STOPPED = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Transcript:
+class TurnDrawing:
     """Draws the events of turns; `emit` gets what is finished."""
 
     emit: Callable[[str], None]
@@ -43,7 +43,7 @@ class Transcript:
     phase: str = ""
     """What the agent does just now, in a word or two."""
     last: FinishedCall | None = None
-    """The call that can be opened."""
+    """The call that can be unfolded."""
     _tail: str = ""
     _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)
     _progress: str = ""
@@ -114,7 +114,7 @@ class Transcript:
     def open_last(self) -> bool:
         """Print the last call whole; False if there was none."""
         if self.last is not None:
-            self.emit(opened(self.last, self.paint))
+            self.emit(unfolded(self.last, self.paint))
         return self.last is not None
 
     def _say(self, text: str, tone: Tone) -> None:
