@@ -38,12 +38,9 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
-<<<<<<< HEAD
 from holdfast.settings.store import StoreSettings
 from holdfast.settings.telemetry import TelemetrySettings
-=======
 from holdfast.settings.terminal import TerminalSettings
->>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
 
 __all__ = [
     "AgentsSettings",
@@ -69,12 +66,9 @@ __all__ = [
     "Settings",
     "ShellSettings",
     "SpillSettings",
-<<<<<<< HEAD
     "StoreSettings",
     "TelemetrySettings",
-=======
     "TerminalSettings",
->>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
     "WindowSettings",
     "home",
     "load_settings",

@@ -43,12 +43,9 @@ from holdfast.settings.stages import (
     NotesSettings,
     SpillSettings,
 )
-<<<<<<< HEAD
 from holdfast.settings.store import StoreSettings
 from holdfast.settings.telemetry import TelemetrySettings
-=======
 from holdfast.settings.terminal import TerminalSettings
->>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
 from holdfast.settings.toml import parse_toml
 
 Value = bool | int | float | str
@@ -88,12 +85,9 @@ class Settings:
     agents: AgentsSettings = field(default_factory=AgentsSettings)
     page: PageSettings = field(default_factory=PageSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
-<<<<<<< HEAD
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-=======
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
->>>>>>> e48f149 (A live terminal for chat: input, queue, Markdown, folded tools, status; the plain one stays beside it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

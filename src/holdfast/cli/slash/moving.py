@@ -1,17 +1,15 @@
 """Commands that go on in another session: an earlier point, a copy, a new one, another."""
 
-import os
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from holdfast.cli.sessions_command import session_facts, session_summary
 from holdfast.cli.slash.changing import number
 from holdfast.log.entries import Said
-from holdfast.log.store import FileStore, FoundSession
-from holdfast.log.titles import title_of
+from holdfast.log.store import FoundSession, Store, StoredSession
 from holdfast.messages import text_of
-from holdfast.reports.index import index_path, open_index
-from holdfast.reports.places import find_sessions
-from holdfast.reports.report import SessionSummary, summarise
+from holdfast.stores import default_store
 from holdfast.terminal.slash import SessionMove, SlashContext
 from holdfast.terminal.text import dollars, one_line
 
@@ -62,7 +60,7 @@ def _back(context: SlashContext, n: int) -> SessionMove:
 
 async def branch(context: SlashContext, rest: str) -> SessionMove:
     agent = context.agent
-    with FileStore().branch(agent.session.id) as log:
+    with default_store().branch(agent.session.id) as log:
         there = log.header.session
     return SessionMove(resume=there, mode=agent.gate.mode)
 
@@ -74,27 +72,26 @@ async def clear(context: SlashContext, rest: str) -> SessionMove:
 async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     """Go on with another session: by its id, or one that is picked from a list."""
     mode = context.agent.gate.mode
+    store = default_store()
     if rest:
-        return SessionMove(resume=FileStore().find(rest).id, mode=mode)
+        return SessionMove(resume=store.find(rest).id, mode=mode)
     own = context.agent.session.id
-    found = [each for each in FileStore().sessions(Path.cwd()) if each.id != own][:LISTED_SESSIONS]
+    found = [each for each in store.sessions(Path.cwd()) if each.id != own][:LISTED_SESSIONS]
     if not found:
         context.screen.say("This project has no other session; `holdfast sessions --all` has more.")
         return None
-    picked = await context.screen.choose("Resume which session?", session_rows(found))
+    picked = await context.screen.choose("Resume which session?", session_rows(store, found))
     return None if picked is None else SessionMove(resume=found[picked].id, mode=mode)
 
 
-def session_rows(sessions: list[FoundSession]) -> list[str]:
+def session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
     """Describe sessions in a line each: when, what it cost, what it was about."""
-    paths = [session.path for session in sessions]
-    with open_index() as index:
-        index.refresh(find_sessions(paths))
-        facts = summarise(index, paths)
+    paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
+    facts = session_facts(list(paths.values())) if paths else {}
     rows = []
     for session in sessions:
-        known = facts.get(index_path(Path(os.path.realpath(session.path))), SessionSummary())
+        known = session_summary(paths.get(session.id), facts)
         at = datetime.fromtimestamp(known.last_at or session.modified)
         cost = dollars(known.usd) if known.calls else ""
-        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {one_line(title_of(session.path))}")
+        rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {one_line(store.title(session))}")
     return rows
