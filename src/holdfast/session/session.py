@@ -332,10 +332,7 @@ class Session:
     async def compact(
         self, focus: str = "", *, start: int | None = None, end: int | None = None
     ) -> Compacted:
-        """Summarise history now; `focus` says what the summary is to dwell on.
-
-        By default all of it; from message `start` on, or up to message `end`, if one is given.
-        """
+        """Summarise history now, all of it or from `start` or up to `end`; `focus` is dwelt on."""
         request = manual_request(focus, start=start, end=end)
         compact = partial(self.layers.compact.compact, self.engine, request)
         return await self.engine.doubting(compact)
