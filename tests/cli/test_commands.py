@@ -127,7 +127,8 @@ def test_demo_mends_a_repository_and_computes_its_figures():
     assert layers["tasks_still_verbatim"] == len(found["tasks"])
     assert found["broken_rules"] == []
     assert found["cache_read_share"] > 0.5
-    assert found["usd"] < found["usd_without_cache"]
+    assert found["usd"] < found["filled"]["usd"] < found["usd_without_cache"]
+    assert found["tokens"] < found["filled"]["tokens"]
     assert found["notes"]["updates"] > 1
     assert found["notes"]["compacted"] >= 1
     assert found["notes"]["calls"] == 0

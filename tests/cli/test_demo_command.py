@@ -4,7 +4,8 @@ import json
 import shlex
 
 from command_line import holdfast
-from holdfast.cli.demo_command import memory_demo, memory_lines
+from holdfast.cli.demo_command import memory_demo
+from holdfast.cli.demo_lines import memory_lines
 from holdfast.settings import home
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import holdfast.cli
+import holdfast.terminal
 from command_line import holdfast as run
 from holdfast.cli import COMMANDS
 from holdfast.cli.output import harmless, json_text, plain
@@ -36,7 +37,8 @@ def test_json_for_a_terminal_is_the_same_json():
 def test_commands_print_at_one_place():
     """A second way past it would need a second look at everything it prints."""
     past = []
-    for file in Path(holdfast.cli.__file__).parent.glob("*.py"):
+    places = (Path(holdfast.cli.__file__).parent, Path(holdfast.terminal.__file__).parent)
+    for file in (file for place in places for file in place.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
@@ -48,7 +50,11 @@ def test_commands_print_at_one_place():
                     "print",
                 ):
                     past.append(f"{file.name}: {called}")
-    assert {line.partition(":")[0] for line in past} == {"output.py", "line_input.py"}
+    assert {line.partition(":")[0] for line in past} == {
+        "output.py",
+        "line_input.py",
+        "plain_screen.py",
+    }
 
 
 def _transcript(file):

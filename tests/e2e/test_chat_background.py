@@ -16,6 +16,7 @@ from terminal import Terminal
 
 pytest.importorskip("anthropic")
 
+MODEL = "simulated/claude-sonnet-5-5"
 WORKER = {
     "description": "count the masts",
     "prompt": "Count the masts.",
@@ -56,7 +57,7 @@ def chat(tmp_path, brain):
     (home() / "settings.toml").write_text("[budget]\nown_share = 0.0\n")
     with running(brain) as simulator:
         terminal = Terminal(
-            ["chat", "--base-url", simulator.url, "--model", "simulated/claude-sonnet-5-5"],
+            ["chat", "--plain", "--base-url", simulator.url, "--model", MODEL],
             tmp_path,
         )
         terminal.wait_for("> ")
@@ -155,6 +156,10 @@ def test_going_back_and_beginning_anew_keep_the_session_they_leave(chat, brain):
         chat.type(f"{words}\r")
         chat.wait_for("% left")
     chat.type("/rewind\r")
+    chat.wait_for("Go back to before which message?")
+    chat.type("1\r")
+    chat.wait_for("compact up to")
+    chat.type("1\r")
     chat.wait_for("goes on where you were.")
     chat.wait_for("> ")
     chat.type("three\r")

@@ -9,7 +9,7 @@ from terminal import Terminal
 def chat(tmp_path):
     """A chat, offline, in a directory with a bug."""
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
-    terminal = Terminal(["chat", "--offline"], tmp_path)
+    terminal = Terminal(["chat", "--offline", "--plain"], tmp_path)
     terminal.wait_for("> ")
     yield terminal
     terminal.close()
@@ -26,6 +26,19 @@ def test_questions_are_asked_and_answers_heeded(chat, tmp_path):
     assert "a + b" in (tmp_path / "add.py").read_text()
     chat.type("/exit\r")
     assert chat.child.wait(20) == 0
+
+
+def test_a_run_at_a_terminal_is_drawn_as_a_chat_is(tmp_path):
+    """Folded tools and the diff of an edit, and no key that nobody hears."""
+    pytest.importorskip("rich")
+    (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
+    task = 'replace "a - b" with "a + b" in add.py'
+    terminal = Terminal(["run", "--offline", "--mode", "accept_edits", "-p", task], tmp_path)
+    try:
+        shown = terminal.see("● Edit add.py", "    - a - b\n    + a + b", "session ")
+        assert "Ctrl-O" not in shown
+    finally:
+        terminal.close()
 
 
 def test_ctrl_c_at_the_prompt_leaves_at_once(chat):

@@ -19,7 +19,7 @@ from holdfast.log.entries import Compacted
 from holdfast.log.spending import Budget
 from holdfast.memory.dream import DreamReport
 from holdfast.memory.jobs import MemoryJobs
-from holdfast.messages import JsonObject
+from holdfast.messages import Content, JsonObject, text_of
 from holdfast.models.protocol import Model
 from holdfast.session import Session
 from holdfast.tools.context import ToolContext
@@ -91,11 +91,12 @@ class Agent:
     def supervisor(self) -> Supervisor | None:
         return self.equipment.supervisor
 
-    async def run(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
+    async def run(self, prompt: str | Content = "") -> AsyncIterator[LoopEvent]:
         """Work on what the user says, or go on where the session stopped, until done."""
         self.abort.clear()
+        words = prompt if isinstance(prompt, str) else text_of(prompt)
         if prompt:
-            verdict = await self.hooks.fire("UserPromptSubmit", {"prompt": prompt})
+            verdict = await self.hooks.fire("UserPromptSubmit", {"prompt": words})
             if verdict.is_blocked or verdict.should_stop:
                 yield Stopped(reason="hook_stopped", detail=verdict.reason or verdict.stop_reason)
                 return
@@ -104,7 +105,7 @@ class Agent:
         elif self.engine.is_answered() and not await self._has_news():
             yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
             return
-        self._events = self.loop.run(budget_in(prompt))
+        self._events = self.loop.run(budget_in(words))
         try:
             async for event in self._events:
                 yield event
@@ -148,10 +149,12 @@ class Agent:
             await stage(self.engine)
         return self.engine.has_news()
 
-    async def compact(self, focus: str = "") -> Compacted | None:
+    async def compact(
+        self, focus: str = "", *, start: int | None = None, end: int | None = None
+    ) -> Compacted | None:
         """Summarise history because the user asks for it; None if they stop it."""
         self.abort.clear()
-        return await unless(self.abort, self.session.compact(focus))
+        return await unless(self.abort, self.session.compact(focus, start=start, end=end))
 
     async def dream(self, *, is_trial: bool) -> DreamReport:
         """Consolidate memories now; a trial changes nothing."""

@@ -99,7 +99,7 @@ async def build_agent(
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         if resume:
             notices.extend(_resume(engine, model.name))
-        context = _tool_context(engine, directory, permissions.directories)
+        context = _tool_context(engine, directory, permissions.directories, notices)
         mcp = await _connected(servers.servers, engine, notices)
     return await assemble(
         Blueprint(
@@ -333,7 +333,9 @@ async def _connected(
     return mcp
 
 
-def _tool_context(engine: Engine, directory: Path, more: tuple[Path, ...]) -> ToolContext:
+def _tool_context(
+    engine: Engine, directory: Path, more: tuple[Path, ...], notices: Notices
+) -> ToolContext:
     pad = private_directory(scratchpad_of(engine))
     context = ToolContext(
         root=directory,
@@ -342,6 +344,7 @@ def _tool_context(engine: Engine, directory: Path, more: tuple[Path, ...]) -> To
         session=engine.log.header.session,
         more_roots=(*more, pad),
         variables=shell_variables(os.environ, engine.settings.shell.passed),
+        report=notices.tool_output,
     )
     if _was_planning(engine):
         return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))

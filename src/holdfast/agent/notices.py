@@ -15,10 +15,20 @@ class Notices:
     def __init__(self, listener: Listener | None = None, kept: Iterable[str] = ()) -> None:
         self._listener = listener
         self._kept = list(kept)
+        self._output: Listener | None = None
 
     def listen(self, listener: Listener | None) -> None:
         """Pass lines on from now on; with None, keep them."""
         self._listener = listener
+
+    def listen_to_tools(self, listener: Listener | None) -> None:
+        """Pass on what running tools print, a line now and then."""
+        self._output = listener
+
+    def tool_output(self, line: str) -> None:
+        """Show what a tool printed last; of no use to someone who does not look."""
+        if self._output is not None:
+            self._output(line)
 
     def add(self, line: str) -> None:
         if self._listener is None:

@@ -10,6 +10,7 @@ import io
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -48,6 +49,7 @@ COMMANDS = {
     "store": "Move, check and migrate where sessions are kept.",
     "simulator": "Serve a local API with a faithful prompt cache.",
     "statusline": "Print Claude Code's status line from what it sends on stdin.",
+    "status": "Show in one line how full, how warm and how dear a session is.",
     "trust": "Review what a project wants to run or allow, and trust it.",
     "undo": "Undo a change to what the model sees.",
     "wrap": "Run a command with its context managed.",
@@ -58,7 +60,7 @@ COMMANDS = {
 JOBS = {
     "Look back": (
         *("report", "cost", "context", "cache", "explain", "history", "inspect", "serve"),
-        "replay",
+        *("replay", "status"),
     ),
     "Compact better": ("compact", "undo", "redo", "pin", "notes", "import", "export"),
     "Work with it": (
@@ -68,6 +70,10 @@ JOBS = {
     "Look after it": ("config", "doctor", "model", "trust", "store", "simulator", "demo"),
 }
 """Commands by what one wants to do; one that is in no group is listed last."""
+
+
+MARKS = (".git", "AGENTS.md", "CLAUDE.md")
+"""What makes a directory, or one below it, a project."""
 
 
 class _Commands(click.Group):
@@ -101,6 +107,8 @@ def cli(debug: bool) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line with `words`, by default the process's arguments, and exit."""
     words = sys.argv[1:] if words is None else words
+    if not words and _is_at_work():
+        words = ["chat"]
     try:
         cli.main(list(words), standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -118,6 +126,13 @@ def main(words: Sequence[str] | None = None) -> None:
             _complain(traceback.format_exc())
         _complain(f"holdfast: {_message(error)}")
         sys.exit(error.exit_code if isinstance(error, HoldfastError) else StoreError.exit_code)
+
+
+def _is_at_work() -> bool:
+    """Return whether somebody sits at a terminal in a project: then no word means `chat`."""
+    here = Path.cwd()
+    is_project = any((at / name).exists() for at in (here, *here.parents) for name in MARKS)
+    return is_project and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _complain(text: str) -> None:

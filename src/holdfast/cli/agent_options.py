@@ -1,22 +1,26 @@
-"""What `run`, `chat`, `dream` and `demo` share: the options of an agent, its model, its lifetime."""
+"""What `run`, `chat`, `dream` and `demo` share: the options of an agent, its model, its lifetime.
 
+The agent itself is imported when one is started, so that a screen can be there before it.
+"""
+
+import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.build import build_agent
 from holdfast.cli import options
-from holdfast.cli.output import say
-from holdfast.cli.rendering import show_notice
-from holdfast.models import Model, open_model
-from holdfast.settings import Settings, load_settings
-from holdfast.tools.permissions import AskUser, Mode
+from holdfast.cli.output import show_notice
+from holdfast.settings import Mode, Settings, load_settings
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+    from holdfast.models import Model
+    from holdfast.tools.permissions import AskUser
 
 OFFLINE_MODEL = "simulated/claude-sonnet-5-5"
 """Answered by the simulator's digest brain, which explores, edits and tests without a model."""
@@ -53,19 +57,29 @@ class AgentOptions:
 
     @asynccontextmanager
     async def running(
-        self, *, ask: AskUser | None = None, source: str = "run"
-    ) -> AsyncIterator[Agent]:
-        """Run the agent that was asked for, in the current directory."""
+        self,
+        *,
+        ask: "AskUser | None" = None,
+        source: str = "run",
+        listener: Callable[[str], None] | None = show_notice,
+    ) -> "AsyncIterator[Agent]":
+        """Run the agent that was asked for, in the current directory.
+
+        Its model is opened in a thread: a screen that waits for it can still be typed into.
+        """
         if self.offline and (self.model or self.base_url):
             raise click.UsageError("--offline asks no model: leave out --model and --base-url")
+        from holdfast.models import open_model
+
         system, settings = self.system_prompt(), load_settings(Path.cwd())
         name, address = self.model or settings.model.name, self.base_url or settings.model.base_url
         with ExitStack() as stack:
             if self.offline:
-                say(OFFLINE, err=True, dim=True)
-                model = stack.enter_context(offline_model())
+                if listener is not None:
+                    listener(OFFLINE)
+                model = await asyncio.to_thread(stack.enter_context, offline_model())
             else:
-                model = open_model(name, base_url=address or None)
+                model = await asyncio.to_thread(open_model, name, base_url=address or None)
             async with running_agent(
                 model,
                 settings,
@@ -74,6 +88,7 @@ class AgentOptions:
                 ask=ask,
                 system=system,
                 source=source,
+                listener=listener,
             ) as agent:
                 yield agent
 
@@ -102,8 +117,9 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def offline_model(test_command: str = "") -> Iterator[Model]:
+def offline_model(test_command: str = "") -> "Iterator[Model]":
     """Serve the simulator's digest brain on loopback; yield the model it answers for."""
+    from holdfast.models import open_model
     from holdfast.simulator import running
     from holdfast.simulator.brains.digest import TEST_COMMAND, DigestBrain
 
@@ -113,18 +129,21 @@ def offline_model(test_command: str = "") -> Iterator[Model]:
 
 @asynccontextmanager
 async def running_agent(
-    model: Model,
+    model: "Model",
     settings: Settings,
     *,
     directory: Path | None = None,
     resume: str = "",
     mode: Mode | None = None,
-    ask: AskUser | None = None,
+    ask: "AskUser | None" = None,
     system: str = "",
     source: str = "run",
     listener: Callable[[str], None] | None = show_notice,
-) -> AsyncIterator[Agent]:
+) -> "AsyncIterator[Agent]":
     """Build an agent, by default in the current directory, and close it whatever happens."""
+    from holdfast.agent.build import build_agent
+    from holdfast.models import open_model
+
     fallback = settings.model.fallback
     agent = await build_agent(
         model,

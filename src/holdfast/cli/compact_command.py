@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from holdfast.session.scratch_session import carry_over, edited, on_paper, take,
 from holdfast.settings import Settings, home, load_settings
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
-from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
+from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest, manual_request
 from holdfast.stages.compact.restore import Restoring
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
@@ -91,10 +91,8 @@ class CompactArguments:
 
     @property
     def request(self) -> CompactRequest:
-        asked = CompactRequest(trigger="manual", focus=self.focus, by_model=bool(self.model))
-        if self.start is not None:
-            return replace(asked, kind="from", pivot=self.start)
-        return asked if self.end is None else replace(asked, kind="up_to", pivot=self.end)
+        by_model = bool(self.model)
+        return manual_request(self.focus, start=self.start, end=self.end, by_model=by_model)
 
     def check(self) -> None:
         if self.model and self.by_digest:
@@ -185,8 +183,8 @@ class CompactDone:
 
     def lines(self) -> Iterator[str]:
         yield f"{plain(self.arguments.target.name)}  ({self.arguments.target.format})"
-        yield from _preview_lines(self.shown)
-        yield from _seam_lines(self.seams)
+        yield from preview_lines(self.shown)
+        yield from seam_lines(self.seams)
         if self.n:
             yield f"done     as entry {self.n}; `holdfast undo {self.arguments.target.name}` restores the history"
         elif self.bytes:
@@ -233,7 +231,7 @@ async def _draft_and_apply(
         spent = spent_in(paper.view.history[draft.since :])
         return CompactDone(arguments=arguments, shown=shown, seams=seams, spent=spent)
     if arguments.edits:
-        draft = edited(draft, _edited_text(draft.composed.text))
+        draft = edited(draft, edited_text(draft.composed.text))
         shown = preview(paper, draft)
     where = session or paper
     if session is not None:
@@ -310,7 +308,7 @@ def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> Compaction
     return CompactionHooks(restore=restoring, before=events.before, greet=events.greet)
 
 
-def _edited_text(text: str) -> str:
+def edited_text(text: str) -> str:
     changed = click.edit(text, require_save=False, extension=".md")
     if changed is None or not changed.strip():
         raise RequestRejected("the summary was empty, so nothing was done")
@@ -339,7 +337,7 @@ def _written(arguments: CompactArguments, shown: Preview, session: Session) -> C
     return CompactDone(arguments=arguments, shown=shown, file=out, bytes=size, resume=resume)
 
 
-def _seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
+def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
     """Suggest parts that could be compacted by themselves."""
     for seam in seams:
         pause, said = _pause(seam.pause_seconds), one_line(seam.said, SEAM_CHARS)
@@ -352,7 +350,7 @@ def _pause(seconds: float) -> str:
     return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
 
 
-def _preview_lines(shown: Preview) -> Iterator[str]:
+def preview_lines(shown: Preview) -> Iterator[str]:
     share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
     restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
     yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"

@@ -2,8 +2,9 @@
 
 A small repository with bugs, the simulator on loopback, the official SDK, a small window, and the
 digest brain working through tasks with real tools until results are cleared and history is
-compacted: once on request, by a model; then from the notes, without a call. Every figure of the
-report is computed from the log of that run. Then two sessions on the same repository show memory:
+compacted: once on request, by a model; then from the notes, without a call. The same work is then done
+once more as people live with it, letting the window fill and summarising it. Every figure of the
+report is computed from the logs of these runs. Then two sessions on the same repository show memory:
 what the first learns the second recalls; a duplicate is added, a dream without a model merges the
 two, and an undo restores both.
 """
@@ -26,16 +27,17 @@ import click
 from holdfast.agent.agent import Agent
 from holdfast.cli import options
 from holdfast.cli.agent_options import offline_model, running_agent
+from holdfast.cli.demo_lines import DemoLines, last_screen
 from holdfast.cli.demo_project import (
     COMPACT_AFTER,
     FOCUS,
     TASKS,
     TEST_WORDS,
     demo_settings,
+    filled_settings,
     write_project,
 )
-from holdfast.cli.output import bar, report, say, tokens
-from holdfast.cli.rendering import show
+from holdfast.cli.output import report
 from holdfast.log.entries import (
     AnyEntry,
     Began,
@@ -64,9 +66,6 @@ from holdfast.turn.loop import Stopped
 from holdfast.view import View
 
 LEARNT = "Remember that releases go out on Tuesday nights, after the backup has finished."
-DIFF_LINES = 4
-"""Shown of a diff; `holdfast memory diff` shows all of it."""
-NOT_KEPT = "nothing was kept; `holdfast demo --keep DIRECTORY` keeps the session to look into"
 ASKED = "When do releases go out, and what has to be finished before the backup?"
 
 
@@ -90,13 +89,14 @@ def command(keep: Path | None, as_json: bool) -> None:
         model = stack.enter_context(offline_model(shlex.join(TEST_WORDS)))
         project = write_project(place)
         before = _tests(project)
-        found = asyncio.run(_work(model, project, quiet=as_json))
+        shown = None if as_json else DemoLines()
+        found = asyncio.run(_work(model, project, demo_settings(), shown))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
-    explain = f"holdfast explain {found['session']}"
-    kept = f"HOLDFAST_HOME={shlex.quote(str(place / 'home'))} {explain}"
+        found["filled"] = _filled(shown)
+    kept = f"HOLDFAST_HOME={shlex.quote(str(place / 'home'))} holdfast explain {found['session']}"
     found["look_inside"] = kept if keep else ""
-    report(as_json, found, _lines(found))
+    report(as_json, found, last_screen(found))
     sys.exit(0 if found["tests_after"] == "passed" else 1)
 
 
@@ -119,30 +119,42 @@ def _tests(project: Path) -> str:
     return "passed" if done.returncode == 0 else "failed"
 
 
-async def _work(model: Model, project: Path, *, quiet: bool) -> JsonObject:
+def _filled(shown: DemoLines | None) -> JsonObject:
+    """Do the same work as people live with it: the window fills, then the model summarises it."""
+    if shown is not None:
+        shown.say("the same once more, letting the window fill and summarising it")
+    with (
+        TemporaryDirectory() as place,
+        home_at(Path(place) / "home"),
+        offline_model(shlex.join(TEST_WORDS)) as model,
+    ):
+        return asyncio.run(_work(model, write_project(Path(place)), filled_settings(), shown))
+
+
+async def _work(
+    model: Model, project: Path, settings: Settings, shown: DemoLines | None
+) -> JsonObject:
     """Give the agent each task, with one compaction by request; sum up what the log says."""
     began = time.perf_counter()
     ends: list[str] = []
-    async with running_agent(model, demo_settings(), directory=project, mode="bypass") as agent:
+    async with running_agent(
+        model, settings, directory=project, mode="bypass", listener=shown.notice if shown else None
+    ) as agent:
         for task in TASKS:
-            ends.append(await _do(agent, task, quiet=quiet))
-            if task == COMPACT_AFTER:
-                if not quiet:
-                    say(f"\n> /compact {FOCUS}", bold=True)
+            ends.append(await _do(agent, task, shown))
+            if task == COMPACT_AFTER and settings.clear.on:
                 await agent.compact(FOCUS)
         return _figures(agent, ends) | {"seconds": round(time.perf_counter() - began, 1)}
 
 
-async def _do(agent: Agent, task: str, *, quiet: bool) -> str:
+async def _do(agent: Agent, task: str, shown: DemoLines | None) -> str:
     """Work on one task; return why the agent stopped."""
     end = ""
-    if not quiet:
-        say(f"\n> {task}", bold=True)
     async for event in agent.run(task):
         if isinstance(event, Stopped):
             end = event.reason
-        if not quiet:
-            show(event)
+        if shown is not None:
+            shown.follow(agent, task)
     return end
 
 
@@ -153,6 +165,7 @@ def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
         "session": agent.session.id,
         "tasks": ends,
         "answers": spent.answers,
+        "tokens": spent.tokens,
         "tool_calls": dict(Counter(entry.tool for entry in history if isinstance(entry, Began))),
         "entries": len(history),
         "layers": _layers(agent, history),
@@ -221,43 +234,6 @@ def _notes(history: Sequence[AnyEntry]) -> JsonObject:
     }
 
 
-def _lines(found: JsonObject) -> list[str]:
-    calls = ", ".join(f"{name} {count}" for name, count in found["tool_calls"].items())
-    used, limit = found["used_tokens"], found["window_tokens"]
-    rules = "none broken" if not found["broken_rules"] else f"BROKEN: {found['broken_rules']}"
-    sizes = found["notes"]["tokens"]
-    grown = f", from {sizes[0]:,} to {sizes[-1]:,} tokens" if sizes else ""
-    return [
-        "",
-        f"tests      {found['tests_before']} before, {found['tests_after']} after",
-        f"work       {len(found['tasks'])} tasks, {found['answers']} answers, tools: {calls}",
-        f"window     [{bar(used / limit, 40)}] {tokens(used)} of {tokens(limit)}, {found['percent_left']} % left",
-        *_layer_lines(found["layers"]),
-        f"cache      {found['cache_read_share']:.1%} of all prompt tokens were read from it",
-        f"price      none, as all is simulated; a real model's list price would be ${found['usd']:.4f},",
-        f"           and ${found['usd_without_cache']:.4f} without the cache",
-        f"log        {found['entries']} entries; API rules: {rules}",
-        f"notes      updated {found['notes']['updates']} times in the background{grown}",
-        *memory_lines(found["memory"]),
-        f"time       {found['seconds']} s",
-        f"look in    {found['look_inside'] or NOT_KEPT}",
-    ]
-
-
-def _layer_lines(layers: JsonObject) -> list[str]:
-    spilled = layers["spilled_bytes"]
-    lines = [f"spilled    {len(spilled)} results, {sum(spilled):,} bytes in all, moved to disk"]
-    lines += [f"cleared    {why}" for why in layers["cleared"]]
-    for one in layers["compacted"]:
-        lines.append(f"compacted  {one['why']}")
-        if one["by"] == "model":
-            read = f"{one['prefix_read_share']:.1%} of the prefix"
-            lines.append(f"           its call read {read} from the cache")
-    kept = layers["tasks_still_verbatim"]
-    lines.append(f"survived   {kept} of {len(TASKS)} tasks are still word for word in the view")
-    return lines
-
-
 async def memory_demo(project: Path) -> JsonObject:
     # two short chats: a share of what they spend would not pay for what is to be shown
     settings = replace(Settings(), budget=BudgetSettings(own_share=0.0))
@@ -300,15 +276,3 @@ def _dreamt(project: Path, settings: Settings) -> JsonObject:
         "diff": done.diff,
         "undo_is_exact": after == before,
     }
-
-
-def memory_lines(found: JsonObject) -> list[str]:
-    changed = [line for line in found["diff"].splitlines() if line[:1] in "+-"]
-    undone = "every byte restored" if found["undo_is_exact"] else "NOT ALL RESTORED"
-    return [
-        f"learnt     {', '.join(found['learnt']) or 'nothing'}, in the background of a session",
-        f"recalled   {', '.join(found['recalled']) or 'nothing'}, in the next one",
-        f"dreamt     {found['memories']} memories became {found['after_dream']}: {found['dream']}",
-        *(f"           {line}" for line in changed[:DIFF_LINES]),
-        f"undone     {undone}",
-    ]

@@ -78,6 +78,18 @@ def write_project(place: Path) -> Path:
     return project
 
 
+def filled_settings() -> Settings:
+    """Return what people live with: let the window fill, then have the model summarise it."""
+    own = demo_settings()
+    return replace(
+        own,
+        window=replace(own.window, auto_line=""),
+        spill=replace(own.spill, on=False),
+        clear=replace(own.clear, on=False),
+        notes=replace(own.notes, on=False),
+    )
+
+
 def demo_settings() -> Settings:
     """Return the defaults in a small window, with one layer at work at a time.
 

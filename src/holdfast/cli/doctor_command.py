@@ -89,6 +89,7 @@ def _extras() -> Iterator[Finding]:
         ("local", "xllamacpp"),
         ("mcp", "mcp"),
         ("recall", "wordllama"),
+        ("terminal", "prompt_toolkit"),
     ):
         found = importlib.util.find_spec(module)
         detail = "installed" if found else "not installed"

@@ -2,11 +2,11 @@
 
 import click
 
-from holdfast.tools.history.catalogue import number_in
-
 
 def message_number(value: object) -> int:
     """Read the number of a message, with or without the # that output puts before it."""
+    from holdfast.tools.history.catalogue import number_in  # only here: a chat starts quickly
+
     n = number_in(str(value))
     if n is None:
         raise click.BadParameter(f"{value!r} is not the number of a message; give one such as 12")

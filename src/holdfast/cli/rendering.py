@@ -1,11 +1,17 @@
 """How `run`, `chat` and `demo` show an agent at work, to people and as JSON."""
 
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 from holdfast.agent.agent import Agent
-from holdfast.cli.output import one_line, plain, say
-from holdfast.errors import HoldfastError
+from holdfast.cli.output import one_line, plain, say, show_notice, text_painted
 from holdfast.messages import JsonObject, text_of
 from holdfast.models import Finished, Restarted, TextDelta, ThinkingDelta
-from holdfast.stages.notes.pages import shown, where_you_were
+from holdfast.settings import load_settings
+from holdfast.terminal.ability import has_colours, has_libraries, is_drawable
+from holdfast.terminal.where import where_lines
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
 from holdfast.turn.round import ToolBegan, ToolRan
 
@@ -17,14 +23,8 @@ ERROR_CHARS = 200
 
 def show_where(agent: Agent) -> None:
     """Remind the user of a resumed session where they were, from its notes."""
-    try:
-        file = agent.session.layers.notes.file(agent.engine)
-        page = shown(file, agent.session.view.history, agent.engine.settings.notes)
-    except HoldfastError:
-        return  # unreadable notes do not prevent resuming
-    lines = where_you_were(page)
-    if lines:
-        say("\n".join(map(plain, ("Where you were:", *lines))), err=True, dim=True)
+    if lines := where_lines(agent):
+        say("\n".join(map(plain, lines)), err=True, dim=True)
 
 
 def show_notices(agent: Agent) -> None:
@@ -33,8 +33,16 @@ def show_notices(agent: Agent) -> None:
         show_notice(notice)
 
 
-def show_notice(notice: str) -> None:
-    say(plain(notice), err=True, fg="yellow")
+def shower() -> Callable[[LoopEvent], None]:
+    """Return what shows events: as in a chat where the terminal can, else line by line."""
+    is_able = has_libraries() and is_drawable(sys.stdout) and is_drawable(sys.stderr)
+    if not is_able or load_settings(Path.cwd()).terminal.plain:
+        return show
+    from holdfast.terminal.paint import Paint
+    from holdfast.terminal.turn_drawing import TurnDrawing
+
+    paint = Paint(columns=lambda: shutil.get_terminal_size().columns, has_colours=has_colours())
+    return TurnDrawing(emit=text_painted, paint=paint).take
 
 
 def show(event: LoopEvent) -> None:

@@ -13,7 +13,7 @@ from msgspec import structs
 from holdfast.cli import options
 from holdfast.cli.agent_options import AgentOptions, agent_options
 from holdfast.cli.output import json_line, json_out, one_line, say
-from holdfast.cli.rendering import INPUT_CHARS, event_json, show, show_notices, show_where
+from holdfast.cli.rendering import INPUT_CHARS, event_json, show_notices, show_where, shower
 from holdfast.log.entries import AnyEntry
 from holdfast.log.spending import Spent, spent_in
 from holdfast.messages import JsonObject, ToolUse, text_of
@@ -135,6 +135,7 @@ async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bo
         show_notices(agent)
         if as_stream:
             json_line({"type": "session", "id": agent.session.id})
+        show = shower()
         async for event in agent.work(prompt):
             done.take(event, agent.parts.known)
             if as_stream:

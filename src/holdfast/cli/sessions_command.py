@@ -120,7 +120,7 @@ def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
 def _list(store: Store, directory: Path | None, as_json: bool) -> None:
     sessions, everywhere = store.sessions(directory), directory is None
     paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
-    facts = _facts(list(paths.values())) if paths else {}
+    facts = session_facts(list(paths.values())) if paths else {}
     found = [
         {
             "id": session.id,
@@ -130,7 +130,7 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
             "directory": session.header.directory,
             "parent": session.header.parent,
             "path": str(paths.get(session.id, "")),
-            **asdict(_summary(paths.get(session.id), facts)),
+            **asdict(session_summary(paths.get(session.id), facts)),
         }
         for session in sessions
     ]
@@ -139,14 +139,14 @@ def _list(store: Store, directory: Path | None, as_json: bool) -> None:
     report(as_json, found, lines or [f"No sessions{where}."])
 
 
-def _summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
+def session_summary(path: Path | None, facts: dict[str, SessionSummary]) -> SessionSummary:
     """Describe a session by the index of files; one in a database has no model and cost here."""
     if path is None:
         return SessionSummary(agent=OURS)
     return facts.get(index_path(Path(os.path.realpath(path))), SessionSummary())
 
 
-def _facts(paths: list[Path]) -> dict[str, SessionSummary]:
+def session_facts(paths: list[Path]) -> dict[str, SessionSummary]:
     with open_index() as index:
         index.refresh(find_sessions(paths))
         return summarise(index, paths)

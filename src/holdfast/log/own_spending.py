@@ -19,8 +19,12 @@ SAVING = (COMPACT, "notes")
 """Layers whose calls spare others; the rest together may use half of the share."""
 
 
+ASIDE = "aside"
+"""A question that the user asks beside the conversation."""
+
+
 def is_own(source: str) -> bool:
-    return source != MAIN and not source.startswith("agent:")
+    return source not in (MAIN, ASIDE) and not source.startswith("agent:")
 
 
 @dataclass(slots=True)

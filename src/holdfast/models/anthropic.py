@@ -10,6 +10,7 @@ import inspect
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,7 +22,14 @@ from holdfast.models.capabilities import without_window
 from holdfast.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
 from holdfast.models.protocol import Request
 from holdfast.models.translate import explain, read_fault, translated
+from holdfast.settings.keys import ANTHROPIC, saved_key
 
+ANTHROPIC_HOST = "api.anthropic.com"
+"""The one place a saved key is sent to."""
+NO_CLAUDE_KEY = (
+    "no key for Claude; set ANTHROPIC_API_KEY, or start `holdfast chat` to choose another way "
+    "(--offline needs none, `holdfast doctor` shows what is there)"
+)
 PREFIXES = ("anthropic/", "simulated/", "local/")
 """Parts of a name that say which server of the Messages API to ask."""
 
@@ -50,9 +58,12 @@ class AnthropicModel(SdkModel):
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         client = super()._connect(base_url, api_key, timeout_seconds)
         if client.api_key is None and client.auth_token is None and client.credentials is None:
-            if not is_loopback(str(client.base_url)):
-                raise AuthenticationFailed("no key for Claude; set ANTHROPIC_API_KEY")
-            return client.with_options(api_key=NO_KEY)
+            if is_loopback(str(client.base_url)):
+                return client.with_options(api_key=NO_KEY)
+            is_theirs = urlsplit(str(client.base_url)).hostname == ANTHROPIC_HOST
+            if is_theirs and (saved := saved_key(ANTHROPIC)):
+                return client.with_options(api_key=saved)
+            raise AuthenticationFailed(NO_CLAUDE_KEY)
         return client
 
     def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:

@@ -14,6 +14,7 @@ from holdfast.models.chat import chat_kwargs
 from holdfast.models.chat_stream import ChatAssembly
 from holdfast.models.connection import NO_KEY, SdkModel, is_loopback
 from holdfast.models.protocol import Request
+from holdfast.settings.keys import OPENAI, saved_key
 
 PREFIX = "openai/"
 OPENAI_HOST = "api.openai.com"
@@ -35,7 +36,9 @@ class OpenAIModel(SdkModel):
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         otherwise = NO_KEY if is_loopback(base_url) else None
-        key = api_key or os.environ.get("OPENAI_API_KEY") or otherwise
+        is_theirs = not (base_url or os.environ.get("OPENAI_BASE_URL"))
+        saved = saved_key(OPENAI) if is_theirs else None
+        key = api_key or os.environ.get(OPENAI) or saved or otherwise
         return super()._connect(base_url, key, timeout_seconds)
 
     def _route(self, request: Request) -> tuple[Any, JsonObject]:

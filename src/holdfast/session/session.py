@@ -53,7 +53,7 @@ from holdfast.session.recovery import Recovery
 from holdfast.session.rewind import rewind_point
 from holdfast.session.tool_definitions import ToolLike, checked_tools
 from holdfast.settings import Settings, load_settings
-from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
+from holdfast.stages.compact.hooks import CompactionHooks, manual_request
 from holdfast.stages.snip import drop, keep
 from holdfast.stages.standard import Layers
 from holdfast.stores import default_store
@@ -329,9 +329,11 @@ class Session:
         await self._recovery.recover(self.engine, error)
         return "retry"
 
-    async def compact(self, focus: str = "") -> Compacted:
-        """Summarise history now; `focus` says what the summary is to dwell on."""
-        request = CompactRequest(trigger="manual", focus=focus)
+    async def compact(
+        self, focus: str = "", *, start: int | None = None, end: int | None = None
+    ) -> Compacted:
+        """Summarise history now, all of it or from `start` or up to `end`; `focus` is dwelt on."""
+        request = manual_request(focus, start=start, end=end)
         compact = partial(self.layers.compact.compact, self.engine, request)
         return await self.engine.doubting(compact)
 

@@ -10,6 +10,7 @@ from holdfast.settings.agent import (
     AgentsSettings,
     InstructionsSettings,
     LoopSettings,
+    Mode,
     PromptSettings,
     ShellSettings,
 )
@@ -39,6 +40,7 @@ from holdfast.settings.stages import (
 )
 from holdfast.settings.store import StoreSettings
 from holdfast.settings.telemetry import TelemetrySettings
+from holdfast.settings.terminal import TerminalSettings
 
 __all__ = [
     "AgentsSettings",
@@ -56,6 +58,7 @@ __all__ = [
     "LogSettings",
     "LoopSettings",
     "MemorySettings",
+    "Mode",
     "ModelSettings",
     "NotesSettings",
     "PageSettings",
@@ -65,6 +68,7 @@ __all__ = [
     "SpillSettings",
     "StoreSettings",
     "TelemetrySettings",
+    "TerminalSettings",
     "WindowSettings",
     "home",
     "load_settings",

@@ -1,8 +1,12 @@
 """The agent: how long it works by itself, what its prompt says, which instructions it reads, its agents."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from holdfast.settings.setting import setting
+
+Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
+"""How freely tools may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ from holdfast.settings.stages import (
 )
 from holdfast.settings.store import StoreSettings
 from holdfast.settings.telemetry import TelemetrySettings
+from holdfast.settings.terminal import TerminalSettings
 from holdfast.settings.toml import parse_toml
 
 Value = bool | int | float | str
@@ -86,6 +87,7 @@ class Settings:
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

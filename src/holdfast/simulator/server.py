@@ -158,6 +158,7 @@ class _Server:
             fault=fault,
             is_stream=reply.is_stream,
             stalled_seconds=self._simulation.settings.stalled_seconds,
+            between_seconds=self._simulation.settings.between_events_seconds,
         )
 
     async def models(self, http: HttpRequest) -> ASGIApp:
@@ -257,6 +258,7 @@ class _Server:
             fault=fault,
             is_stream=is_stream,
             stalled_seconds=simulation.settings.stalled_seconds,
+            between_seconds=simulation.settings.between_events_seconds,
         )
 
     def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:

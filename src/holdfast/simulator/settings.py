@@ -65,6 +65,8 @@ class SimulatorSettings:
     """OpenAI keeps prefixes for five to ten idle minutes."""
     first_byte_delay_seconds: float = 0.0
     """Real time before an answer begins, for demonstrations and timing tests."""
+    between_events_seconds: float = 0.0
+    """Real time between the events of a stream, for the same; 0 sends them at once."""
     delta_chars: int = 48
     """Characters per streamed delta: about a dozen tokens, as providers batch them."""
     stalled_seconds: float = 3_600.0

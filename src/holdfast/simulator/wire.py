@@ -26,6 +26,7 @@ class WireResponse:
         fault: InjectedFault | None = None,
         is_stream: bool = False,
         stalled_seconds: float = 0.0,
+        between_seconds: float = 0.0,
     ) -> None:
         self._chunks = chunks
         self._headers = headers
@@ -33,6 +34,7 @@ class WireResponse:
         self._fault = fault
         self._is_stream = is_stream
         self._stalled_seconds = stalled_seconds
+        self._between_seconds = between_seconds if is_stream else 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = list(self._headers)
@@ -44,6 +46,8 @@ class WireResponse:
         kind = self._fault.stream if self._fault else None
         for chunk in self._bent():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if self._between_seconds:
+                await asyncio.sleep(self._between_seconds)
         match kind:
             case "cut":
                 return
@@ -56,6 +60,8 @@ class WireResponse:
     def _bent(self) -> Sequence[bytes]:
         """Return the chunks to send, with the fault applied."""
         fault, chunks = self._fault, self._chunks
+        if fault is None and self._between_seconds:
+            return chunks
         if fault is None:
             return [chunks[0], b"".join(chunks[1:])] if len(chunks) > 1 else chunks
         after = fault.after_events

@@ -159,8 +159,13 @@ class Compaction:
         """Replace history by a summary; raise, with nothing changed, if that is impossible."""
         began = time.monotonic()
         draft = await self.draft(engine, request)
+        return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
+
+    async def commit(
+        self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
+    ) -> Compacted:
+        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
         frame = await self._renewed(engine)
-        seconds = time.monotonic() - began
         entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
         self.hooks.tell(entry.why)

@@ -4,7 +4,7 @@ Everything defaults to doing nothing, so that a program with its own loop can co
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from holdfast.errors import PromptTooLong, RequestRejected
@@ -27,6 +27,18 @@ class CompactRequest:
     by_model: bool = True
     may_ask: bool = True
     """Whether a model may be asked now; a prepared summary may be used either way."""
+
+
+def manual_request(
+    focus: str = "", *, start: int | None = None, end: int | None = None, by_model: bool = True
+) -> CompactRequest:
+    """Ask by hand: for all of history, from message `start` on, or up to message `end`."""
+    if start is not None and end is not None:
+        raise RequestRejected("start and end exclude each other; give one")
+    asked = CompactRequest(trigger="manual", focus=focus, by_model=by_model)
+    if start is not None:
+        return replace(asked, kind="from", pivot=start)
+    return asked if end is None else replace(asked, kind="up_to", pivot=end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ rule is asked about.
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal, TypeAlias
+from typing import Literal
 
+from holdfast.settings import Mode as Mode
 from holdfast.tools.permissions.call import ShellCall, ToolCall
 from holdfast.tools.permissions.inner import every_command, hidden_commands
 from holdfast.tools.permissions.places import Located, Places
@@ -34,8 +35,6 @@ SESSIONS_OWN = frozenset(
 """Tools that change only what the session and its agents keep for themselves."""
 NEEDS_APPROVAL = frozenset({"ExitPlan"})
 """Their very purpose is that a person says yes."""
-
-Mode: TypeAlias = Literal["ask", "accept_edits", "plan", "bypass"]
 
 MODES: dict[str, Mode] = {
     "ask": "ask",

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from holdfast.cli.output import harmless
+from holdfast.terminal.text import harmless
 
 try:
     import readline

@@ -1,0 +1,134 @@
+"""Commands that change what the model sees; every change is an entry, and can be undone."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from holdfast.cli.compact_command import edited_text, preview_lines, seam_lines
+from holdfast.errors import ConfigError
+from holdfast.log.entries import Compacted
+from holdfast.session.preview import natural_seams, preview
+from holdfast.session.scratch_session import edited
+from holdfast.stages.compact.draft import CompactionDraft
+from holdfast.stages.compact.hooks import manual_request
+from holdfast.terminal.slash import SlashContext
+from holdfast.terminal.text import one_line
+from holdfast.turn.abort import unless
+from holdfast.turn.pin import pin as pin_messages
+from holdfast.turn.pin import pinned, unpin
+
+_PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
+
+
+def number(text: str) -> int:
+    """Read the number of an entry; 0 if there is none."""
+    text = text.strip().removeprefix("#")
+    if text and not text.isdecimal():
+        raise ConfigError(f"{text!r} is no number; /explain and /history show them")
+    return int(text or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactWords:
+    """What `/compact` was told."""
+
+    focus: str
+    start: int | None = None
+    end: int | None = None
+    is_preview: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> "CompactWords":
+        first, _, rest = text.partition(" ")
+        text = rest if first == "preview" else text
+        part = _PART.search(text)
+        return cls(
+            focus=(text[: part.start()] if part else text).strip(),
+            start=int(part[2]) if part and part[1] == "from" else None,
+            end=int(part[2]) if part and part[1] == "up to" else None,
+            is_preview=first == "preview",
+        )
+
+
+async def compact(context: SlashContext, rest: str) -> None:
+    words = CompactWords.read(rest)
+    agent, screen = context.agent, context.screen
+    if words.is_preview:
+        await _previewed(context, words)
+        return
+    with screen.working(agent.abort.set):
+        entry = await agent.compact(words.focus, start=words.start, end=words.end)
+    _said(context, entry)
+
+
+def _said(context: SlashContext, entry: Compacted | None) -> None:
+    if entry is None:
+        context.screen.say("Stopped; nothing was changed.")
+        return
+    context.screen.say(f"`/undo {entry.n}` restores the history.")
+    context.screen.show_status()
+
+
+async def _previewed(context: SlashContext, words: CompactWords) -> None:
+    """Draft a compaction, show what it would do, and let the user take, edit or leave it."""
+    agent, screen = context.agent, context.screen
+    session, began = agent.session, time.monotonic()
+    request = manual_request(words.focus, start=words.start, end=words.end)
+    stage = session.layers.compact
+    agent.abort.clear()
+    with screen.working(agent.abort.set):
+        draft = await unless(agent.abort, stage.draft(agent.engine, request))
+    if draft is None:
+        _said(context, None)
+        return
+    shown = preview(session, draft)
+    seams = tuple(natural_seams(session.view))
+    lines = (*preview_lines(shown), *(_as_typed(line) for line in seam_lines(seams)))
+    screen.say("\n".join((*lines, "", shown.summary)))
+    answer = (await screen.answer("Compact? y = yes, e = edit first, anything else = no: ")).strip()
+    if answer.lower() == "e":
+        draft = await _edit(context, draft)
+    elif answer.lower() not in ("y", "yes"):
+        screen.say("Nothing was changed.")
+        return
+    seconds = time.monotonic() - began
+    _said(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
+
+
+async def _edit(context: SlashContext, draft: CompactionDraft) -> CompactionDraft:
+    written: list[str] = []
+    await context.screen.hand_over(lambda: written.append(edited_text(draft.composed.text)))
+    return edited(draft, written[0])
+
+
+def _as_typed(seam: str) -> str:
+    return seam.replace("--up-to ", "/compact up to ")
+
+
+async def undo(context: SlashContext, rest: str) -> None:
+    context.screen.say(context.agent.session.undo(number(rest)))
+    context.screen.show_status()
+
+
+async def redo(context: SlashContext, rest: str) -> None:
+    context.screen.say(context.agent.session.redo(number(rest)))
+    context.screen.show_status()
+
+
+async def drop(context: SlashContext, rest: str) -> None:
+    numbers = list(map(number, rest.split()))
+    if not numbers:
+        raise ConfigError("/drop needs the numbers of messages; /history and /explain show them")
+    context.agent.session.drop(*numbers)
+    context.screen.say("They leave the view as soon as that is possible; /undo brings them back.")
+
+
+async def pin(context: SlashContext, rest: str) -> None:
+    words = rest.split()
+    is_off = words[:1] == ["off"]
+    numbers = list(map(number, words[is_off:]))
+    engine = context.agent.engine
+    if numbers:
+        (unpin if is_off else pin_messages)(engine, numbers)
+    found = [f"#{id}  {one_line(text)}" for id, text in pinned(engine.view)]
+    context.screen.say("\n".join(found) or "Nothing is pinned.")

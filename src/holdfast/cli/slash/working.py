@@ -1,0 +1,75 @@
+"""Commands about who works and how: agents, jobs, the model, the mode."""
+
+from typing import get_args
+
+from holdfast.models import open_model
+from holdfast.models.capabilities import known_models
+from holdfast.request.cache.advice import window_at_cost
+from holdfast.settings import Mode
+from holdfast.terminal.slash import SlashContext
+from holdfast.terminal.text import plain, tokens
+
+_MODES = {
+    "ask": "ask before anything that is not proved harmless",
+    "accept_edits": "edit files of the project without asking",
+    "plan": "read and plan only",
+    "bypass": "ask nothing",
+}
+
+
+async def agents(context: SlashContext, rest: str) -> None:
+    supervisor = context.agent.supervisor
+    running = supervisor.lines() if supervisor else []
+    context.screen.say("\n".join(map(plain, running)) or "No agent is running.")
+
+
+async def stop(context: SlashContext, rest: str) -> None:
+    supervisor = context.agent.supervisor
+    is_stopped = bool(rest and supervisor and await supervisor.stop(rest, by_user=True))
+    context.screen.say(f"{plain(rest)} {'was stopped' if is_stopped else 'is not running'}.")
+
+
+async def jobs(context: SlashContext, rest: str) -> None:
+    agent = context.agent
+    verb, _, which = rest.partition(" ")
+    if verb in ("kill", "stop") and which.strip():
+        job = await agent.jobs.stop(which.strip())
+        context.screen.say(f"{job.name} was stopped.")
+    for job in agent.jobs.running():
+        context.screen.say("\n   ".join(map(plain, (job.line(), *job.doing))))
+    if not agent.jobs.running():
+        context.screen.say("No job is running.")
+
+
+async def mode(context: SlashContext, rest: str) -> None:
+    gate, screen = context.agent.gate, context.screen
+    names: tuple[Mode, ...] = get_args(Mode)
+    if rest not in names:
+        picked = await screen.choose("Mode", [f"{name:<14}{_MODES[name]}" for name in names])
+        if picked is None:
+            return
+        rest = names[picked]
+    gate.switch_mode(next(name for name in names if name == rest))
+    screen.say(f"mode: {rest}")
+
+
+async def model(context: SlashContext, rest: str) -> None:
+    """Change the model; ask first if what is in use does not fit its window."""
+    agent, screen = context.agent, context.screen
+    if not rest:
+        names = known_models()
+        picked = await screen.choose(f"Model (now {agent.model.name})", names)
+        if picked is None:
+            return
+        rest = names[picked]
+    full, settings = agent.session.fullness(), agent.engine.settings
+    window = window_at_cost(rest, settings.window, settings.cost)
+    if window.level(full.used_tokens) in ("auto", "blocking"):
+        question = (
+            f"{rest} has a window of {tokens(window.limit_tokens)} tokens, and "
+            f"{tokens(full.used_tokens)} are in use. Switch? [y/N] "
+        )
+        if (await screen.answer(question)).strip().lower() not in ("y", "yes"):
+            return
+    await agent.use_model(open_model(rest), "the user asked for it")
+    screen.say(f"{rest} answers from now on.")

@@ -1,0 +1,47 @@
+"""`holdfast status`: how full, how warm and how dear a session is, for status lines of other programs."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from holdfast.cli import options
+from holdfast.cli.output import report
+from holdfast.cli.target import open_target
+from holdfast.log.own_spending import OwnSpending
+from holdfast.request.cache.advice import window_at_cost
+from holdfast.settings import load_settings
+from holdfast.terminal.status import make_status
+from holdfast.turn.engine import Fullness
+from holdfast.view.gauge import Follower, load_calibration, replay
+
+COLUMNS = 120
+
+
+@click.command(epilog="Example: holdfast status newest --json")
+@options.session
+@options.as_json
+def command(session: str, as_json: bool) -> None:
+    """Show in one line how full, how warm and how dear a session is.
+
+    SESSION is an id, `newest`, or a file. --json is for status lines of other programs: tokens, the
+    lines of the window, seconds until the cache expires, money and the engine's own share of it.
+    """
+    opened = open_target(session)
+    settings = load_settings(Path.cwd())
+    view, gauge = replay(opened.history, Follower(load_calibration))
+    lifetime = view.frame.lifetime if view.frame is not None else ""
+    full = Fullness(
+        used_tokens=gauge.size_tokens(view.total),
+        margin_tokens=gauge.margin_tokens(view.total),
+        window=window_at_cost(view.model, settings.window, settings.cost),
+    )
+    status = make_status(
+        view,
+        full,
+        OwnSpending(),
+        session=opened.name,
+        model=view.model,
+        lifetime=lifetime,
+    )
+    report(as_json, asdict(status), [status.line(COLUMNS)])

@@ -1,0 +1,327 @@
+"""A chat on a live screen: typing and working at the same time, with the session's state in sight.
+
+What is finished is printed above and belongs to the terminal's own scrollback, also across a
+compaction. Only the last lines are drawn again: what is in progress, the input, the status. The
+terminal stays in raw mode while text is printed, so that nothing typed or pasted is lost.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import create_input
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from holdfast.terminal.chat_input import ChatInput
+from holdfast.terminal.keys import key_bindings
+from holdfast.terminal.layout import STYLE, ScreenParts, make_layout
+from holdfast.terminal.screen import Tone
+from holdfast.terminal.status import Status
+from holdfast.terminal.text import one_line, plain
+
+if TYPE_CHECKING:
+    from holdfast.terminal.paint import Paint
+    from holdfast.terminal.turn_drawing import TurnDrawing
+    from holdfast.tools.permissions import Question
+    from holdfast.turn.loop import LoopEvent
+
+T = TypeVar("T")
+DRAW_SECONDS = 0.08
+"""Between two drawings of an answer that is coming; keys are drawn at once."""
+STATUS_SECONDS = 0.5
+"""How old the status line may be: measuring the context for each key would be felt."""
+ESCAPE_SECONDS = 0.25
+"""How long a second Esc, or the Enter of Alt-Enter, may take."""
+LIVE_SHARE = 3
+"""What is in progress may take up one in so many rows."""
+SHOWN_CHARS = 4_000
+"""Of a message that was sent, above its answer."""
+WAITING = "opening the session…"
+
+
+class _Application(Application[None]):
+    """The application, quick to notice that Esc was all."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.timeoutlen = ESCAPE_SECONDS
+        self.ttimeoutlen = ESCAPE_SECONDS / 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Reminder:
+    after_seconds: float = 0.0
+    lines: Callable[[], str] = str
+
+
+class LiveScreen:
+    """The screen of `holdfast chat`."""
+
+    def __init__(
+        self,
+        *,
+        commands: Mapping[str, str],
+        directory: Path,
+        history: Path | None = None,
+        has_colours: bool = True,
+        shows_suggestions: bool = True,
+    ) -> None:
+        """`commands` are names with their help; `history` keeps what was typed between sessions."""
+        self._input = ChatInput(
+            commands=commands,
+            directory=directory,
+            history=history,
+            redraw=self._draw,
+            on_typed=self._typed,
+            leave=self._leave,
+            open_last=self._open_last,
+        )
+        self._has_colours = has_colours
+        self.shows_suggestions = shows_suggestions
+        self._last_key, self._reminder = time.monotonic(), _Reminder()
+        depth = None if has_colours else ColorDepth.DEPTH_1_BIT
+        self._app = _Application(
+            layout=make_layout(self._input.buffer, self._parts()),
+            key_bindings=key_bindings(self._input),
+            style=STYLE,
+            erase_when_done=True,
+            refresh_interval=1.0,
+            color_depth=depth,
+            input=create_input(),
+            output=Vt100_Output(sys.stdout, _size, default_color_depth=depth, enable_cpr=False),
+        )
+        self._outbox: list[str] = []
+        self._is_flushing = self._is_drawing = self._is_handed_over = False
+        self._follow: Callable[[], Status] | None = None
+        self._status: tuple[float, Status | None] = (0.0, None)
+        self._made: TurnDrawing | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._was_left = False
+
+    def _parts(self) -> ScreenParts:
+        typed = self._input
+        return ScreenParts(
+            live=self._draw_live,
+            working=self._draw_working,
+            queued=typed.queued,
+            menu=lambda: typed.choice.drawn(self._rows() // 2) if typed.choice else [],
+            prompt=lambda: typed.asking.question if typed.asking else "> ",
+            suggestion=lambda: "" if typed.asking else typed.suggestion,
+            status=self._draw_status,
+            is_secret=typed.is_secret,
+        )
+
+    # what a chat asks of it
+
+    async def run(self, chat: Coroutine[Any, Any, T]) -> T:
+        loop = asyncio.get_running_loop()
+        drawing = asyncio.create_task(self._app.run_async(set_exception_handler=False))
+        loading = asyncio.create_task(
+            asyncio.to_thread(importlib.import_module, "holdfast.terminal.turn_drawing")
+        )
+        self._main = main = asyncio.create_task(chat)
+        loop.add_signal_handler(signal.SIGHUP, main.cancel)  # the terminal was closed
+        try:
+            await asyncio.wait({main, drawing}, return_when=asyncio.FIRST_COMPLETED)
+            if not main.done():
+                main.cancel()
+            return await main
+        except asyncio.CancelledError:
+            if self._was_left:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+            await loading
+            if not drawing.done():
+                self._app.exit()
+            with contextlib.suppress(EOFError, OSError):
+                await drawing
+            self._flush()
+
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        if text:
+            self._emit(self._paint.toned(text, tone))
+
+    def show(self, event: "LoopEvent") -> None:
+        self._drawing.take(event)
+        self._draw_soon()
+
+    def tool_output(self, line: str) -> None:
+        self._drawing.progress(line)
+        self._draw_soon()
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        self._reminder = _Reminder(after_seconds, lines)
+
+    def _typed(self, _buffer: Buffer) -> None:
+        """Notice who comes back after a long time."""
+        now = time.monotonic()
+        idle, self._last_key = now - self._last_key, now
+        if self._reminder.after_seconds and idle >= self._reminder.after_seconds:
+            self.say(self._reminder.lines(), "dim")
+
+    def show_question(self, question: "Question") -> None:
+        self._drawing.ask(question.tool, question.reason, question.given)
+
+    async def words(self) -> str:
+        words = await self._input.next_words()
+        self._emit(self._paint.toned(f"\n> {words[:SHOWN_CHARS]}{_more(words)}\n", "user"))
+        return words
+
+    async def answer(self, question: str) -> str:
+        text = await self._input.ask(question)
+        short = f"{question.partition('?')[0]}? " if "?" in question else question
+        self._emit(self._paint.toned(f"{short}{text}".rstrip(), "user"))
+        return text
+
+    async def secret(self, question: str) -> str:
+        return await self._input.ask(question, is_secret=True)
+
+    async def choose(self, title: str, rows: Sequence[str]) -> int | None:
+        return await self._input.choose(title, [plain(row)[: self._columns() - 8] for row in rows])
+
+    def half_typed(self) -> str:
+        return self._input.buffer.text
+
+    def draft(self, text: str) -> None:
+        if self.half_typed():  # the user is ahead of us
+            self.say(f"You had said: {text}", "dim")
+        else:
+            self._input.replace_text(text)
+
+    def suggest(self, text: str) -> None:
+        self._input.offer(one_line(text, self._columns() - 4))
+
+    @contextmanager
+    def working(self, stop: Callable[[], None]) -> Iterator[None]:
+        self._input.begin(stop)
+        try:
+            yield
+        finally:
+            self._input.end_work()
+
+    async def hand_over(self, work: Callable[[], None]) -> None:
+        self._flush()
+        self._is_handed_over = True
+        try:
+            await run_in_terminal(work)
+        finally:
+            self._is_handed_over = False
+            self._flush()
+
+    def follow(self, status: Callable[[], Status] | None) -> None:
+        self._follow, self._status = status, (0.0, None)
+
+    def show_status(self) -> None:
+        self._status = (0.0, None)
+        self._app.invalidate()
+
+    # drawing
+
+    def _leave(self) -> None:
+        self._was_left = True
+        if self._main is not None:
+            self._main.cancel()
+
+    def _open_last(self) -> None:
+        if self._made is None or not self._made.open_last():
+            self.say("No tool was called yet.", "dim")
+
+    def _columns(self) -> int:
+        return _size().columns
+
+    def _rows(self) -> int:
+        return _size().rows
+
+    @property
+    def _paint(self) -> "Paint":
+        return self._drawing.paint
+
+    @property
+    def _drawing(self) -> "TurnDrawing":
+        if self._made is None:
+            from holdfast.terminal.paint import Paint
+            from holdfast.terminal.turn_drawing import TurnDrawing
+
+            paint = Paint(columns=self._columns, has_colours=self._has_colours)
+            self._made = TurnDrawing(emit=self._emit, paint=paint, open_key="Ctrl-O")
+        return self._made
+
+    def _draw_live(self) -> str:
+        return self._made.live(max(2, self._rows() // LIVE_SHARE)) if self._made else ""
+
+    def _draw_working(self) -> str:
+        work = self._input.work
+        if work is None or self._input.asking is not None:
+            return ""
+        phase = (self._made.phase if self._made else "") or "working"
+        return f"{phase}… {time.monotonic() - work.since:.0f} s, Esc interrupts"
+
+    def _draw_status(self) -> tuple[str, str]:
+        if self._follow is None:
+            return "class:status", WAITING[: self._columns()]
+        at, status = self._status
+        if status is None or time.monotonic() - at > STATUS_SECONDS:
+            status = self._follow()
+            self._status = (time.monotonic(), status)
+        level = {"ok": "", "warning": ".warning"}.get(status.level, ".full")
+        return f"class:status{level}", status.line(self._columns() - 1)
+
+    def _draw_soon(self) -> None:
+        """Draw what is in progress, together with whatever else comes within a moment."""
+        if not self._is_drawing:
+            self._is_drawing = True
+            asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)
+
+    def _draw(self) -> None:
+        self._is_drawing = False
+        self._app.invalidate()
+
+    def _emit(self, text: str) -> None:
+        """Print finished text above the input, together with whatever else comes at once."""
+        self._outbox.append(text)
+        if not self._is_flushing:
+            self._is_flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._is_handed_over or not self._outbox:
+            return
+        text = "".join(self._outbox).replace("\n", "\r\n")
+        self._outbox.clear()
+        app = self._app
+        if app.is_running:
+            app.renderer.erase(leave_alternate_screen=False)
+        app.output.write_raw(text)
+        app.output.flush()
+        if app.is_running:
+            app.renderer.render(app, app.layout)
+
+
+def _more(words: str) -> str:
+    rest = len(words) - SHOWN_CHARS
+    return f"… and {rest:,} more characters" if rest > 0 else ""
+
+
+def _size() -> Size:
+    """Measure the terminal; one that reports nothing, or is gone, counts as a usual one."""
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        found = os.terminal_size((80, 24))
+    return Size(rows=found.lines or 24, columns=found.columns or 80)

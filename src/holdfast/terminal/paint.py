@@ -1,0 +1,109 @@
+"""Text with colours, as wide as the terminal: Markdown, diffs, tones. The only user of rich.
+
+Whatever comes from a model or a tool is made harmless first, so that only our own escape sequences
+reach the terminal.
+"""
+
+import difflib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Heading, Markdown, MarkdownElement
+from rich.text import Text
+
+from holdfast.terminal.screen import Tone
+from holdfast.terminal.text import harmless
+
+STYLES: dict[Tone, str] = {
+    "plain": "",
+    "dim": "bright_black",
+    "notice": "yellow",
+    "error": "red",
+    "user": "bold",
+}
+LEAST_COLUMNS = 20
+"""In a narrower terminal lines are cut by it; rich would loop over single letters."""
+CONTEXT_LINES = 2
+"""Around a change: enough to see where it is."""
+
+
+class _Heading(Heading):
+    """A heading at the left edge, where the text begins."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
+
+
+class _Document(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paint:
+    """Renders to text with ANSI colours, or without any."""
+
+    columns: Callable[[], int]
+    has_colours: bool = True
+
+    def render(self, what: RenderableType, *, indent: int = 0) -> str:
+        out = io.StringIO()
+        console = Console(
+            file=out,
+            force_terminal=self.has_colours,
+            no_color=not self.has_colours,
+            color_system="standard" if self.has_colours else None,
+            width=max(LEAST_COLUMNS, self.columns()),
+            legacy_windows=False,
+            highlight=False,
+            emoji=False,
+            markup=False,
+        )
+        if isinstance(what, Text):  # no line of it begins further left, folded ones included
+            for line in what.wrap(console, console.width - indent):
+                console.print(Text(" " * indent) + line, no_wrap=True, crop=False)
+        else:
+            console.print(what)
+        return out.getvalue()
+
+    def toned(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
+        return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
+
+    def markdown(self, text: str) -> str:
+        """Render Markdown; links show where they lead instead of hiding it."""
+        rendered = self.render(
+            _Document(harmless(text), code_theme="ansi_dark", hyperlinks=False, justify="left")
+        )
+        return "\n".join(line.rstrip() for line in rendered.split("\n"))
+
+    def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
+        """Draw a change line by line: red what goes, green what comes; at most so many lines."""
+        lines = list(changed_lines(before, after))
+        drawn = Text()
+        for sign, line in lines[:most]:
+            style = {"-": "red", "+": "green"}.get(sign, "bright_black")
+            drawn.append(f"{sign} {harmless(line)}\n", style=style)
+        if len(lines) > most:
+            drawn.append(f"… {len(lines) - most} more lines\n", style="bright_black")
+        drawn.rstrip()
+        return self.render(drawn, indent=indent)
+
+
+def changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a diff with their signs, `…` between distant changes."""
+    unified = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES
+    )
+    for number, line in enumerate(unified):
+        if number < 2:
+            continue  # the names of the files
+        if line.startswith("@@"):
+            if number > 2:
+                yield " ", "…"
+        else:
+            yield line[:1], line[1:]

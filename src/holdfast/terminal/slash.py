@@ -1,0 +1,63 @@
+"""Commands that are typed into the conversation: `/name words`."""
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.agent.agent import Agent
+    from holdfast.terminal.screen import Screen
+    from holdfast.tools.permissions import Mode
+
+CLOSE = 0.5
+"""How alike a name must be to be suggested for one that does not exist."""
+
+KEYS = (
+    ("Enter", "send; \\ before it, Alt-Enter or Ctrl-J begin a new line"),
+    ("Esc", "interrupt; twice: go back to an earlier message"),
+    ("Tab", "complete /commands and @files; take the grey suggestion"),
+    ("↑", "earlier messages; while it works: edit what is queued"),
+    ("Ctrl-O", "open the last tool call"),
+    ("Ctrl-C", "interrupt, empty the input, leave"),
+)
+"""What keys do on a live screen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMove:
+    """Which session comes next: one to resume, or a new one."""
+
+    resume: str = ""
+    mode: "Mode | None" = None
+    draft: str = ""
+    """What to put into the input there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlashContext:
+    """What a command works on."""
+
+    agent: "Agent"
+    screen: "Screen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlashCommand:
+    name: str
+    usage: str
+    help: str
+    run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
+    """Does it; returns where to go on, if that is another session."""
+
+
+def unknown_command(name: str, commands: Mapping[str, SlashCommand]) -> str:
+    """Say that there is no such command, and which one was probably meant."""
+    near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=CLOSE)
+    hint = f"did you mean {near[0]}?" if near else "/help lists them."
+    return f"There is no {name}; {hint}"
+
+
+def help_lines(commands: Mapping[str, SlashCommand]) -> list[str]:
+    width = max(len(command.usage) for command in commands.values()) + 2
+    return [f"{command.usage:<{width}}{command.help}" for command in commands.values()]

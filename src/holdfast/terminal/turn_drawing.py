@@ -1,0 +1,157 @@
+"""What stands on the screen of a turn: finished blocks go out once, the rest is drawn until it is whole."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from holdfast.messages import JsonObject, ToolUse
+from holdfast.models.protocol import Finished, Restarted, Started, TextDelta, ThinkingDelta
+from holdfast.terminal.blocks import whole_blocks
+from holdfast.terminal.paint import Paint
+from holdfast.terminal.screen import Tone
+from holdfast.terminal.text import harmless, plain
+from holdfast.terminal.tool_calls import (
+    CHANGE_INPUTS,
+    DIFF_LINES,
+    FinishedCall,
+    call_title,
+    changes_in,
+    folded,
+    unfolded,
+)
+from holdfast.turn.loop import Continued, LoopEvent, Stopped
+from holdfast.turn.round import ToolBegan, ToolRan
+
+TAIL_CHARS = 4_000
+"""Of an unfinished block: a longer one is drawn as it came, so that drawing stays cheap."""
+STOPPED = {
+    "aborted_streaming": "Interrupted. What was said so far is kept.",
+    "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
+    "denied": "Stopped, as you refused the call. Say what to do instead.",
+}
+"""Why a turn ended, where the reason's own name says too little."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnDrawing:
+    """Draws the events of turns; `emit` gets what is finished."""
+
+    emit: Callable[[str], None]
+    paint: Paint
+    open_key: str = ""
+    """Opens the last call, where keys are heard."""
+    phase: str = ""
+    """What the agent does just now, in a word or two."""
+    last: FinishedCall | None = None
+    """The call that can be unfolded."""
+    _tail: str = ""
+    _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)
+    _progress: str = ""
+    _asked_about: JsonObject | None = None
+    _is_after_tool: bool = False
+    _drawn: tuple[str, int, str] = ("", 0, "")
+
+    def take(self, event: LoopEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.phase = "writing"
+                self._tail += text
+                self._emit_whole()
+            case ThinkingDelta():
+                self.phase = "thinking"
+            case Started():
+                self.phase = "reading"
+            case Finished():
+                self._emit_rest()
+            case Restarted(wait_seconds=seconds, error=error):
+                self._tail = ""
+                self._say(f"{plain(str(error))}; trying again in {seconds:.1f} s", "notice")
+            case ToolBegan(use=use):
+                self._emit_rest()
+                self._running[use.id] = (use, time.monotonic())
+            case ToolRan(use=use, outcome=outcome, seconds=seconds):
+                self._running.pop(use.id, None)
+                self._progress = ""
+                self.last = FinishedCall(use=use, outcome=outcome, seconds=seconds)
+                has_shown, self._asked_about = self._asked_about == use.input, None
+                self.emit(folded(self.last, self.paint, key=self.open_key, has_shown=has_shown))
+                self._is_after_tool = True
+            case Continued(reason=reason, detail=detail):
+                self.phase = "waiting"
+                if reason != "next_turn":
+                    self._say(plain(detail) or reason.replace("_", " "), "notice")
+            case Stopped():
+                self._stop(event)
+
+    def _stop(self, end: Stopped) -> None:
+        self._emit_rest()
+        self._running.clear()
+        self.phase = ""
+        if end.reason == "completed":
+            if end.detail:
+                self._say(plain(end.detail), "dim")
+            return
+        said = STOPPED.get(end.reason, f"Stopped ({end.reason.replace('_', ' ')}).")
+        self._say(f"{said} {plain(end.detail)}".rstrip(), "error")
+
+    def ask(self, tool: str, reason: str, given: JsonObject) -> None:
+        """Print what a call would do, before the user is asked about it."""
+        self._emit_rest()
+        self._say(f"\n{plain(tool)}: {plain(reason)}", "notice")
+        changes = list(changes_in(given))
+        hidden = CHANGE_INPUTS if changes else frozenset()
+        for key, value in given.items():
+            if key not in hidden:
+                self.emit(self.paint.toned(f"{key}: {value}", indent=4))
+        for before, after in changes:
+            self.emit(self.paint.diff(before, after, most=DIFF_LINES))
+        self._asked_about = given
+
+    def progress(self, line: str) -> None:
+        """Take a line of what a tool prints while it runs."""
+        self._progress = line
+
+    def open_last(self) -> bool:
+        """Print the last call whole; False if there was none."""
+        if self.last is not None:
+            self.emit(unfolded(self.last, self.paint))
+        return self.last is not None
+
+    def _say(self, text: str, tone: Tone) -> None:
+        self.emit(self.paint.toned(text, tone))
+
+    def _emit_whole(self) -> None:
+        if "\n\n" in self._tail and (cut := whole_blocks(self._tail)):
+            whole, self._tail = self._tail[:cut], self._tail[cut:]
+            self._emit_answer(whole)
+
+    def _emit_rest(self) -> None:
+        rest, self._tail = self._tail, ""
+        if rest.strip():
+            self._emit_answer(rest)
+
+    def _emit_answer(self, text: str) -> None:
+        """Print a piece of an answer, apart from the tools before it."""
+        apart, self._is_after_tool = "\n" if self._is_after_tool else "", False
+        self.emit(f"{apart}{self.paint.markdown(text)}\n")
+
+    def live(self, rows: int) -> str:
+        """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
+        lines = self._drawn_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
+        now = time.monotonic()
+        for use, began in self._running.values():
+            lines.append(harmless(f"◌ {call_title(use)}  {now - began:.0f} s"))
+        if self._running and self._progress:
+            lines.append(f"    {plain(self._progress)[: self.paint.columns() - 6]}")
+        return "\n".join(lines)
+
+    def _drawn_tail(self) -> str:
+        """Render the unfinished block, anew only if it has grown or the terminal has changed."""
+        text, columns, drawn = self._drawn
+        if (text, columns) != (self._tail, self.paint.columns()):
+            if len(self._tail) > TAIL_CHARS:
+                drawn = harmless(self._tail[-TAIL_CHARS:])
+            else:
+                drawn = self.paint.markdown(self._tail).rstrip("\n") if self._tail else ""
+            self._drawn = (self._tail, self.paint.columns(), drawn)
+        return drawn

@@ -1,0 +1,90 @@
+"""The first start without a key, in a real pseudo-terminal; and what plain `holdfast` does."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast.settings import load_settings
+from holdfast.settings.keys import saved_key
+from holdfast.simulator import SimulatorSettings, running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+from terminal import Terminal
+
+pytest.importorskip("anthropic")
+pytest.importorskip("openai")
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("pyte")
+
+
+@pytest.fixture
+def no_key(monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
+    """It lies in a private file, and the next start does not ask."""
+    chat = Terminal(["chat"], tmp_path)
+    try:
+        chat.see(
+            "There is no key for the model yet.",
+            "A key for Claude",
+            "A local model: smollm2, 98.4 MB",
+        )
+        chat.type("\r")
+        chat.see("Key (it is not shown):")
+        chat.paste("sk-very-secret\n")
+        chat.type("\r")
+        chat.see("readable by you alone.", "% left")
+        assert "very-secret" not in chat.shown
+        chat.type("\x04")
+        assert chat.end() == 0
+    finally:
+        chat.close()
+    file = Path(os.environ["HOLDFAST_HOME"]) / "keys.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == {"ANTHROPIC_API_KEY": "sk-very-secret"}
+    assert saved_key("ANTHROPIC_API_KEY") == "sk-very-secret"
+    again = Terminal(["chat"], tmp_path)
+    try:
+        again.see("% left", gone=("There is no key",))
+    finally:
+        again.close()
+
+
+def test_a_server_is_remembered_and_plain_holdfast_in_a_project_starts_there(no_key, tmp_path):
+    """Without a word of the command line; the model on that server answers."""
+    (tmp_path / ".git").mkdir()
+    brain = ScriptedBrain("text: From your own server.", repeats=True)
+    with running(brain, SimulatorSettings(accepts_unknown_models=True)) as server:
+        chat = Terminal([], tmp_path)
+        try:
+            chat.see("There is no key for the model yet.")
+            chat.type("3")
+            chat.see("Address, such as")
+            chat.type(f"{server.url}/v1\r")
+            chat.see("Name of the model there")
+            chat.type("my-model\r")
+            chat.see("% left")
+            chat.type("hello\r")
+            chat.see("From your own server.")
+        finally:
+            chat.close()
+    assert load_settings().model.base_url == f"{server.url}/v1"
+
+
+def test_who_does_not_want_to_say_gets_one_line(no_key, tmp_path):
+    """Not a traceback; it names the ways there are."""
+    for options in ([], ["--plain"]):
+        chat = Terminal(["chat", *options], tmp_path)
+        try:
+            chat.see("Who answers?")
+            chat.type("\r" if options else "\x1b")
+            chat.see("no key for Claude; set ANTHROPIC_API_KEY", "--offline needs none")
+            assert chat.end() == 7
+            assert "Traceback" not in chat.text()
+        finally:
+            chat.close()

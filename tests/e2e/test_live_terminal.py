@@ -1,0 +1,324 @@
+"""The chat on its live screen, in a real pseudo-terminal, against the simulator over HTTP."""
+
+import threading
+
+import pytest
+
+from casting import until
+from holdfast.cli.slash import SLASH
+from holdfast.log.entries import Said
+from holdfast.log.store import FileStore
+from holdfast.messages import Image, text_of
+from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
+from holdfast.simulator.brains import text, tool_use
+from terminal import Terminal
+
+pytest.importorskip("anthropic")
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("pyte")
+
+MODEL = "simulated/claude-sonnet-5-5"
+WORKER = {
+    "description": "count the masts",
+    "prompt": "Count the masts.",
+    "name": "ada",
+    "run_in_background": True,
+}
+MARKDOWN = "# Masts\n\nThere are **three** masts:\n\n- fore\n- main\n- mizzen\n\nThat is all."
+PNG = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15"
+    b"\xc4\x89\x00\x00\x00\rIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82"
+)
+
+
+class Harbour:
+    """Answers by what it was told last; `hold` keeps it silent until it is set."""
+
+    def __init__(self):
+        self.hold = threading.Event()
+
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
+        last = request.messages[-1]["content"][-1]
+        words = last.get("text", "")
+        if last["type"] == "tool_result":
+            return BrainAnswer(blocks=(text("The tool has run."),))
+        if words == "Count the masts." or "hang" in words[-20:]:
+            await until(self.hold.is_set)
+            return BrainAnswer(blocks=(text("There are three masts."),))
+        if words == "send someone":
+            return BrainAnswer(blocks=(tool_use("Agent", WORKER),))
+        if words == "print":
+            return BrainAnswer(blocks=(tool_use("Bash", {"command": "seq 1 50"}),))
+        if words == "sleep":
+            return BrainAnswer(blocks=(tool_use("Bash", {"command": "echo begun; sleep 60"}),))
+        if words == "stream":
+            return BrainAnswer(blocks=(text("word " * 200),))
+        if words == "long":
+            return BrainAnswer(blocks=(text("The harbour has many masts. " * 1_500 + "The end."),))
+        if words == "markdown":
+            return BrainAnswer(blocks=(text(MARKDOWN),))
+        if "<agent id" in words:
+            return BrainAnswer(blocks=(text("So: three masts."),))
+        if "about to say something" in words:
+            return BrainAnswer(blocks=(text("Count the anchors"),))
+        return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}."),))
+
+
+@pytest.fixture
+def brain():
+    return Harbour()
+
+
+@pytest.fixture
+def pace():
+    """Seconds between the events of an answer."""
+    return 0.0
+
+
+@pytest.fixture
+def simulator(brain, pace):
+    with running(brain, SimulatorSettings(between_events_seconds=pace)) as server:
+        yield server
+        brain.hold.set()
+
+
+@pytest.fixture
+def chat(tmp_path, simulator):
+    with started(tmp_path, simulator) as terminal:
+        yield terminal
+
+
+class started(Terminal):
+    """A chat that is ready to be typed into."""
+
+    def __init__(self, directory, simulator, *words, env=None, **size):
+        options = ["chat", "--base-url", simulator.url, "--model", MODEL, *words]
+        super().__init__(options, directory, env=env, **size)
+
+    def __enter__(self):
+        self.see("% left")
+        return self
+
+    def see_input(self, text):
+        """Wait until this stands in the input, and nothing else."""
+        self.see(f"───\n> {text}".rstrip() + "\n")
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def said(session=0):
+    store = FileStore()
+    entries = store.load(store.sessions()[session].id).entries
+    return [e for e in entries if isinstance(e, Said) and not e.hidden]
+
+
+def words_said(session=0):
+    return [text_of(entry.content) for entry in said(session)]
+
+
+def test_input_is_edited_recalled_completed_and_of_any_size(chat, tmp_path):
+    """Arrows move, Up recalls, a backslash goes on in the next line, a megabyte is one message."""
+    (tmp_path / "masts.txt").write_text("three")
+    chat.type("helo\x1b[Dl\r")
+    chat.see("Heard 'hello'.")
+    chat.type("one\\\rtwo\r")
+    chat.see("> one")
+    chat.type("\x1b[A\x1b[A\x1b[A")
+    chat.see("> hello", gone=("^[[",))
+    chat.type("\x15see @mas")
+    chat.see("masts.txt")
+    chat.type("\t\r\r")
+    chat.see("Heard 'see @masts.txt'.")
+    chat.type("/contxt\r")
+    chat.see("did you mean /context?")
+    long = "\n".join(f"line {n} of a long paste" for n in range(40_000))
+    chat.paste(long)
+    chat.see("[paste 1: 40,000 lines, ")
+    chat.type(" hang\r")
+    chat.see("Esc interrupts")
+    chat.type("\x1b")
+    chat.see("Interrupted.")
+    chat.type("\x04")
+    assert chat.end() == 0
+    assert words_said()[:3] == ["hello", "one\ntwo", "see @masts.txt"]
+    assert words_said()[3] == f"{long} hang"
+    assert len(words_said()) == 4
+
+
+def test_answers_are_markdown_and_tools_are_folded(chat, tmp_path):
+    """Marks become layout; a result shows its first lines, and a key opens it."""
+    chat.type("markdown\r")
+    shown = chat.see("That is all.")
+    assert "**" not in shown
+    assert "• fore" in shown
+    chat.type("print\r")
+    shown = chat.see("The tool has run.")
+    assert "● Bash seq 1 50" in shown
+    assert "… 47 more lines (Ctrl-O opens)" in shown
+    assert "\n    44\n" not in shown
+    chat.type("\x0f")
+    chat.see("\n  44\n", "\n  50\n")
+    (tmp_path / "mast.png").write_bytes(PNG)
+    chat.paste(str(tmp_path / "mast.png"))
+    chat.type("what is it\r")
+    chat.see("mast.png what is it", "Heard ''.")  # the image is the last block
+    assert [type(block) for block in said()[-1].content][1:] == [Image]
+
+
+@pytest.mark.parametrize("pace", [0.05])
+def test_words_typed_while_it_works_are_kept_shown_and_editable(chat):
+    """They stand in the queue, come back with Up, and are sent when the answer is there."""
+    chat.type("stream\r")
+    chat.see("word word")
+    chat.type("first\r")
+    chat.see("queued: first")
+    chat.type("secnd\r")
+    chat.see("queued: secnd")
+    chat.type("\x1b[A")
+    chat.see("> secnd", gone=("queued: secnd",))
+    chat.type("\x1b[D\x1b[Do\r")
+    chat.see("queued: second")
+    chat.type("half")
+    chat.see("Heard 'first'.", "Heard 'second'.", "> half", gone=("queued",))
+    assert words_said() == ["stream", "first", "second"]
+
+
+def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, brain):
+    """A silent model, a running tool, a question, typed text, and then the program itself."""
+    chat.type("hang\r")
+    chat.see("Esc interrupts")
+    chat.type("\x03")
+    chat.see("Interrupted.", gone=("Esc interrupts",))
+    chat.type("/mode bypass\rsleep\r")
+    chat.see("begun")
+    chat.type("\x1b")
+    chat.see("Interrupted while a tool ran")
+    chat.type("/mode ask\rsleep\r")
+    chat.see("Allow?")
+    chat.type("\x03")
+    chat.see("Stopped, as you refused the call")
+    chat.type("half a thought")
+    chat.see("> half a thought")
+    chat.type("\x03")
+    chat.see(gone=("> half a thought",))
+    chat.type("\x03")
+    chat.see("` goes on where you were.", "Stopped.")
+    assert chat.end() == 130
+    session = FileStore().sessions()[0].id
+    assert f"holdfast chat --resume {session}" in chat.text()
+
+
+def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
+    """Everything said is there, and the log is nobody's."""
+    with started(tmp_path, simulator) as chat:
+        chat.type("remember the harbour\r")
+        chat.see("Heard 'remember the harbour'.")
+        chat.hang_up()
+        chat.child.wait(20)
+    with started(tmp_path, simulator, "--resume", "newest") as again:
+        again.type("and the masts\r")
+        again.see("Heard 'and the masts'.")
+    assert words_said() == ["remember the harbour", "and the masts"]
+
+
+def test_an_agent_that_ends_wakes_the_model_and_disturbs_nobody_who_types(chat, brain):
+    """Its line goes above the input; while something is typed the model waits."""
+    chat.type("send someone\r")
+    chat.see("The tool has run.", "1 job")
+    chat.type("hello wor")
+    chat.see("> hello wor")
+    brain.hold.set()
+    chat.see("ada [general] completed", "> hello wor", gone=("So: three masts.",))
+    chat.type("\x15")
+    chat.see("So: three masts.", gone=("1 job",))
+    assert words_said() == ["send someone"]
+
+
+def test_the_screen_follows_the_terminals_size(chat):
+    """Narrow, then wide: the status keeps what matters most, the input stays."""
+    chat.type("markdown\r")
+    chat.see("That is all.")
+    chat.type("some words")
+    chat.resize(20, 34)
+    chat.see("───\n> some words\n9.")  # no bar
+    chat.resize(30, 120)
+    chat.see("sonnet-5-5 · ask", "> some words")
+
+
+def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
+    """It is asked for on a fork and becomes the user's words only by Tab and Enter."""
+    with started(tmp_path, simulator, env={"HOLDFAST_BUDGET_OWN_SHARE": "0"}) as chat:
+        chat.type("hello\r")
+        chat.see("> Count the anchors")
+        chat.type("\t\r")
+        chat.see("Heard 'Count the anchors'.")
+    assert words_said() == ["hello", "Count the anchors"]
+
+
+def test_going_back_offers_to_restore_or_to_compact(chat):
+    """Esc twice lists the messages; the chosen one comes back to be edited, in a branch."""
+    for words in ("one", "two"):
+        chat.type(f"{words}\r")
+        chat.see(f"Heard '{words}'.")
+    chat.type("\x1b\x1b")
+    chat.see("Go back to before which message?", "two", "one")
+    chat.type("\r")
+    chat.see("go back there, and edit it", "compact up to")
+    chat.type("\r")
+    chat.see("Files in the project stay as they are.")
+    chat.see_input("two")
+    chat.type("!\r")
+    chat.see("Heard 'two!'.")
+    assert sorted(words_said(n) for n in range(2)) == [["one", "two"], ["one", "two!"]]
+
+
+COMMANDS = {
+    "/help": "interrupt; twice",
+    "/context": "free until room is made",
+    "/compact preview": "Compact? y = yes",
+    "/undo": "was undone: compacted",
+    "/redo": "is re-applied: compacted",
+    "/drop 999": "#999 is not in the view",
+    "/pin": "Nothing is pinned.",
+    "/ask what is it": "Heard ",
+    "/history masts": "masts",
+    "/explain": "forked: compact asked",
+    "/cost": "by source",
+    "/cache": "read from the cache",
+    "/notes": "## Title",
+    "/memory": "No memories for this project.",
+    "/dream try": "Nothing to put in order.",
+    "/agents": "No agent is running.",
+    "/stop ada": "ada is not running.",
+    "/jobs kill 9": "no job '9' is running",
+    "/model": "Model (now ",
+    "/mode plan": "mode: plan",
+    "/hooks": "No hook is configured.",
+    "/export out.json": "out.json: ",
+    "/branch": "session ",
+    "/rewind": "Go back to before which message?",
+    "/clear": "session ",
+    "/resume": "Resume which session?",
+    "/exit": "",
+}
+"""Every command, and what shows that it did its work."""
+
+
+def test_every_command_works(chat, tmp_path):
+    """Each in its turn, in one chat; none leaves an error."""
+    assert {words.split()[0] for words in COMMANDS} == set(SLASH)
+    chat.type("long\r")
+    chat.see("The end.")
+    for words, shown in COMMANDS.items():
+        chat.type(f"{words}\r")
+        if words == "/exit":
+            break
+        chat.see(shown, seconds=20)
+        if "?" in shown or "(now" in shown:
+            chat.type("y\r" if "Compact" in shown else "\x1b")
+            chat.see(gone=("Enter, Esc)",))
+        chat.see_input("")
+    assert chat.end() == 0
+    assert (tmp_path / "out.json").exists()
+    assert "Traceback" not in chat.text()

@@ -1,0 +1,73 @@
+"""Screens of the chat as text, so that a reader sees what a user sees; `make golden` draws them anew."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from holdfast.simulator import running
+from holdfast.simulator.brains.scripted import ScriptedBrain
+from terminal import Terminal
+
+pytest.importorskip("anthropic")
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("pyte")
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*[39]\d(?:;\d+)*m")
+HERE = Path(__file__).parent
+ANSWERS = """text: I look at the file first.
+tool: Read {"file_path": "add.py"}
+---
+tool: Edit {"file_path": "add.py", "old_string": "a - b", "new_string": "a + b"}
+---
+text: ## Done
+`add` **adds** now:
+
+- `add.py`: one character
+- no test was run
+"""
+
+
+def rest(text):
+    """Replace what differs from run to run."""
+    text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{8}", "SESSION", text)
+    text = re.sub(r"cache \d+:\d\d", "cache 59:59", text)
+    text = re.sub(r"[\d.]+K of", "8.5K of", text)  # the prompt names the machine
+    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:"
+    return re.sub(
+        r"Allow\? y = yes.*?= no:", allow, text, flags=re.S
+    )  # folded by the path's length
+
+
+def check(name, text):
+    path = HERE / name
+    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+        path.write_text(text + "\n", encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text + "\n"
+
+
+@pytest.mark.parametrize(("name", "columns"), [("wide", 90), ("narrow", 40)])
+def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
+    """The question with its diff, then the answer, with the state of the session below."""
+    (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
+    with running(ScriptedBrain(ANSWERS)) as server:
+        words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
+        quiet = {
+            "HOLDFAST_TERMINAL_SUGGEST": "false",
+            "HOLDFAST_MEMORY_ON": "false",
+            "NO_COLOR": "1",
+        }
+        chat = Terminal(words, tmp_path, rows=40, columns=columns, env=quiet)
+        try:
+            chat.see("% left")
+            chat.type("mend add.py\r")
+            chat.see("Allow?", "cache 5")
+            asked = rest(chat.text())
+            chat.type("y\r")
+            chat.see("no test was run", "───\n>\n", "cache 5", gone=("Esc interrupts",))
+            done = rest(chat.text())
+        finally:
+            chat.close()
+    check(f"screen_{name}.txt", f"{asked}\n\n{'=' * columns}\n\n{done}")
+    assert not COLOUR.search(chat.shown)

@@ -1,0 +1,168 @@
+"""The parts of the terminal that need none: blocks, pastes, status, completion, drawing."""
+
+import pytest
+
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("rich")
+
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from holdfast.cli.slash import SLASH
+from holdfast.cli.slash.changing import CompactWords
+from holdfast.messages import ToolUse
+from holdfast.terminal.blocks import whole_blocks
+from holdfast.terminal.completion import InputCompleter, ProjectFiles
+from holdfast.terminal.mentions import with_images
+from holdfast.terminal.paint import Paint
+from holdfast.terminal.pastes import Pastes
+from holdfast.terminal.slash import unknown_command
+from holdfast.terminal.status import Status, fitted
+from holdfast.terminal.tool_calls import FinishedCall, folded
+from holdfast.tools.protocol import Outcome
+
+EVIL = "\x1b]0;owned\x07\x1b[2J"
+PAINT = Paint(columns=lambda: 60, has_colours=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("one\n", ""),
+        ("one\n\ntwo", "one\n\n"),
+        ("```\na\n\nb\n", ""),
+        ("```\na\n\nb\n```\n\nafter", "```\na\n\nb\n```\n\n"),
+        ("````\n```\n\n```\n````\n\nafter", "````\n```\n\n```\n````\n\n"),
+        ("- one\n\n- two\n\nafter", "- one\n\n- two\n\n"),
+        ("- one\n\n  more\n", ""),
+    ],
+)
+def test_only_whole_blocks_of_markdown_are_printed_for_good(text, whole):
+    """Code is whole behind its fence, a list behind its last item."""
+    assert text[: whole_blocks(text)] == whole
+
+
+def test_blocks_cut_anywhere_add_up_to_the_text():
+    """What streams in pieces is printed once, all of it."""
+    text = "# A\n\nb **c**\n\n```py\nx\n\ny\n```\n\n- d\n- e\n\nlast"
+    printed, tail = "", ""
+    for char in text:
+        tail += char
+        cut = whole_blocks(tail)
+        printed, tail = printed + tail[:cut], tail[cut:]
+    assert printed + tail == text
+
+
+def test_a_long_paste_is_a_mark_that_stands_for_every_character():
+    """A short one is itself, and a mark that somebody typed is only that."""
+    pastes = Pastes()
+    long = "x" * 5_000
+    mark = pastes.take(long)
+    assert mark == "[paste 1: 1 line, 5.0 KB]"
+    assert pastes.expand(f"before {mark} after") == f"before {long} after"
+    assert pastes.take("short") == "short"
+    assert pastes.take("a\r\nb") == "a\nb"
+    assert pastes.expand("[paste 7: nothing]") == "[paste 7: nothing]"
+
+
+STATUS = Status(
+    session="s",
+    model="claude-sonnet-5-5",
+    mode="ask",
+    used_tokens=84_200,
+    line_tokens=155_000,
+    warning_tokens=135_000,
+    limit_tokens=200_000,
+    percent_left=46,
+    level="ok",
+    cache_seconds=252.0,
+    usd=1.37,
+    own_usd=0.04,
+    own_share=0.03,
+    jobs=2,
+)
+
+
+def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important_first():
+    """In a narrow terminal the size is what stays."""
+    assert STATUS.line(120) == (
+        "▕██████▌     ▏84.2K of 155.0K, 46 % left · cache 4:12 · $1.37, own 3% · 2 jobs · sonnet-5-5 · ask"
+    )
+    assert STATUS.line(40) == "84.2K of 155.0K, 46 % left · cache 4:12"
+    assert STATUS.line(30) == "84.2K of 155.0K, 46 % left"
+    assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, own calls 3%]"
+    assert fitted(["abcdef"], 3) == "abc"
+
+
+def test_the_nearest_command_is_suggested():
+    """And nothing where nothing is near."""
+    assert unknown_command("/contxt", SLASH) == "There is no /contxt; did you mean /context?"
+    assert unknown_command("/zzzzzz", SLASH) == "There is no /zzzzzz; /help lists them."
+
+
+def completions(completer, text):
+    return [each.text for each in completer.get_completions(Document(text), CompleteEvent())]
+
+
+def test_commands_and_files_are_completed_and_nothing_else(tmp_path):
+    """Files by any part of their path, names that begin with it first."""
+    (tmp_path / "src").mkdir()
+    for name in ("src/mast.py", "src/main mast.py", "README.md"):
+        (tmp_path / name).write_text("")
+    completer = InputCompleter({"/cost": "", "/context": ""}, ProjectFiles(tmp_path))
+    assert completions(completer, "/co") == ["/cost", "/context"]
+    assert completions(completer, "see @mast") == ["src/mast.py", '"src/main mast.py"']
+    assert completions(completer, "see mast") == []
+    assert completions(completer, "me@example") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("", CompactWords(focus="")),
+        ("the tests", CompactWords(focus="the tests")),
+        ("from 12", CompactWords(focus="", start=12)),
+        ("preview the tests up to #40", CompactWords(focus="the tests", end=40, is_preview=True)),
+        ("what came from Mars", CompactWords(focus="what came from Mars")),
+    ],
+)
+def test_what_compact_is_told(typed, read):
+    """A focus, a part, a preview, in any combination."""
+    assert CompactWords.read(typed) == read
+
+
+def test_nothing_from_outside_steers_the_terminal():
+    """Not in Markdown, a diff, a tool's name, its input or its result."""
+    use = ToolUse(
+        id="t",
+        name=f"Edit{EVIL}",
+        input={"file_path": f"a{EVIL}", "old_string": EVIL, "new_string": "b"},
+    )
+    call = FinishedCall(use=use, outcome=Outcome(content=f"done{EVIL}"), seconds=2)
+    drawn = (
+        PAINT.markdown(f"# a{EVIL}\n\n`{EVIL}`\n\n[x](http://a{EVIL})"),
+        PAINT.toned(EVIL),
+        folded(call, PAINT, key="Ctrl-O"),
+    )
+    assert not [text for text in drawn if "\x1b" in text or "\x07" in text]
+
+
+def test_an_edit_is_drawn_as_what_goes_and_what_comes():
+    """With a few lines around it, and the rest counted."""
+    before = "\n".join(f"line {n}" for n in range(20))
+    drawn = PAINT.diff(before, before.replace("line 9", "line nine"), most=40, indent=0)
+    assert drawn.splitlines() == [
+        "  line 7", "  line 8", "- line 9", "+ line nine", "  line 10", "  line 11",
+    ]  # fmt: skip
+    assert PAINT.diff("", before, most=3, indent=0).splitlines()[-1] == "… 17 more lines"
+
+
+def test_only_images_that_can_be_sent_go_with_a_message(tmp_path):
+    """Other files stay names; an image that is too large is said."""
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 4_000_000)
+    content, problems = with_images("see @a.txt and @b.png", tmp_path)
+    assert content == "see @a.txt and @b.png"
+    assert problems == [
+        "b.png is not sent as an image: it has 4,000,008 bytes and 3,750,000 are allowed"
+    ]
