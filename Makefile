@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fleet,telemetry,terminal
+EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,telemetry,terminal
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
