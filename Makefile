@@ -34,7 +34,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto
 
 test-postgres: $(READY)
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e tests/gateway
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
 
 check: $(READY)
 	$(BIN)/ruff format --check .
