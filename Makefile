@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,telemetry,terminal
 
+ON_A_DATABASE := own_loop compaction spilling clearing real_client same_prefix odd_providers restoring
+
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
 .PHONY: help demo test test-postgres check audit format bench reliability soak fuzz golden clean
@@ -34,7 +36,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto
 
 test-postgres: $(READY)
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e tests/gateway
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session $(ON_A_DATABASE:%=tests/e2e/test_%.py)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

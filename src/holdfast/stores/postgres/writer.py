@@ -58,7 +58,7 @@ WHERE b.session = g.session AND b.name = g.name
 
 
 @dataclass(slots=True)
-class Changes:
+class QueuedChanges:
     """What one log handed over and is not committed yet."""
 
     entries: list[tuple[int, bytes]] = field(default_factory=list)
@@ -77,24 +77,24 @@ class Lease:
     has_reports: bool = False
     """Something waits in the outbox."""
     lost: StoreError | None = None
-    waiting: Changes | None = None
+    waiting: QueuedChanges | None = None
     newest: "Future[None] | None" = None
     """Of the last changes handed over; None once they are committed."""
 
     def add(self, entry: tuple[int, bytes] | None, body: tuple[str, bytes | None] | None) -> None:
         if self.waiting is None:
-            self.waiting = Changes()
+            self.waiting = QueuedChanges()
             self.newest = self.waiting.done
         if entry is not None:
             self.waiting.entries.append(entry)
         if body is not None:
             self.waiting.bodies[body[0]] = body[1]
 
-    def hand_over(self) -> Changes:
-        changes, self.waiting = self.waiting or Changes(), None
+    def hand_over(self) -> QueuedChanges:
+        changes, self.waiting = self.waiting or QueuedChanges(), None
         return changes
 
-    def confirm(self, changes: Changes, *, has_reports: bool) -> None:
+    def confirm(self, changes: QueuedChanges, *, has_reports: bool) -> None:
         self.has_reports = self.has_reports or has_reports
         if self.newest is changes.done:
             self.newest = None
@@ -108,7 +108,7 @@ class Lease:
         self.has_reports = False
 
 
-Batch: TypeAlias = list[tuple[Lease, Changes]]
+Batch: TypeAlias = list[tuple[Lease, QueuedChanges]]
 
 
 class Writer:
@@ -194,7 +194,9 @@ class Writer:
             else:
                 batch = [one for one in batch if not self._decided(*one, written)]
 
-    def _decided(self, lease: Lease, changes: Changes, written: dict[int, bool | None]) -> bool:
+    def _decided(
+        self, lease: Lease, changes: QueuedChanges, written: dict[int, bool | None]
+    ) -> bool:
         """Tell who waits; False if the change must be tried again."""
         if lease.key in written:
             has_reports = written[lease.key]
@@ -290,7 +292,9 @@ def _append(connection: Connection[Any], batch: Batch) -> dict[int, bool | None]
     return dict(found)
 
 
-def _verdict(connection: Connection[Any], lease: Lease, changes: Changes) -> dict[int, bool | None]:
+def _verdict(
+    connection: Connection[Any], lease: Lease, changes: QueuedChanges
+) -> dict[int, bool | None]:
     """Say what became of entries that were not taken: done before, to be tried again, or lost."""
     row = connection.execute(
         "SELECT fence, last_n FROM holdfast.sessions WHERE key = %s FOR UPDATE", (lease.key,)
