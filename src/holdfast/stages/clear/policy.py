@@ -71,7 +71,9 @@ def plan_clearing(
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
     by_price = _paid(candidates, batch, now, settings) if settings.paid and may_pay else None
-    return by_price or _at_line(spared(batch, candidates, now), now, standing, settings)
+    if by_price or not _is_tight(now, standing):
+        return by_price
+    return _at_line(spared(batch, candidates, now), now, standing, settings)
 
 
 def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
@@ -162,7 +164,7 @@ def _at_line(
 
     This does not wait for bound thinking: a compaction would drop more of it.
     """
-    if not batch or not (now.is_at_line or (now.full.is_blocked and standing.can_move)):
+    if not batch or not _is_tight(now, standing):
         return None
     left = now.full.used_tokens - now.freed_tokens(batch)
     if left > (1 - settings.line_room) * now.full.window.base_tokens:
@@ -172,6 +174,11 @@ def _at_line(
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
     why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
+
+
+def _is_tight(now: Snapshot, standing: CacheStanding) -> bool:
+    """Return whether room must be made now: looked at first, since the rest reads every result."""
+    return now.is_at_line or (now.full.is_blocked and standing.can_move)
 
 
 def _described(batch: Batch, now: Snapshot) -> str:
