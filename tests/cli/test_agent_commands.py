@@ -119,7 +119,7 @@ def test_chat_answers_commands_and_leaves(project):
         input=talk,
     )
     assert done.returncode == 0, done.stderr
-    assert "/model NAME" in done.stdout
+    assert "/model [NAME]" in done.stdout
     assert "tool results" in done.stdout
     assert "a + b" in (project / "add.py").read_text()
 
