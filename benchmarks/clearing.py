@@ -32,7 +32,7 @@ from holdfast.messages import text_of
 from holdfast.models.prices import prices
 from holdfast.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
 from holdfast.simulator.replay.policies import NO_LAYERS, changed, no_stages
-from holdfast.simulator.replay.recording import Recording, read_recording
+from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
 from holdfast.simulator.replay.result import ReplayResult
 from holdfast.simulator.replay.session_replay import BuildStages, ReplayStages, SessionReplay
 from holdfast.stages.clear.candidates import Candidates
@@ -110,7 +110,7 @@ def instantly(engine: Engine, stock: Candidates) -> None:
             engine.record(entry)
 
 
-def read(path: Path) -> Recording | None:
+def read(path: Path) -> RecordedSession | None:
     """Read a session that counts, or nothing."""
     recording = read_recording(path)
     first = recording.answers[0].usage.prompt_tokens if recording.answers else 0
@@ -142,7 +142,7 @@ BUILDS: dict[str, BuildStages] = {
 }
 
 
-async def play(recording: Recording, policy: str, settings: Settings, model: str) -> Played:
+async def play(recording: RecordedSession, policy: str, settings: Settings, model: str) -> Played:
     """Play a session under a policy."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name) / "log.jsonl"

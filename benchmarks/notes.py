@@ -45,7 +45,7 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
-from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
 from holdfast.stages.notes.asking import ask_for_update
@@ -88,7 +88,12 @@ class Played(SessionReplay):
     """A session played through spilling, notes and compaction."""
 
     def __init__(
-        self, recording: Recording, settings: Settings, place: Path, found: Found, count: object
+        self,
+        recording: RecordedSession,
+        settings: Settings,
+        place: Path,
+        found: Found,
+        count: object,
     ) -> None:
         self._found, self._tokens_in = found, count
         self._noted = 0

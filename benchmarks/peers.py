@@ -30,7 +30,7 @@ from typing import Any
 
 from holdfast.log.entries import Compacted
 from holdfast.simulator.replay.policies import POLICIES
-from holdfast.simulator.replay.recording import Recording, read_recording
+from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
 from peering.ours import kept_by_ours, ms_per_turn
 from peering.play import PeerProcess, Played, play_peer, timed
 from recordings import recordings
@@ -92,7 +92,7 @@ def _median(values: Sequence[float | None]) -> float | None:
     return round(statistics.median(known), 4) if known else None
 
 
-def ours(found: Sequence[Recording]) -> dict[str, Any]:
+def ours(found: Sequence[RecordedSession]) -> dict[str, Any]:
     """Measure ours as the others are: the same sessions, the same line's window."""
     played = []
     for recording in found:
@@ -118,7 +118,7 @@ def ours(found: Sequence[Recording]) -> dict[str, Any]:
     return times | figures(played)
 
 
-def measured(name: str, place: Path, found: Sequence[Recording]) -> dict[str, Any]:
+def measured(name: str, place: Path, found: Sequence[RecordedSession]) -> dict[str, Any]:
     folder, packages = PACKAGES[name]
     try:
         python = environment(place / folder, packages)
@@ -135,9 +135,9 @@ def measured(name: str, place: Path, found: Sequence[Recording]) -> dict[str, An
         return {"reason": f"{type(error).__name__}: {str(error).splitlines()[-1][:200]}"}
 
 
-def chosen_sessions(files: Sequence[Path], most: int) -> list[Recording]:
+def chosen_sessions(files: Sequence[Path], most: int) -> list[RecordedSession]:
     """Read sessions on record from their beginning, those that were compacted most often first."""
-    found: dict[int, list[Recording]] = defaultdict(list)
+    found: dict[int, list[RecordedSession]] = defaultdict(list)
     for path in files:
         recording = read_recording(path)
         full = sum(isinstance(entry, Compacted) for entry in recording.entries)

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
 from holdfast.simulator.needs import rates
 from holdfast.simulator.replay.policies import BEFORE, WITHOUT, chosen
-from holdfast.simulator.replay.recording import read_recording
+from holdfast.simulator.replay.recorded_session import read_recording
 from holdfast.simulator.replay.run import ReplayOptions, ReplayReport, replay
 from recordings import parser_of, recordings
 

@@ -12,7 +12,7 @@ from holdfast.messages import message_to_wire
 from holdfast.messages.rules import violations
 from holdfast.settings import Settings, WindowSettings
 from holdfast.simulator.replay.policies import POLICIES
-from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay, standard_stages
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.spill.spill import Spill
@@ -68,7 +68,7 @@ async def ms_per_turn(messages: int) -> float:
     return round(statistics.median(times[-TURNS:]), 3)
 
 
-def kept_by_ours(recording: Recording, window_tokens: int) -> Played:
+def kept_by_ours(recording: RecordedSession, window_tokens: int) -> Played:
     """Score the view after the first compaction against all that had been said."""
     found = Played()
 

@@ -17,7 +17,7 @@ from holdfast.messages.rules import violations
 from holdfast.models.protocol import Request
 from holdfast.simulator.clock import SimulatorClock
 from holdfast.simulator.replay.billing import PromptBiller
-from holdfast.simulator.replay.recording import Recording, filler
+from holdfast.simulator.replay.recorded_session import RecordedSession, filler
 from holdfast.simulator.tokens import encode
 from holdfast.view import fold
 from retention import Scores, Segment, measure, told
@@ -96,7 +96,7 @@ def timed(peer: PeerProcess, messages: int) -> float:
     return round(statistics.median(turns), 3)
 
 
-def play_peer(peer: PeerProcess, recording: Recording, window_tokens: int) -> Played:
+def play_peer(peer: PeerProcess, recording: RecordedSession, window_tokens: int) -> Played:
     """Play a recording at its own pace, and bill and score what the peer would send."""
     played, clock = Played(), SimulatorClock(is_frozen=True)
     biller = PromptBiller(clock, recording.counter, recording.density)
@@ -130,7 +130,7 @@ def play_peer(peer: PeerProcess, recording: Recording, window_tokens: int) -> Pl
     return played
 
 
-def calls_of(recording: Recording, new: list[Chat]) -> Iterator[tuple[Replied, int]]:
+def calls_of(recording: RecordedSession, new: list[Chat]) -> Iterator[tuple[Replied, int]]:
     """Collect what is new in `new`; yield before each answer, with its place in the record."""
     names: dict[str, str] = {}
     seen: set[str] = set()
@@ -199,7 +199,7 @@ def _text(message: Chat) -> str:
     return str(content or "")
 
 
-def _request(recording: Recording, frame: str, wire: list[JsonObject]) -> Request:
+def _request(recording: RecordedSession, frame: str, wire: list[JsonObject]) -> Request:
     lifetime: JsonObject = {"type": "ephemeral"}
     if recording.lifetime == "1h":
         lifetime["ttl"] = "1h"
@@ -233,7 +233,7 @@ def texts(wire: Sequence[JsonObject]) -> str:
     return "\n".join(found)
 
 
-def segment_at(recording: Recording, at: int) -> Segment:
+def segment_at(recording: RecordedSession, at: int) -> Segment:
     """Return all that had been said by then, as `retention.py` scores it."""
     history: list[AnyEntry] = [
         entry for entry in recording.entries[:at] if isinstance(entry, Said | Replied | Ran)

@@ -88,9 +88,9 @@ async def build_agent(
     long the provider keeps the prompt; `clock` tells what its cache still holds.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
-    servers = load_servers(directory)
     settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
-    permissions, hooks = load_permissions(directory), load_hooks(directory)
+    servers, permissions = load_servers(directory), load_permissions(directory)
+    hooks = load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices = Notices(kept=(*map(_not_trusted, untrusted), *hooks.skipped, *said))
     spill = Spill()

@@ -27,7 +27,7 @@ def render_replay(
     hashed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
     titles = "".join(f"<th>{escape(head)}</th>" for head in ("policy", *heads))
-    body = "".join(_row(row) for row in rows)
+    body = "".join(_table_row(row) for row in rows)
     said = "".join(f"<p>{escape(line)}</p>" for line in verdict)
     return (
         f'{DOCTYPE}<html lang="en"><head><meta charset="utf-8">'
@@ -38,7 +38,7 @@ def render_replay(
     )
 
 
-def _row(row: Sequence[str]) -> str:
+def _table_row(row: Sequence[str]) -> str:
     name, label, *cells = map(escape, row)
     kind = ' class="ours"' if name.startswith("ours") else ""
     values = "".join(f"<td>{cell}</td>" for cell in cells)

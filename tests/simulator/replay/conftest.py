@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.simulator.replay.recording import read_recording
+from holdfast.simulator.replay.recorded_session import read_recording
 from holdfast.simulator.sessions import write
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
 from holdfast.messages import Text, ToolUse
-from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.regret import Regrets
 from holdfast.view import View
 
@@ -14,7 +14,7 @@ SECRET = "parse_invoice_header"
 @pytest.fixture
 def followed():
     """A view and what follows it; entries are played into both."""
-    view, recording = View(), Recording("made", [])
+    view, recording = View(), RecordedSession("made", [])
     regrets = Regrets(recording, lambda: view, lambda n: n)
 
     def play(entry):

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.log.entries import Cleared, Compacted, Replied, Undone
 from holdfast.messages import Text, Usage
-from holdfast.stages.clear.balance import Balance
+from holdfast.stages.clear.balance import ClearingBalance
 
 MODEL = "claude-opus-4-8"
 
@@ -19,7 +19,7 @@ def cleared(n, cost_usd, saves_usd):
 
 
 def balance_of(*history):
-    balance = Balance()
+    balance = ClearingBalance()
     for end in range(len(history) + 1):
         balance.follow(history[:end], MODEL)
     return balance

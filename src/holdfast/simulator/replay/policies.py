@@ -12,7 +12,7 @@ from holdfast.messages import JsonObject
 from holdfast.request.server_side import CLEAR_RESULTS, OPTION
 from holdfast.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
 from holdfast.simulator.replay import other_stages
-from holdfast.simulator.replay.recording import Recording
+from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.result import ReplayResult
 from holdfast.simulator.replay.session_replay import (
     BuildStages,
@@ -71,7 +71,7 @@ class Policy:
         return changed(plain, self.changes)
 
     def play(
-        self, recording: Recording, *, model: str, lifetime: str, window_tokens: int
+        self, recording: RecordedSession, *, model: str, lifetime: str, window_tokens: int
     ) -> ReplayResult:
         return play_session(
             recording,

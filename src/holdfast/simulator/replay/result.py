@@ -35,6 +35,14 @@ class ReplayResult:
     stopped: str = ""
     """Why the session could not be played to its end."""
 
+    def stop(self, why: str) -> None:
+        self.stopped = why
+
+    def add_prompt(self, *, is_moved: bool, is_over: bool) -> None:
+        """Count how a call's prompt fits the one before it, and the window."""
+        self.prefix_moves += is_moved
+        self.over_window_calls += is_over
+
     def add_call(self, usage: Usage, usd: float, gauged_tokens: int) -> None:
         self.usd += usd
         self.usage = self.usage + usage

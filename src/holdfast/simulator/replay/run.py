@@ -13,7 +13,7 @@ from holdfast.log.spending import spent_on
 from holdfast.messages import Usage
 from holdfast.models.capabilities import capabilities
 from holdfast.simulator.replay.policies import NO_LAYERS, POLICIES, Policy, no_stages
-from holdfast.simulator.replay.recording import Recording, read_recording
+from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
 from holdfast.simulator.replay.result import PolicyFigures, ReplayResult, total
 from holdfast.simulator.replay.session_replay import play_session
 from holdfast.transcripts.formats import printable
@@ -128,7 +128,7 @@ def replay_file(
     )
 
 
-def _reproduce(recording: Recording) -> ReplayResult:
+def _reproduce(recording: RecordedSession) -> ReplayResult:
     """Play the recording as it was: its models, its cache's lifetime, its compactions."""
     plain = Policy(name=AS_RECORDED, label="as recorded", changes=NO_LAYERS)
     settings = plain.settings(recording.lifetime, recording.window_tokens)

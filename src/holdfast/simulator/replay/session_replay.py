@@ -39,9 +39,9 @@ from holdfast.models.capabilities import capabilities
 from holdfast.request.lifetime import latched
 from holdfast.settings import Settings
 from holdfast.simulator.clock import SimulatorClock
-from holdfast.simulator.replay.billing import Bill, PromptBiller
-from holdfast.simulator.replay.recording import SETTINGS, Recording, filler
-from holdfast.simulator.replay.regret import Regrets, Source
+from holdfast.simulator.replay.billing import CallBill, PromptBiller
+from holdfast.simulator.replay.recorded_session import SETTINGS, RecordedSession, filler
+from holdfast.simulator.replay.regret import NeededSource, Regrets
 from holdfast.simulator.replay.result import ReplayResult
 from holdfast.stages.clear.candidates import weight
 from holdfast.stages.compact.hooks import CompactionHooks
@@ -128,7 +128,7 @@ class SessionReplay:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecordedSession,
         settings: Settings,
         model: str,
         place: Path,
@@ -206,7 +206,7 @@ class SessionReplay:
                     self._miss(source)
             await self._finish()
         except HoldfastError as error:
-            self.result.stopped = str(error)
+            self.result.stop(str(error))
         finally:
             await self._background.stop()
             self._built.close()
@@ -264,7 +264,7 @@ class SessionReplay:
         model = self.engine.model if usage else ""
         self._record(structs.replace(entry, model=model, usage=usage, stop_reason=stop))
 
-    def _take_served(self, bill: Bill) -> None:
+    def _take_served(self, bill: CallBill) -> None:
         """Record what the provider left out of a prompt, so that the view knows."""
         ids = tuple(sorted(bill.cleared - self._served))
         if ids:
@@ -279,9 +279,9 @@ class SessionReplay:
             return
         self._is_open = False
         self.engine.finish_turn(self._built.after_turn)
-        await self._settle()
+        await self._end_jobs()
 
-    async def _settle(self) -> None:
+    async def _end_jobs(self) -> None:
         for job in list(self._background.jobs.values()):
             await job.wait(JOB_SECONDS)
 
@@ -290,7 +290,7 @@ class SessionReplay:
         request = await self.engine.prepare(stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
-        await self._settle()  # a summary that is prepared
+        await self._end_jobs()  # a summary that is prepared
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
@@ -298,11 +298,10 @@ class SessionReplay:
         self.result.add_call(usage, paid, self.engine.fullness().used_tokens)
         return usage
 
-    def _count(self, bill: Bill) -> None:
+    def _count(self, bill: CallBill) -> None:
         limit = self.engine.settings.window.limit_tokens
         window = limit or capabilities(self.engine.model).window_tokens
-        self.result.over_window_calls += bill.usage.prompt_tokens > window
-        self.result.prefix_moves += bill.moved
+        self.result.add_prompt(is_moved=bool(bill.moved), is_over=bill.usage.prompt_tokens > window)
         self._take_served(bill)
 
     async def ask(self, request: ForkRequest) -> ForkReply:
@@ -336,7 +335,7 @@ class SessionReplay:
         read = self._regrets.restore(RESTORED_FILES)
         return tuple(Text(text=text[:RESTORED_CHARS]) for text in read)
 
-    def _miss(self, source: Source) -> None:
+    def _miss(self, source: NeededSource) -> None:
         """Count a source that was needed, at the price of a call that gets it again."""
         prompt = self.result.prompts[-1] if self.result.prompts else 0
         tokens = round(weight(source.measure))
@@ -347,7 +346,7 @@ class SessionReplay:
 
 
 def play_session(
-    recording: Recording,
+    recording: RecordedSession,
     settings: Settings,
     model: str,
     *,

@@ -10,7 +10,7 @@ from holdfast.log.spending import spent_on
 
 
 @dataclass(slots=True)
-class Balance:
+class ClearingBalance:
     """A session's bill, and what its clearings are worth by now; kept up to date by `follow`."""
 
     billed_usd: float = 0.0

@@ -17,7 +17,7 @@ from holdfast.models.capabilities import capabilities
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
-from holdfast.stages.clear.balance import Balance
+from holdfast.stages.clear.balance import ClearingBalance
 from holdfast.stages.clear.beside import Beside, plan_alone, plan_beside
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.stages.clear.inputs import InputShortener
@@ -66,7 +66,7 @@ class Clearing:
         self._tell = tell
         self._is_main = is_main
         self._candidates: Candidates | None = None
-        self._stats, self._balance = CallStats(), Balance()
+        self._stats, self._balance = CallStats(), ClearingBalance()
         self._lines = PlaceholderLines()
         self._served = 0
         """The last answer whose server-side clearing was recorded."""

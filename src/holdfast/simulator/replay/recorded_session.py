@@ -40,7 +40,7 @@ EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedSession:
     name: str
     entries: Sequence[AnyEntry]
     broken: int = 0
@@ -114,16 +114,16 @@ class Recording:
         return self._names[entry.n]
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> RecordedSession:
     """Read a session's file: a log of our own, or another agent's transcript."""
     if is_log(path):
         loaded = load(path)
-        return Recording(path.name, loaded.entries, broken=len(loaded.damage))
+        return RecordedSession(path.name, loaded.entries, broken=len(loaded.damage))
     with open_transcript(path) as transcript:
         entries = list(transcript.entries)
         account = transcript.account
     skipped = sum(account.skipped.values())
-    return Recording(path.name, entries, broken=len(account.malformed), skipped=skipped)
+    return RecordedSession(path.name, entries, broken=len(account.malformed), skipped=skipped)
 
 
 def _text(entry: AnyEntry) -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from conftest import RECORDED
-from holdfast.simulator.replay.recording import filler, read_recording
+from holdfast.simulator.replay.recorded_session import filler, read_recording
 from holdfast.simulator.replay.run import ReplayOptions, replay
 from holdfast.simulator.sessions import write
 from holdfast.simulator.tokens import encode
