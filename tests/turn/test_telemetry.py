@@ -28,7 +28,7 @@ from holdfast.models.scripted import ScriptedModel
 from holdfast.session import Session
 from holdfast.settings import Settings, load_settings
 from holdfast.turn.telemetry import Telemetry
-from holdfast.turn.telemetry.signals import Count, Event, Signals, Span
+from holdfast.turn.telemetry.signals import CallSpan, Count, Event, Signals
 from holdfast.view import fold
 
 MODEL = "claude-sonnet-4-6"
@@ -130,7 +130,7 @@ def test_a_call_without_an_answer_is_an_error():
     first, second = (
         one
         for one in taken([Asked(n=1, at=1.0), Asked(n=2, at=3.0)], model=MODEL)
-        if isinstance(one, Span)
+        if isinstance(one, CallSpan)
     )
     assert (first.start, first.end, first.error) == (1.0, 1.0, "no answer")
     assert second.start == 3.0
@@ -139,7 +139,7 @@ def test_a_call_without_an_answer_is_an_error():
 def test_a_clock_that_was_set_back_makes_no_negative_time():
     """A span ends no earlier than it began."""
     made = taken([Asked(n=1, at=100.0), Replied(n=2, at=5.0, response_id="r", content=())])
-    (span,) = [one for one in made if isinstance(one, Span)]
+    (span,) = [one for one in made if isinstance(one, CallSpan)]
     assert (span.start, span.end) == (100.0, 100.0)
     assert min(one.value for one in made if isinstance(one, Count)) >= 0
 

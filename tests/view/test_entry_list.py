@@ -62,7 +62,7 @@ def test_a_place_outside_is_an_error(packed, at):
 
 def test_old_entries_take_little_memory(entries, packed):
     """Only so many are kept as they are; the packed ones take less than a quarter of their text."""
-    blocks, recent = packed._kept
+    blocks, recent = packed._parts
     assert len(recent) < RECENT + BLOCK
     text = sum(len(entry.content) for entry in entries[: 2 * BLOCK] if isinstance(entry, Ran))
     assert 0 < sum(map(len, blocks[:2])) < text / 4
@@ -71,10 +71,10 @@ def test_old_entries_take_little_memory(entries, packed):
 def test_a_resumed_session_is_packed_as_it_goes_on(entries):
     """Not at once: opening a long log must not take longer for it."""
     found = EntryList(entries)
-    assert len(found._kept.recent) == MANY
+    assert len(found._parts.recent) == MANY
     for entry in made(4):
         found.append(entry)
-    assert len(found._kept.recent) < RECENT + BLOCK and len(found) == MANY + 4
+    assert len(found._parts.recent) < RECENT + BLOCK and len(found) == MANY + 4
 
 
 def test_a_copy_stands_while_the_list_grows(entries, packed):

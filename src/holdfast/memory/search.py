@@ -110,14 +110,14 @@ class MemorySearch:
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
-        for id, near, share in self._neighbours(best, head):
+        for id, near, share in self._close_by(best, head):
             scores[near] = scores.get(near, 0.0) + share * base[id]
             if id in significant:
                 significant.add(near)
         found = {id: scores[id] for id in significant.union(by_words)}
         return self._hits(found, significant, limit)
 
-    def _neighbours(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
+    def _close_by(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
         with suppress(MemoryBusy):
             return self._adjacency.of(ids, head)
         return []

@@ -27,7 +27,7 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(tuple[AnyEntry, ...])
 
 
-class _Kept(NamedTuple):
+class _Parts(NamedTuple):
     blocks: tuple[Block, ...]
     recent: list[AnyEntry]
 
@@ -36,23 +36,23 @@ class EntryList(Sequence[AnyEntry]):
     """Entries in order, to be appended to by one thread and read by any."""
 
     def __init__(self, entries: Iterable[AnyEntry] = (), packed: tuple[Block, ...] = ()) -> None:
-        self._kept = _Kept(packed, list(entries))
+        self._parts = _Parts(packed, list(entries))
         self._unpacked: tuple[Block, tuple[AnyEntry, ...]] = ((), ())
         """The block that was read last."""
 
     def append(self, entry: AnyEntry) -> None:
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         recent.append(entry)
         if len(recent) >= RECENT + BLOCK:
-            self._kept = _Kept((*blocks, _packed(recent[:BLOCK])), recent[BLOCK:])
+            self._parts = _Parts((*blocks, _packed(recent[:BLOCK])), recent[BLOCK:])
 
     def copy(self) -> "EntryList":
         """Return the list as it is now, for another thread; what is packed is shared."""
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         return EntryList(recent, blocks)
 
     def __len__(self) -> int:
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         return len(blocks) * BLOCK + len(recent)
 
     @overload
@@ -60,7 +60,7 @@ class EntryList(Sequence[AnyEntry]):
     @overload
     def __getitem__(self, index: slice) -> list[AnyEntry]: ...
     def __getitem__(self, index: int | slice) -> AnyEntry | list[AnyEntry]:
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         packed = len(blocks) * BLOCK
         if isinstance(index, slice):
             places = range(*index.indices(packed + len(recent)))
@@ -71,13 +71,13 @@ class EntryList(Sequence[AnyEntry]):
         return self._at(place, blocks, recent)
 
     def __iter__(self) -> Iterator[AnyEntry]:
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         for block in blocks:
             yield from _unpacked(block)
         yield from recent
 
     def __reversed__(self) -> Iterator[AnyEntry]:
-        blocks, recent = self._kept
+        blocks, recent = self._parts
         yield from reversed(recent)
         for block in reversed(blocks):
             yield from reversed(_unpacked(block))

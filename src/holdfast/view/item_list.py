@@ -168,6 +168,9 @@ class ItemList:
         self._orders[lo:hi] = [item.order for item in items]
         self._forget(lo)
 
+    def drop_before(self, order: int) -> None:
+        self.splice(0, bisect_left(self._orders, order), ())
+
     def messages(self) -> list[Message]:
         messages = self._messages
         for item in self.items[len(self._before) :]:

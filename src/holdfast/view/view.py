@@ -52,8 +52,7 @@ class View:
         self.frame: Framed | None = None
         self.configured: Configured | None = None
         """None for an agent's own session."""
-        self.model: str = ""
-        self.title: str = ""
+        self.model, self.title = "", ""
         self.reported: ReportedSize | None = None
         self.asked: Asked | None = None
         self.answered: Asked | None = None
@@ -65,8 +64,7 @@ class View:
         self.damage: list[tuple[int, str]] = []
         """Entries that could not be applied, by number, and why."""
         self._list = ItemList()
-        self._began: set[str] = set()
-        self._pins: set[int] = set()
+        self._began, self._pins = set[str](), set[int]()
         self._is_chosen = False
         """The model was chosen by an entry; what answers call themselves does not change it."""
         self._newest = self._last_round = 0
@@ -139,9 +137,9 @@ class View:
         self._take(entry)
 
     def let_go(self, before: int) -> None:
-        """Drop the items below an order, and the history: for a reader who needs only what is new."""
+        """Drop history, and items below an order: for a reader of what is new."""
         self.history = EntryList()
-        self._list.splice(0, self._list.span(0, before - 1)[1], ())
+        self._list.drop_before(before)
 
     def _take(self, entry: AnyEntry) -> None:
         """Let an entry act; one that cannot is damage and changes nothing that is shown."""
@@ -201,8 +199,7 @@ class View:
         return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
-        self._last_round = entry.n
-        self._before_round = self.total
+        self._last_round, self._before_round = entry.n, self.total
         self._note_reported_size(entry)
         begun = Round(
             id=entry.n,
@@ -278,8 +275,8 @@ class View:
     def _spilled(self, entry: Spilled) -> None:
         message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
         if isinstance(message, Spoken) and message.kind == "late":
-            at = self._list.replace(shortened(message, entry.text, entry.measure))
-            self._drop_thinking(entry, at)
+            short = shortened(message, entry.text, entry.measure)
+            self._drop_thinking(entry, self._list.replace(short))
             return
         shown = StandIn(
             text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
@@ -347,8 +344,7 @@ class View:
         self.frame = entry
 
     def _switched(self, entry: Switched) -> None:
-        self.model = entry.model
-        self._is_chosen = True
+        self.model, self._is_chosen = entry.model, True
 
     def _configured(self, entry: Configured) -> None:
         self.configured = entry

@@ -45,7 +45,7 @@ from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import Fallbacks, MadeSummary
 from holdfast.stages.compact.from_notes import FromNotes
 from holdfast.stages.compact.hooks import Before, Blocked, CompactionHooks, CompactRequest, Trigger
-from holdfast.stages.compact.past import CompactionPast
+from holdfast.stages.compact.outcomes import CompactionOutcomes
 from holdfast.stages.compact.prefetch import PREFETCH, Prefetch
 from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
 from holdfast.stages.compact.thrash import Guard, is_thrashing, may_ask_models
@@ -83,7 +83,7 @@ class Compaction:
         self._facts = facts or FactsFold()
         self.hooks = hooks or CompactionHooks()
         self._ask = ask
-        self._past = CompactionPast()
+        self._past = CompactionOutcomes()
         self._fallbacks = Fallbacks(ask, self._past)
         self._from_notes = from_notes
         self._prefetch = Prefetch((background or Background()).job(PREFETCH))

@@ -49,7 +49,7 @@ ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
 """Of the budget for those."""
 CROWDED_SHARE = 0.65
 """Of the line: the user's messages are not shortened to fill less than this."""
-LEAST_SHARE = 0.2
+LEAST_SHARE = 0.25
 """Of the room beside what stays as it is: a summary and what is restored may take this much."""
 ROOM_SHARE = 0.85
 """Of the line: fill it no further by restoring, or the next answers reach it again."""

@@ -23,7 +23,7 @@ from holdfast.models.capabilities import capabilities
 from holdfast.stages.compact.breaker import STAGE, is_broken
 from holdfast.stages.compact.compose import Judged, Material
 from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.stages.compact.past import CompactionPast
+from holdfast.stages.compact.outcomes import CompactionOutcomes
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import Written
 from holdfast.stages.compact.writing import NoSummary, SummaryWriter, truncated
@@ -52,7 +52,7 @@ class MadeSummary:
 class Fallbacks:
     """Tries the ways to get a summary in order."""
 
-    def __init__(self, ask: AskFork | None, past: CompactionPast) -> None:
+    def __init__(self, ask: AskFork | None, past: CompactionOutcomes) -> None:
         self.ask = ask
         self._past = past
 

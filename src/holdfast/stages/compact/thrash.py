@@ -15,7 +15,7 @@ from holdfast.messages.cut import cut, one_line
 from holdfast.messages.measure import Measure
 from holdfast.settings import CompactSettings
 from holdfast.stages.compact.floor import LISTED, floor
-from holdfast.stages.compact.past import CompactionPast
+from holdfast.stages.compact.outcomes import CompactionOutcomes
 from holdfast.stages.prefix_lock import drops_thinking
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.view import View
@@ -58,7 +58,7 @@ class ThrashStopped:
 class Guard:
     """Notices that the window keeps refilling, and acts on what refills it."""
 
-    def __init__(self, past: CompactionPast) -> None:
+    def __init__(self, past: CompactionOutcomes) -> None:
         self._past = past
         self.restores = True
         """Whether files and plans are restored after a compaction."""

@@ -18,10 +18,10 @@ from holdfast.turn.telemetry.signals import (
     FREED,
     LOST,
     USAGE,
+    CallSpan,
     Count,
     Event,
     Signal,
-    Span,
 )
 
 SCOPE = "holdfast"
@@ -47,7 +47,7 @@ class Reporter:
 
     def report(self, signal: Signal) -> None:
         match signal:
-            case Span():
+            case CallSpan():
                 self._span(signal)
             case Event():
                 level = SeverityNumber.WARN if signal.is_failure else SeverityNumber.INFO
@@ -60,7 +60,7 @@ class Reporter:
             case Count():
                 self._count(signal)
 
-    def _span(self, span: Span) -> None:
+    def _span(self, span: CallSpan) -> None:
         begun = self._tracer.start_span(
             span.name,
             kind=KINDS[span.kind],

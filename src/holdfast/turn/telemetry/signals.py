@@ -57,7 +57,7 @@ FAILURES = "holdfast.failures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class CallSpan:
     name: str
     kind: Literal["client", "internal"]
     start: float
@@ -83,7 +83,7 @@ class Count:
     attributes: Attributes
 
 
-Signal: TypeAlias = Span | Event | Count
+Signal: TypeAlias = CallSpan | Event | Count
 
 
 @dataclass(slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class Signals:
         start, end = times[0], max(times)  # a clock may have been set back
         name = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider_of(model)}
         name |= {"gen_ai.request.model": model, "holdfast.source": source}
-        yield Span(
+        yield CallSpan(
             name=f"chat {model}".strip(),
             kind="client",
             start=start,
@@ -196,7 +196,7 @@ class Signals:
             "gen_ai.tool.call.result": self.shown(text_of(ran.content)),
         }
         error = "refused" if ran.refused is not None else "tool_error" if ran.is_error else ""
-        yield Span(
+        yield CallSpan(
             name=f"execute_tool {name}".strip(),
             kind="internal",
             start=start,
@@ -206,7 +206,7 @@ class Signals:
         )
 
     def _events(self, entry: AnyEntry, view: View) -> Iterator[Event]:
-        told = self._change(entry, view) or self._memory(entry) or self._trouble(entry)
+        told = self._change(entry, view) or self._memory(entry) or self._failure(entry)
         if told is not None:
             name, attributes = told
             yield Event(
@@ -280,7 +280,7 @@ class Signals:
                 return "notes", {"holdfast.by": entry.by, "holdfast.after_tokens": entry.tokens}
         return None
 
-    def _trouble(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
+    def _failure(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
         match entry:
             case CacheBroke():
                 return "cache.break", {

@@ -12,7 +12,7 @@ ANSWERED = Replied(response_id="", content=(), usage=Usage())
 """Stands for every answer: only how many there were matters."""
 
 
-class CompactionPast:
+class CompactionOutcomes:
     """The compactions, failures and answers of a log, in order."""
 
     def __init__(self) -> None:
