@@ -181,11 +181,13 @@ def _check_holdfast(words: list[str]) -> None:
 
 
 def _options_of(script: Path) -> set[str]:
-    """Read which options a benchmark takes, without running it."""
+    """Read which options a benchmark takes, its own and those of most, without running it."""
     tree = ast.parse(script.read_text(encoding="utf-8"))
     called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     given = [arg for call in called for arg in call.args if isinstance(arg, ast.Constant)]
-    return {arg.value for arg in given if str(arg.value).startswith("--")}
+    own = {arg.value for arg in given if str(arg.value).startswith("--")}
+    has_common = any(getattr(call.func, "id", "") == "parser_of" for call in called)
+    return own | (_options_of(script.with_name("recordings.py")) if has_common else set())
 
 
 def _targets() -> set[str]:

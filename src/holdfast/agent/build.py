@@ -6,7 +6,7 @@ puts an agent together from that, the main one and sub-agents alike. Afterwards 
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,16 +84,15 @@ async def build_agent(
 ) -> Agent:
     """Begin a session for a directory, or go on with one, with everything an agent needs.
 
-    `system` replaces the system prompt of a new session; `source`, `chat` or `run`, decides how
-    long the provider keeps the prompt; `clock` tells what its cache still holds.
+    `system` replaces a new session's prompt; `source`, `chat` or `run`, decides how long the provider
+    keeps it; `clock` tells what its cache still holds.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
     settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
     servers, permissions = load_servers(directory), load_permissions(directory)
     hooks = load_hooks(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices = Notices(kept=(*map(_not_trusted, untrusted), *hooks.skipped, *said))
-    spill = Spill()
+    notices, spill = Notices(kept=(*_not_trusted(untrusted), *hooks.skipped, *said)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
@@ -137,8 +136,9 @@ def _resume(engine: Engine, model: str) -> list[str]:
     return told
 
 
-def _not_trusted(section: SettingsSection) -> str:
-    return f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
+def _not_trusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
+    for section in sections:
+        yield f"{section.file} is not trusted yet and not used; `holdfast trust` shows it"
 
 
 async def assemble(plan: Blueprint) -> Agent:
