@@ -29,6 +29,9 @@ class GatewayCounts:
         self.plan_seconds += seconds
         self.plans[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
+    def refused(self) -> None:
+        self.over_budget += 1
+
     def failed(self, reason: str) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
 

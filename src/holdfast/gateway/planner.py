@@ -55,7 +55,8 @@ class Planner:
     def refusal(self, headers: Mapping[str, str]) -> str:
         """Say why a client may make no more requests today; '' if it may."""
         reason = self._budgets.refusal(self._tenant(headers))
-        self._counts.over_budget += bool(reason)
+        if reason:
+            self._counts.refused()
         return reason
 
     def unmanaged(self, body: bytes, headers: Mapping[str, str]) -> Plan:

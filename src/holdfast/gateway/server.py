@@ -65,15 +65,7 @@ def application(
     planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
 ) -> Starlette:
     """Build the ASGI application around a planner; a dashboard needs to know its port."""
-    dashboard: Starlette | None = None
-    if options.pages is not None:
-        dashboard = pages_application(
-            options.pages(planner),
-            token=options.key,
-            port=port,
-            follow_seconds=settings.page.follow_seconds,
-            undo=planner.undo,
-        )
+    dashboard = _dashboard(planner, settings, options, port)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
@@ -118,6 +110,20 @@ def application(
         Mount("/", app=proxy),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+def _dashboard(
+    planner: Planner, settings: Settings, options: GatewayOptions, port: int
+) -> Starlette | None:
+    if options.pages is None:
+        return None
+    return pages_application(
+        options.pages(planner),
+        token=options.key,
+        port=port,
+        follow_seconds=settings.page.follow_seconds,
+        undo=planner.undo,
+    )
 
 
 def build_planner(
