@@ -30,7 +30,6 @@ class GatewayCounts:
         self.plans[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
     def refused(self) -> None:
-        """Count a request of a tenant whose budget is spent."""
         self.over_budget += 1
 
     def failed(self, reason: str) -> None:
