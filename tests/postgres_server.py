@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql", "/opt/homebrew/opt/postgresql")
+DIES_WITH_US = ("setpriv", "--pdeathsig", "INT") if shutil.which("setpriv") else ()
+"""A test run that is killed leaves no server behind, where the system can see to that."""
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """For tests: nothing has to survive the machine."""
 
@@ -50,7 +52,7 @@ class PostgresServer:
         arguments = [part for option in options for part in ("-c", option)]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(self._programs / "postgres"), "-D", self._data, *arguments],
+                [*DIES_WITH_US, str(self._programs / "postgres"), "-D", self._data, *arguments],
                 user=self._user,
                 cwd=self.directory,
                 stdout=log,
