@@ -41,6 +41,13 @@ class ReplayResult:
         self.prompts.append(usage.prompt_tokens)
         self.gauged.append(gauged_tokens)
 
+    def count(self, *, is_over: bool, is_moved: bool) -> None:
+        self.over_window_calls += is_over
+        self.prefix_moves += is_moved
+
+    def stop(self, why: str) -> None:
+        self.stopped = why
+
     def add_own_call(self, source: str, usage: Usage, usd: float) -> None:
         self.usage = self.usage + usage
         self.own_usd[source] = self.own_usd.get(source, 0.0) + usd
