@@ -24,7 +24,7 @@ WORKSPACE = "replay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallBill:
+class PromptBill:
     usage: Usage
     moved: bool
     """The prompt does not begin with the whole of the one before from the same source."""
@@ -46,8 +46,8 @@ class PromptBiller:
         self._ends: dict[str, tuple[int, bytes]] = {}
         """Per source: how many pieces the last prompt had, and the hash of them all."""
 
-    def bill(self, request: Request, source: str = "main") -> CallBill:
-        """CallBill a prompt, and make what it writes to the cache readable from here on."""
+    def bill(self, request: Request, source: str = "main") -> PromptBill:
+        """PromptBill a prompt, and make what it writes to the cache readable from here on."""
         asked = ApiRequest(
             messages=[], **{name: value for name, value in request.kwargs.items() if name in FIELDS}
         )
@@ -76,7 +76,7 @@ class PromptBiller:
             cache_write_5m_tokens=plan.write_5m_tokens,
             cache_write_1h_tokens=plan.write_1h_tokens,
         )
-        return CallBill(usage=usage, moved=moved, cleared=_cleared(read, edited))
+        return PromptBill(usage=usage, moved=moved, cleared=_cleared(read, edited))
 
     def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
         known = self._known[index] if index < len(self._known) else None

@@ -24,17 +24,17 @@ from holdfast.simulator.replay.session_replay import (
 from holdfast.turn.engine import Stage
 from holdfast.turn.fork import AskFork
 
-Changes = Mapping[str, Mapping[str, object]]
+SettingChanges = Mapping[str, Mapping[str, object]]
 """Settings other than the defaults, by group and name."""
 
-NO_LAYERS: Changes = {
+NO_LAYERS: SettingChanges = {
     "spill": {"on": False},
     "clear": {"on": False},
     "compact": {"on": False},
     "notes": {"on": False},
     "memory": {"on": False, "extract": "off"},
 }
-RULES: Mapping[str, Changes] = {
+RULES: Mapping[str, SettingChanges] = {
     "line_by_cost": {"window": {"auto_line": ""}},
     "price_of_information": {"cost": {"need_weight": 0.0}, "window": {"auto_line": "150000"}},
     "warm_share": {"clear": {"warm_share": 0.0}},
@@ -53,7 +53,7 @@ class Policy:
     name: str
     label: str
     """What it does, in a few words."""
-    changes: Changes = field(default_factory=dict)
+    changes: SettingChanges = field(default_factory=dict)
     build: BuildStages = standard_stages
     options: JsonObject = field(default_factory=dict)
     """What it asks of the provider with every request."""
@@ -82,7 +82,7 @@ class Policy:
         )
 
 
-def changed(settings: Settings, changes: Changes) -> Settings:
+def changed(settings: Settings, changes: SettingChanges) -> Settings:
     groups = {name: replace(getattr(settings, name), **some) for name, some in changes.items()}
     return replace(settings, **groups)
 

@@ -23,7 +23,7 @@ NEWEST_SOURCES = 8
 """Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
 
 
-class NeededSource(NamedTuple):
+class RegretSource(NamedTuple):
     """A message or a result on record."""
 
     n: int
@@ -43,8 +43,8 @@ class Regrets:
     needs: Needs = field(default_factory=Needs)
     restored: frozenset[str] = frozenset()
     """Results that a compaction brought back."""
-    _holders: dict[str, list[NeededSource]] = field(default_factory=lambda: defaultdict(list))
-    _results: dict[str, NeededSource] = field(default_factory=dict)
+    _holders: dict[str, list[RegretSource]] = field(default_factory=lambda: defaultdict(list))
+    _results: dict[str, RegretSource] = field(default_factory=dict)
     _back: set[int] = field(default_factory=set)
     """Sources that were missed once, and would be in the view again."""
 
@@ -54,7 +54,7 @@ class Regrets:
         self.restored = frozenset(one.tool_use_id for one in read)
         return [one.text for one in read]
 
-    def follow(self, entry: AnyEntry) -> Iterator[NeededSource]:
+    def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
         """Take an entry that is in the replay's log; yield the sources that it missed."""
         need = self.needs.follow(entry)
         if need is not None and (missed := self._missed_result(need)) is not None:
@@ -74,13 +74,13 @@ class Regrets:
         gone = [one.n for id, one in self._results.items() if self.view().round_of(id) is None]
         self._back.update(numbers, gone)
 
-    def _is_placed(self, source: NeededSource) -> bool:
+    def _is_placed(self, source: RegretSource) -> bool:
         """Return whether the view shows it at all: a result whose call is not on record is not."""
         if source.tool_use_id:
             return self.view().round_of(source.tool_use_id) is not None
         return self.view().item_of(self.number(source.n)) is not None
 
-    def _missed_result(self, need: Need) -> NeededSource | None:
+    def _missed_result(self, need: Need) -> RegretSource | None:
         source = self._results.get(need.result.tool_use_id)
         if source is None or source.n in self._back:
             return None
@@ -89,7 +89,7 @@ class Regrets:
         self._back.add(source.n)
         return source
 
-    def _missed_names(self, entry: Replied) -> Iterator[NeededSource]:
+    def _missed_names(self, entry: Replied) -> Iterator[RegretSource]:
         summaries: str | None = None
         for name in self.recording.names(entry):
             holders = self._holders.get(name)
@@ -104,13 +104,13 @@ class Regrets:
                 self._back.add(newest.n)
                 yield newest
 
-    def _has(self, source: NeededSource, name: str) -> bool:
+    def _has(self, source: RegretSource, name: str) -> bool:
         if source.n in self._back or source.tool_use_id in self.restored:
             return True
         shown = self._shown(source)
         return shown is None or name in shown
 
-    def _shown(self, source: NeededSource) -> str | None:
+    def _shown(self, source: RegretSource) -> str | None:
         """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
         view = self.view()
         if source.tool_use_id:
@@ -129,18 +129,18 @@ class Regrets:
         return "\n".join(text_of(item.content) for item in items if item.kind != "said")
 
 
-def _source(entry: AnyEntry) -> NeededSource | None:
+def _source(entry: AnyEntry) -> RegretSource | None:
     match entry:
         case Ran(n=n, tool_use_id=id, measure=measure):
-            return NeededSource(n, id, "result", measure)
+            return RegretSource(n, id, "result", measure)
         case Said(n=n, measure=measure):
-            return NeededSource(n, "", "message", measure)
+            return RegretSource(n, "", "message", measure)
         case Replied(n=n, measure=measure):
-            return NeededSource(n, "", "answer", measure)
+            return RegretSource(n, "", "answer", measure)
     return None
 
 
-def _likely(holders: list[NeededSource]) -> list[NeededSource]:
+def _likely(holders: list[RegretSource]) -> list[RegretSource]:
     return [*reversed(holders[-NEWEST_SOURCES:]), holders[0]]
 
 

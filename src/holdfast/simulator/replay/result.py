@@ -35,19 +35,18 @@ class ReplayResult:
     stopped: str = ""
     """Why the session could not be played to its end."""
 
-    def stop(self, why: str) -> None:
-        self.stopped = why
-
-    def add_prompt(self, *, is_moved: bool, is_over: bool) -> None:
-        """Count how a call's prompt fits the one before it, and the window."""
-        self.prefix_moves += is_moved
-        self.over_window_calls += is_over
-
     def add_call(self, usage: Usage, usd: float, gauged_tokens: int) -> None:
         self.usd += usd
         self.usage = self.usage + usage
         self.prompts.append(usage.prompt_tokens)
         self.gauged.append(gauged_tokens)
+
+    def count(self, *, is_over: bool, is_moved: bool) -> None:
+        self.over_window_calls += is_over
+        self.prefix_moves += is_moved
+
+    def stop(self, why: str) -> None:
+        self.stopped = why
 
     def add_own_call(self, source: str, usage: Usage, usd: float) -> None:
         self.usage = self.usage + usage

@@ -39,9 +39,9 @@ from holdfast.models.capabilities import capabilities
 from holdfast.request.lifetime import latched
 from holdfast.settings import Settings
 from holdfast.simulator.clock import SimulatorClock
-from holdfast.simulator.replay.billing import CallBill, PromptBiller
+from holdfast.simulator.replay.billing import PromptBill, PromptBiller
 from holdfast.simulator.replay.recorded_session import SETTINGS, RecordedSession, filler
-from holdfast.simulator.replay.regret import NeededSource, Regrets
+from holdfast.simulator.replay.regret import Regrets, RegretSource
 from holdfast.simulator.replay.result import ReplayResult
 from holdfast.stages.clear.candidates import weight
 from holdfast.stages.compact.hooks import CompactionHooks
@@ -264,7 +264,7 @@ class SessionReplay:
         model = self.engine.model if usage else ""
         self._record(structs.replace(entry, model=model, usage=usage, stop_reason=stop))
 
-    def _take_served(self, bill: CallBill) -> None:
+    def _take_served(self, bill: PromptBill) -> None:
         """Record what the provider left out of a prompt, so that the view knows."""
         ids = tuple(sorted(bill.cleared - self._served))
         if ids:
@@ -298,10 +298,10 @@ class SessionReplay:
         self.result.add_call(usage, paid, self.engine.fullness().used_tokens)
         return usage
 
-    def _count(self, bill: CallBill) -> None:
+    def _count(self, bill: PromptBill) -> None:
         limit = self.engine.settings.window.limit_tokens
         window = limit or capabilities(self.engine.model).window_tokens
-        self.result.add_prompt(is_moved=bool(bill.moved), is_over=bill.usage.prompt_tokens > window)
+        self.result.count(is_over=bill.usage.prompt_tokens > window, is_moved=bill.moved)
         self._take_served(bill)
 
     async def ask(self, request: ForkRequest) -> ForkReply:
@@ -335,7 +335,7 @@ class SessionReplay:
         read = self._regrets.restore(RESTORED_FILES)
         return tuple(Text(text=text[:RESTORED_CHARS]) for text in read)
 
-    def _miss(self, source: NeededSource) -> None:
+    def _miss(self, source: RegretSource) -> None:
         """Count a source that was needed, at the price of a call that gets it again."""
         prompt = self.result.prompts[-1] if self.result.prompts else 0
         tokens = round(weight(source.measure))
