@@ -89,15 +89,14 @@ async def build_agent(
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
     settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
-    servers, permissions = load_servers(directory), load_permissions(directory)
-    hooks = load_hooks(directory)
+    servers, hooks = load_servers(directory), load_hooks(directory)
+    permissions = load_permissions(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices, spill = Notices(kept=(*_not_trusted(untrusted), *hooks.skipped, *said)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.closed_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
-        if resume:
-            notices.extend(_resume(engine, model.name))
+        notices.extend(_resume(engine, model.name) if resume else ())
         context = _tool_context(engine, directory, permissions.directories, notices)
         mcp = await _connected(servers.servers, engine, notices)
     return await assemble(

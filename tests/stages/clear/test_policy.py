@@ -377,7 +377,10 @@ def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
 
 def test_a_rewrite_costs_no_more_than_the_stake():
     """Only the newest part of a batch is cleared whose rewrite can be afforded."""
-    many = stock(*[4_000] * 25).batch(5)
+    made = Candidates(smallest=200)
+    for n in range(25):  # a thousand tokens of result, then three thousand of what stays
+        made._file(result(n, 1_000)._replace(before=n * 4_000))
+    many = made.batch(5)
     known = {"used_tokens": 130_000, "cached_tokens": 129_000}
     whole = moment(**known).payback(many).cost_now_usd
     bound = moment(**known, stake_usd=whole / 2)
