@@ -92,7 +92,7 @@ def events(entries):
         ),
         (
             CacheBroke(n=2, cause="tool", lost_tokens=1_000, usd=0.25),
-            "holdfast.cache.break",
+            "holdfast.cache_break",
             {"holdfast.by": "tool", "holdfast.lost_tokens": 1_000, "holdfast.usd": 0.25},
         ),
         (

@@ -169,7 +169,10 @@ class ItemList:
         self._forget(lo)
 
     def drop_before(self, order: int) -> None:
+        """Forget the items below an order, and what was known about them."""
         self.splice(0, bisect_left(self._orders, order), ())
+        self.home = {n: home for n, home in self.home.items() if home >= order}
+        self.uses = {id: home for id, home in self.uses.items() if home >= order}
 
     def messages(self) -> list[Message]:
         messages = self._messages

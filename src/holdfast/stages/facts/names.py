@@ -49,7 +49,7 @@ LONGEST_CHARS = 200
 """Anything longer is data."""
 SCANNED_CHARS = 200_000
 """Per text; names that matter appear earlier."""
-REMEMBERED = 1_024
+REMEMBERED = 2_048
 """Texts whose names are remembered: edits and messages that one compaction after another tells of."""
 REMEMBERED_CHARS = 2_000
 """A longer text is read each time."""

@@ -52,7 +52,7 @@ DURATION = "gen_ai.client.operation.duration"
 COST = "holdfast.cost"
 CHANGES = "holdfast.changes"
 FREED = "holdfast.freed_tokens"
-LOST = "holdfast.cache.lost_tokens"
+LOST = "holdfast.cache_lost_tokens"
 FAILURES = "holdfast.failures"
 
 
@@ -283,7 +283,7 @@ class Signals:
     def _failure(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
         match entry:
             case CacheBroke():
-                return "cache.break", {
+                return "cache_break", {
                     "holdfast.by": entry.cause,
                     "holdfast.expected": entry.expected,
                     "holdfast.lost_tokens": entry.lost_tokens,
