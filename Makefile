@@ -7,6 +7,8 @@ EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,te
 
 ON_A_DATABASE := own_loop compaction spilling clearing real_client same_prefix odd_providers restoring
 
+WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) # tests wait for processes and sockets half of their time
+
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
 .PHONY: help demo test test-postgres check audit format bench reliability soak fuzz golden clean
@@ -33,7 +35,7 @@ demo: $(READY)
 	@$(BIN)/holdfast demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
 
 test-postgres: $(READY)
 	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session $(ON_A_DATABASE:%=tests/e2e/test_%.py)
