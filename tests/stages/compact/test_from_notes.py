@@ -253,6 +253,20 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
     assert "The mast fell." in text_of(one.compacted[0].summary)
 
 
+async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(talk):
+    """The text tells the messages before it, so the message itself stays in the view."""
+    one = with_notes(talk, asks=False, keep_tokens=1, keep_messages=0)
+    full(one)
+    one.engine.say("Now the harbour, please.")
+    await one.stage.make_ready(one.engine)
+    assert one.stage._from_notes._ready is not None
+    one.turn_open("more", words=900)
+    one.answered("done")
+    await one.stage(one.engine)
+    assert "from the notes" in one.compacted[0].why
+    assert "Now the harbour, please." in "".join(text_of(m.content) for m in one.view.messages())
+
+
 async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
     """Keeping messages would drop the thinking of a loop that is under way."""
     one = talk(SUMMARY, model=BINDS, auto_line="50%", notes=KEPT)

@@ -161,6 +161,7 @@ class FromNotes:
         segment = segment_before(engine.view, engine.view.items.index(item) + 1)
         if segment is None:
             return None
+        basis = replace(basis, cursor=segment.last)  # what waits for an answer is not covered yet
         kept = segment.kept or (segment.last, segment.last)
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
         return await asyncio.to_thread(_put, gathering(engine, covered, self._facts), basis, manner)
