@@ -51,7 +51,7 @@ PACKAGES = {
     "litellm": ("litellm", ("litellm",)),
 }
 """For each peer its environment, and what is installed into it."""
-NOT_DRIVEN = {"deepagents": "its summaries are made inside its own graph only, not on a list"}
+NOT_DRIVEN = {"deepagents": "not driven here: it is an agent of its own, not a function of a list"}
 INSTALL_SECONDS = 600
 
 

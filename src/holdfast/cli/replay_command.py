@@ -69,31 +69,16 @@ def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
     yield (
         AS_RECORDED.replace("_", " "),
         "what the recorded usage says",
-        *_recorded(done.as_recorded),
+        *_cells(done.as_recorded),
     )
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
         yield (name.replace("_", " "), POLICIES[name].label, *_cells(one))
 
 
-def _recorded(one: RecordedFigures) -> tuple[str, ...]:
+def _cells(one: RecordedFigures | PolicyFigures) -> tuple[str, ...]:
     return (
         dollars(one.usd),
-        "",
-        tokens(one.read),
-        tokens(one.written),
-        tokens(one.uncached),
-        f"{one.prefix_moves:,}",
-        f"{one.over_window_calls:,}",
-        tokens(one.mean_context),
-        tokens(one.peak_context),
-        f"{one.regret:,} {dollars(one.regret_usd)}",
-    )
-
-
-def _cells(one: PolicyFigures) -> tuple[str, ...]:
-    return (
-        dollars(one.usd),
-        dollars(one.own_usd),
+        dollars(one.own_usd) if isinstance(one, PolicyFigures) else "",
         tokens(one.read),
         tokens(one.written),
         tokens(one.uncached),
