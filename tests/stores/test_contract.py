@@ -1,11 +1,16 @@
 """What every store promises, held against files and a database alike."""
 
+import time
+
 import pytest
 
 from holdfast.errors import LogLocked, SessionExists, SessionNotFound, StoreError
 from holdfast.log import Header
 from holdfast.log.entries import Failed, Ran, Replied, Said, Titled
 from holdfast.messages import Text, ToolUse
+
+TICK_SECONDS = 0.02
+"""Times of files are only as fine as the kernel's clock."""
 
 
 def said(text: str, n: int = 0) -> Said:
@@ -150,6 +155,7 @@ def test_sessions_are_listed_newest_first(store, project, tmp_path):
     elsewhere.mkdir()
     for id, place in (("a", project), ("b", project), ("c", elsewhere)):
         made(store, place, id, "hello")
+        time.sleep(TICK_SECONDS)
     with store.open("a") as log:
         log.append(said("again"))
     assert [one.id for one in store.sessions()] == ["a", "c", "b"]
