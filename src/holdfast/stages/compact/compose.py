@@ -152,7 +152,7 @@ def gathered(
 def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
     """Assemble the parts; without a model's summary the digest is the body."""
     tokens = material.budget_tokens if written is None else material.written_tokens
-    index_tokens = int(tokens * LIMITS.index_ratio)
+    index_tokens = int(max(0, tokens - material.words_tokens) * LIMITS.index_ratio)
     if written is None:
         body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
     else:

@@ -39,7 +39,7 @@ class DigestLimits:
     """The user's own words get as much as they need, up to this: nothing later can recover them.
     The most in any recorded session is 6,900; a specification may be several times that."""
     index_ratio: float = 0.075
-    """Of the digest, for the index of names."""
+    """Of what stands beside the user's words, for the index of names."""
     message_tokens: int = 24
     """What the first words of a message take: as many messages as a budget can hold are looked
     at, the newest."""

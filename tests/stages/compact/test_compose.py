@@ -1,0 +1,20 @@
+"""What a digest has room for."""
+
+from holdfast.messages import text_of
+from holdfast.stages.compact.compose import Manner, compose, gathered
+from holdfast.stages.compact.segment import whole_segment
+from holdfast.view.items import Spoken
+
+PASTE = "\n".join(f"10:{n:04} ERROR importer row {n}: bad value {n * 13:x}" for n in range(1_200))
+
+
+def test_headings_and_the_index_of_names_take_nothing_from_the_users_words(talk):
+    """A long message is whole in the digest of a conversation that has little else."""
+    one = talk()
+    one.turn(f"Mend what it printed:\n{PASTE}", words=20)
+    one.turn("and then test it", words=20)
+    segment = whole_segment(one.view)
+    said = [text_of(item.content) for item in segment.items if isinstance(item, Spoken)]
+    material = gathered(one.view.history, segment, segment_tokens=1_000)
+    told = compose(material, None, Manner()).text
+    assert [words[:40] for words in said if words not in told] == []
