@@ -12,7 +12,7 @@ from holdfast.cli.output import say
 def command() -> None:
     """Keep what a compaction of Claude Code's is about to lose.
 
-    Before it, the client is told what its summary must keep: names in use and the user's words.
+    Before it, the client learns what its summary must keep: names in use and the user's words.
     After it, the model is given what the summary left out all the same.
     """
     if said := keep(read_input(sys.stdin.buffer.read())):
