@@ -168,7 +168,7 @@ async def following(size: int = 10_000, times: int = 40) -> dict:
                 answer | {"model": MODEL, "stop_reason": "end_turn", "usage": usage}
             )
             messages.append({"role": "assistant", "content": "yes"})
-            known = session._program._following._list
+            known = session._program._following.known
             began = time.perf_counter()
             known.recognise(messages, None)
             alone.append((time.perf_counter() - began) / len(known.keys))
