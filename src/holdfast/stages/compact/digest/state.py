@@ -115,7 +115,7 @@ def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
-    """Name the commits that were listed or compared, if somebody spoke of them."""
+    """Name the commits that were listed or compared, if the conversation mentions them."""
     spoken = _spoken_of(context)
     known: dict[str, DigestPiece] = {}
     for number, step in context.facts.steps():
