@@ -1,7 +1,9 @@
 """Money and regret of our cost policy: the defaults of 0.1.0, today's, and today's with a rule off.
 
 Recorded sessions come in (`FILES`; by default those beside the project, else generated ones) and are
-played as `holdfast replay` plays them, priced as one model. `--rates` counts how often results are
+played as `holdfast replay` plays them, priced as one model, with the cache's lifetime that they had.
+`regret_ratio` is about results that had left and were asked for again, `named_ratio` also about names
+that nothing in the view shows any more. `--rates` counts how often results are
 needed again, by kind and age: the settings under `cost`.
 
     python benchmarks/policy.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--sessions N] [--rates] [--json]
@@ -47,7 +49,10 @@ def figures(found: ReplayReport) -> dict[str, object]:
     before, ours = found.policies[BEFORE.name], found.policies["ours"]
     return {
         "cost_ratio": round(ours.usd / before.usd, 4) if before.usd else None,
-        "regret_ratio": round(ours.regret / before.regret, 4) if before.regret else None,
+        "regret_ratio": (
+            round(ours.asked_again / before.asked_again, 4) if before.asked_again else None
+        ),
+        "named_ratio": round(ours.regret / before.regret, 4) if before.regret else None,
         "recorded_usd": found.as_recorded.usd,
         "policies": found.document()["policies"],
         "sessions": found.sessions,
@@ -66,7 +71,9 @@ def main() -> None:
         options = ReplayOptions(model=given.model, lifetime=given.lifetime)
         found = replay(files, chosen(NAMES), options)
     for name, one in found.policies.items() if not given.json else ():
-        print(f"{name:<40} ${one.usd:>8.2f}  regret {one.regret:>5,}")
+        print(
+            f"{name:<40} ${one.usd:>8.2f}  asked again {one.asked_again:>4,}  regret {one.regret:>5,}"
+        )
     fixed = {"model": given.model, "lifetime": given.lifetime}
     print(json.dumps(figures(found) | fixed))
 

@@ -32,7 +32,9 @@ def parser_of(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--lifetime", default="1h", choices=("5m", "1h"))
+    parser.add_argument(
+        "--lifetime", default="", choices=("", "5m", "1h"), help="of the cache; as recorded if none"
+    )
     parser.add_argument("--sessions", type=int, default=1_000, help="so many at most")
     parser.add_argument("--json", action="store_true", help="print nothing but the result")
     return parser

@@ -28,11 +28,10 @@ def main() -> None:
     others = [found.policies[policy.name] for policy in OTHERS]
     fit = [one.usd for one in others if not one.over_window_calls]
     cheapest = min(fit, default=0.0)
-    ours, lean = found.policies["ours"], found.policies["ours_lean"]
+    ours = found.policies["ours"]
     more = {
         "cheapest_other_usd": cheapest,
         "ours_to_cheapest": round(ours.usd / cheapest, 4) if cheapest else None,
-        "lean_to_cheapest": round(lean.usd / cheapest, 4) if cheapest else None,
         "seconds": round(time.perf_counter() - began, 1),
     }
     document = found.document() | more

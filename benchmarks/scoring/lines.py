@@ -62,15 +62,12 @@ LINES = (
         {
             "ours_usd": "policies.ours.usd",
             "ours_to_cheapest_other": "ours_to_cheapest",
-            "lean_to_cheapest_other": "lean_to_cheapest",
             "ours_regret": "policies.ours.regret",
-            "lean_regret": "policies.ours_lean.regret",
             "read_ratio": "as_recorded.read_ratio",
             "seconds": "seconds",
         },
         goals={
             "ours_to_cheapest_other": ("<=", 1.0),
-            "lean_to_cheapest_other": ("<=", 1.0),
             "read_ratio": (">=", 0.95),
             "seconds": ("<=", 120.0),
         },

@@ -49,6 +49,19 @@ def test_a_command_run_again_needs_the_first_only_if_nothing_changed():
     assert needs_in(first, called("b", "Bash", run, "all passed", response="r2")) == []
 
 
+def test_the_files_read_or_edited_last_are_given_with_their_readings():
+    """The newest reading of a file comes first; an edit makes a file new."""
+    follower = Needs()
+    other = called("b", "Read", {"file_path": "/b.py"}, "two", response="r2")
+    edit = {"file_path": "/a.py", "old_string": "one", "new_string": "1"}
+    calls = read("a", "one", "r1"), other, called("c", "Edit", edit, "done", response="r3")
+    for call in (*calls, read("d", "1", "r4")):
+        for entry in call:
+            follower.follow(entry)
+    given = [[one.tool_use_id for one in many] for many in follower.newest_files(2)]
+    assert given == [["b"], ["d", "a"]]
+
+
 def test_rates_count_those_that_grew_old_enough():
     """A result needed after one call was not needed later than that."""
     entries = [*read("a", "one", "r1"), *read("b", "one", "r2")]

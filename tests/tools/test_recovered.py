@@ -40,6 +40,20 @@ def test_files_are_listed_newest_first_and_once():
     assert found == [("/a", 7, 3), ("/b", 1, 0)]
 
 
+def test_a_file_keeps_the_span_of_all_its_readings():
+    """As first and limit; a reading to the end has none."""
+    parts = (
+        ("Read", {"file_path": "/a", "offset": 7, "limit": 3}),
+        (
+            "Read",
+            {"file_path": "/a", "offset": 40, "limit": 10},
+        ),
+    )
+    assert ToolTrace(calls(*parts)).files()[0].span == (7, 43)
+    whole = ToolTrace(calls(*parts, ("Read", {"file_path": "/a"}))).files()[0]
+    assert (whole.first, whole.limit, whole.span) == (1, 0, (1, 0))
+
+
 def test_tools_of_other_agents_are_known_by_their_names():
     """An imported session has no tools of ours."""
     assert [each.path for each in ToolTrace(calls(("read_file", {"path": "x.rs"}))).files()] == [

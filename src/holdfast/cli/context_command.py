@@ -38,7 +38,7 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
     view, gauge = replay(opened.history, Follower(load_calibration))
     cost = load_settings(Path.cwd()).cost
-    window = window_at_cost(model or view.model, window_settings(opened, model), cost)
+    window = window_at_cost(model or view.model, window_settings(opened, model), cost, view.frame)
     context = describe(view, gauge, window)
     document = {
         "target": opened.name,

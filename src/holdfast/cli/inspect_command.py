@@ -95,7 +95,12 @@ def page_data(
         id=id or opened.name,
         name=opened.name,
         format=opened.format,
-        window=window_at_cost(opened.view.model, window_settings(opened, None)),
+        window=window_at_cost(
+            opened.view.model,
+            window_settings(opened, None),
+            settings.cost,
+            opened.view.frame,
+        ),
         settings=page or settings.page,
         problems=opened.problem_lines(),
     )

@@ -68,5 +68,5 @@ def build_parts(
 def first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
     """Complete a frame with what stays as it is for the whole session."""
     kept = latched(frame, model, settings.cache, source)
-    window = window_at_cost(model, settings.window, settings.cost, kept.lifetime)
+    window = window_at_cost(model, settings.window, settings.cost, kept)
     return declared(kept, model, settings.clear, window)

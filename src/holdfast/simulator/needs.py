@@ -59,6 +59,8 @@ class Needs:
     _open: dict[str, ToolUse] = field(default_factory=dict)
     _seen: dict[str, list[SeenResult]] = field(default_factory=lambda: defaultdict(list))
     """Results by what was asked for, oldest first."""
+    _touched: dict[str, None] = field(default_factory=dict)
+    """Files that were read or edited, the newest last."""
 
     def follow(self, entry: AnyEntry) -> Need | None:
         match entry:
@@ -75,13 +77,15 @@ class Needs:
         found = {one.tool_use_id: one for many in self._seen.values() for one in many}
         return sorted(found.values(), key=lambda one: one.call)
 
-    def newest_reads(self, count: int) -> list[SeenResult]:
-        """Return the newest reading of each of the files read last."""
-        newest = [many[-1] for asked, many in self._seen.items() if many and asked.startswith(READ)]
-        return sorted(newest, key=lambda one: one.call)[-count:]
+    def newest_files(self, count: int) -> list[list[SeenResult]]:
+        """Return the readings, the newest first, of each of the files read or edited last."""
+        read = [asked for asked in self._touched if self._seen[asked]]
+        return [self._seen[asked][::-1] for asked in read[-count:]]
 
     def _take(self, use: ToolUse, ran: Ran) -> Need | None:
         tool, text = self.describe(use.name), text_of(ran.content)
+        if tool.kind in ("read", "write") and not ran.is_error:
+            self._touch(tool.paths_in(use.input))
         if not tool.is_clearable or ran.is_error:
             return None
         if tool.kind == "write":
@@ -95,6 +99,11 @@ class Needs:
                 found = Need(earlier, self.calls - earlier.call)
             self._seen[question].append(result)
         return found
+
+    def _touch(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._touched.pop(READ + path, None)
+            self._touched[READ + path] = None
 
     def _edited(self, tool: Described, given: JsonObject) -> Need | None:
         """An edit that replaces text needs the newest reading of its file."""

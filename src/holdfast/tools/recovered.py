@@ -43,6 +43,8 @@ class Touched:
     """The line from which it was read last; a write says nothing about that."""
     limit: int = 0
     """How many lines were wanted then; zero for as many as there are."""
+    span: tuple[int, int] = (1, 0)
+    """The lines that all readings together cover, as first and limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +108,17 @@ def _touched(
     path: str, use: ToolUse, ran: Ran, before: Touched | None, *, is_read: bool
 ) -> Touched:
     first, limit = (before.first, before.limit) if before else (1, 0)
+    span = before.span if before else (1, 0)
     if is_read:
         first, limit = _whole(use.input.get("offset")) or 1, _whole(use.input.get("limit"))
-    return Touched(path=path, at=ran.at, n=ran.n, first=first, limit=limit)
+        span = _joined(span, (first, limit)) if before else (first, limit)
+    return Touched(path=path, at=ran.at, n=ran.n, first=first, limit=limit, span=span)
+
+
+def _joined(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Return the span of lines from the first of both to the last of both."""
+    first, has_end = min(one[0], other[0]), one[1] and other[1]
+    return first, max(sum(one), sum(other)) - first if has_end else 0
 
 
 def _whole(value: object) -> int:

@@ -216,9 +216,7 @@ class Engine:
         return Fullness(
             used_tokens=gauge.size_tokens(total),
             margin_tokens=gauge.margin_tokens(total),
-            window=window_at_cost(
-                self.model, self.settings.window, self.settings.cost, self.frame.lifetime
-            ),
+            window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
         )
 
     def doubt_report(self) -> bool:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from holdfast.log.entries import Framed, Section
+from holdfast.messages.measure import measure_text
 from holdfast.request.cache.advice import (
     COMPACTED_TOKENS,
     cheapest_line,
@@ -143,6 +145,24 @@ def test_what_a_compaction_loses_raises_the_line():
         for weight in (0.0, 10.0, 40.0)
     ]
     assert lines == sorted(set(lines))
+
+
+def test_a_heavy_frame_raises_the_line():
+    """No compaction makes it smaller: with the same line there would be less between two of them."""
+    text = "A tool does one thing, and its description says when to use it. " * 4_000
+    frame = Framed(sections=(Section(name="tools", text=text),), measure=measure_text(text))
+    plain = window_at_cost("claude-opus-5", WindowSettings())
+    heavy = window_at_cost("claude-opus-5", WindowSettings(), frame=frame)
+    assert heavy.auto_tokens > plain.auto_tokens + 20_000
+
+
+def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
+    """What a session's commands show is what its engine goes by."""
+    lines = [
+        window_at_cost("claude-opus-5", WindowSettings(), frame=Framed(lifetime=lifetime))
+        for lifetime in ("5m", "1h")
+    ]
+    assert lines[0].auto_tokens < lines[1].auto_tokens
 
 
 def test_room_for_the_work_at_hand_comes_before_money():

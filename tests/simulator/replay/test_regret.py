@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
+from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said, Spilled
 from holdfast.messages import Text, ToolUse
 from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.regret import Regrets
@@ -58,3 +58,45 @@ def test_a_summary_without_the_name_does_not(followed):
     played_to_the_result(followed)
     followed(Compacted(n=4, first=1, last=3, summary=(Text(text="Work was done."),)))
     assert followed(asked(5, "t2", f"`{SECRET}` is it.")) == [3]
+
+
+PATH = "/home/ann/shop/billing/invoices/totals.py"
+
+
+def test_a_path_is_known_by_its_end(followed):
+    """A summary names files from the project's root on."""
+    followed(Said(n=1, content=(Text(text="Find the bug."),)))
+    followed(asked(2, "t1"))
+    followed(Ran(n=3, tool_use_id="t1", content=f"{PATH}:3: total"))
+    text = (Text(text="The bug is in billing/invoices/totals.py."),)
+    followed(Compacted(n=4, first=1, last=3, summary=text))
+    assert followed(asked(5, "t2", f"`{PATH}` is it.")) == []
+
+
+def read(n, id, text, **given):
+    use = ToolUse(id=id, name="Read", input={"file_path": PATH, **given})
+    return [
+        Replied(n=n, response_id=f"r{n}", content=(use,)),
+        Ran(n=n + 1, tool_use_id=id, content=text),
+    ]
+
+
+def edit(n):
+    use = ToolUse(id=f"e{n}", name="Edit", input={"file_path": PATH, "old_string": "total = 1"})
+    return [
+        Replied(n=n, response_id=f"r{n}", content=(use,)),
+        Ran(n=n + 1, tool_use_id=f"e{n}", content="done"),
+    ]
+
+
+def test_a_result_shown_as_the_same_as_another_is_missed_only_with_that(followed):
+    """The other one holds it."""
+    entries = [
+        Said(n=1, content=(Text(text="Fix it."),)),
+        *read(2, "t1", "total = 1"),
+        *read(4, "t2", "total = 1"),
+        Spilled(n=6, tool_use_id="t2", text="[The same as t1.]", same_as="t1"),
+    ]
+    assert [n for entry in (*entries, *edit(7)) for n in followed(entry)] == []
+    followed(Cleared(n=9, ids=("t1",), texts=("[cleared]",)))
+    assert [n for entry in edit(10) for n in followed(entry)] == [5]

@@ -112,6 +112,29 @@ def test_the_lines_that_were_looked_at_last_are_shown_rather_than_the_head(scene
     assert "line 299" not in text
 
 
+def test_all_lines_that_were_looked_at_are_shown_if_they_fit(scene):
+    """A second look at a few lines does not make the first, at all of them, worth less."""
+    path = scene.write("long.py", "".join(f"line {i}\n" for i in range(1, 501)))
+    scene.read(path, offset=300, limit=5)
+    scene.read(path, offset=100, limit=5)
+    (text,) = scene.restored()
+    assert "   100\tline 100" in text and "   304\tline 304" in text
+    assert "line 99\n" not in text and "line 305" not in text
+    scene.read(path)
+    scene.read(path, offset=200, limit=5)
+    (text,) = scene.restored()
+    assert "     1\tline 1\n" in text and "   500\tline 500" in text
+
+
+def test_the_newest_look_is_shown_if_all_of_them_are_too_much(scene):
+    """What is worked on is there in any case."""
+    path = scene.write("long.py", "".join(f"value_{i} = {i}\n" for i in range(1, 3_001)))
+    scene.read(path)
+    scene.read(path, offset=2_000, limit=5)
+    (text,) = scene.restored(settings=CompactSettings(restore_file_tokens=500))
+    assert "  2000\tvalue_2000" in text and "value_1999" not in text
+
+
 def test_a_file_that_became_shorter_is_shown_from_its_beginning(scene):
     """The lines that were looked at are no longer there."""
     path = scene.write("long.py", "".join(f"line {i}\n" for i in range(1, 501)))

@@ -5,21 +5,26 @@ window that is far below the window's own line. `cold_resume_advice` prices the 
 idle session. Both weigh money only: what a summary loses in content is for the caller to judge.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from holdfast.log.entries import Framed
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
 from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect
 from holdfast.request.cache.need import need_usd
 from holdfast.request.lifetime import Lifetime
 from holdfast.settings import CostSettings, WindowSettings
+from holdfast.view.tokens import default_weights, weigh
 from holdfast.view.window import COST, Window, window_for
 
 SUMMARY_TOKENS = 5_000
 """A typical summary; the window reserves 20,000."""
 FRAME_TOKENS = 15_000
 """System prompt and tools of a coding agent, where they were not measured; no edit removes them."""
+FRAME_STEP_TOKENS = 5_000
+"""A measured frame counts as a multiple of this: a tool more or less does not move the line."""
 RESTORED_TOKENS = 30_000
 """Files, plan and skills restored after a compaction: with the rest the 50,000 that is the median
 of 26 recorded ones.
@@ -149,20 +154,41 @@ def cheapest_line(
     return best
 
 
-@lru_cache(maxsize=16)
 def window_at_cost(
-    model: str, settings: WindowSettings, cost: CostSettings = NEEDS, lifetime: Lifetime = "5m"
+    model: str,
+    settings: WindowSettings,
+    cost: CostSettings = NEEDS,
+    frame: Framed | None = None,
 ) -> Window:
     """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
 
-    It leaves room for the work at hand, whatever that costs.
+    That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
     """
+    if frame is None or not (weight := weigh(frame.measure, default_weights(model))):
+        return _at_cost(model, settings, cost, frame.lifetime if frame else "5m", FRAME_TOKENS)
+    size = math.ceil(weight / FRAME_STEP_TOKENS) * FRAME_STEP_TOKENS
+    return _at_cost(model, settings, cost, frame.lifetime, size)
+
+
+@lru_cache(maxsize=16)
+def _at_cost(
+    model: str, settings: WindowSettings, cost: CostSettings, lifetime: Lifetime, frame_tokens: int
+) -> Window:
+    """Find the window; it leaves room for the work at hand, whatever that costs."""
     window = window_for(model, settings)
     if settings.auto_line != COST:
         return window
-    usual = expect(calls=0, lifetime=lifetime)
-    line = cheapest_line(model, window, forecast=usual, lifetime=lifetime, cost=cost)
-    line = max(line, COMPACTED_TOKENS + cost.work_tokens)
+    compacted = COMPACTED_TOKENS - FRAME_TOKENS + frame_tokens
+    line = cheapest_line(
+        model,
+        window,
+        forecast=expect(calls=0, lifetime=lifetime),
+        lifetime=lifetime,
+        compacted_tokens=compacted,
+        frame_tokens=frame_tokens,
+        cost=cost,
+    )
+    line = max(line, compacted + cost.work_tokens)
     return window_for(model, replace(settings, auto_line=str(line)))
 
 

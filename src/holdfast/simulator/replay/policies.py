@@ -136,9 +136,9 @@ OTHERS = (
 OURS = (
     Policy(name="ours", label="our defaults"),
     Policy(
-        name="ours_lean",
-        label="ours with less weight on what may be needed again",
-        changes={"cost": {"need_weight": 20.0}},
+        name="ours_careful",
+        label="ours with more weight on what may be needed again",
+        changes={"cost": {"need_weight": 80.0}},
     ),
     Policy(
         name="ours_window_line",
@@ -165,7 +165,7 @@ WITHOUT = tuple(
     for rule, changes in RULES.items()
 )
 POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
-DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_lean")
+DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
 """Beside what was recorded; the rest when they are asked for."""
 
 

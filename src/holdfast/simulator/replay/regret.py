@@ -14,13 +14,16 @@ from typing import NamedTuple
 from holdfast.log.entries import AnyEntry, Ran, Replied, Said
 from holdfast.messages import text_of
 from holdfast.messages.measure import Measure
-from holdfast.simulator.needs import Need, Needs
+from holdfast.simulator.needs import Need, Needs, SeenResult
 from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.view import View
-from holdfast.view.items import Result, Round, Spoken
+from holdfast.view.items import Round, Spoken
 
 NEWEST_SOURCES = 8
 """Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
+
+
+ASKED_AGAIN = "asked again"
 
 
 class RegretSource(NamedTuple):
@@ -29,6 +32,7 @@ class RegretSource(NamedTuple):
     n: int
     tool_use_id: str
     kind: str
+    """`result`, `message` or `answer`; `ASKED_AGAIN` for a result that a later call asked for."""
     measure: Measure
 
 
@@ -48,17 +52,17 @@ class Regrets:
     _back: set[int] = field(default_factory=set)
     """Sources that were missed once, and would be in the view again."""
 
-    def restore(self, count: int) -> list[str]:
-        """Bring the files read last back, as they were read."""
-        read = self.needs.newest_reads(count)
-        self.restored = frozenset(one.tool_use_id for one in read)
-        return [one.text for one in read]
+    def restore(self, files: int, chars: int) -> list[str]:
+        """Bring the files read last back, with all that was read of each if it fits."""
+        shown = [_within(read, chars) for read in self.needs.newest_files(files)]
+        self.restored = frozenset(id for ids, text in shown for id in ids)
+        return [text for ids, text in shown]
 
     def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
         """Take an entry that is in the replay's log; yield the sources that it missed."""
         need = self.needs.follow(entry)
         if need is not None and (missed := self._missed_result(need)) is not None:
-            yield missed
+            yield missed._replace(kind=ASKED_AGAIN)
         if isinstance(entry, Replied):
             yield from self._missed_names(entry)
         source = _source(entry)
@@ -97,7 +101,7 @@ class Regrets:
                 continue
             if summaries is None:
                 summaries = self._summaries()
-            if name in summaries:
+            if _known_by(name) in summaries:
                 continue
             newest = holders[-1]
             if newest.n not in self._back:
@@ -114,9 +118,7 @@ class Regrets:
         """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
         view = self.view()
         if source.tool_use_id:
-            owner = view.round_of(source.tool_use_id)
-            result = owner.result_of(source.tool_use_id) if owner is not None else None
-            return _instead(result) if result is not None else ""
+            return _shown_result(view, source.tool_use_id)
         item = view.item_of(self.number(source.n))
         if item is None:
             return ""
@@ -140,10 +142,33 @@ def _source(entry: AnyEntry) -> RegretSource | None:
     return None
 
 
+def _known_by(name: str) -> str:
+    """Return what of a name a summary must hold: of a path its end, since the root goes without saying."""
+    return "/".join(name.rstrip("/").split("/")[-2:])
+
+
+def _within(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
+    """Show a file's newest reading, and the lines of older ones that fit beside it."""
+    newest = readings[0]
+    ids, text, lines = [newest.tool_use_id], newest.text[:chars], newest.lines
+    for one in readings[1:]:
+        more = "\n".join(("", *sorted(one.lines - lines)))
+        if len(text) + len(more) <= chars:
+            ids.append(one.tool_use_id)
+            text, lines = text + more, lines | one.lines
+    return ids, text
+
+
 def _likely(holders: list[RegretSource]) -> list[RegretSource]:
     return [*reversed(holders[-NEWEST_SOURCES:]), holders[0]]
 
 
-def _instead(result: Result) -> str | None:
+def _shown_result(view: View, id: str) -> str | None:
+    owner = view.round_of(id)
+    result = owner.result_of(id) if owner is not None else None
+    if result is None:
+        return ""
     instead = result.placeholder("seen")
+    if instead is not None and instead.same_as:
+        return _shown_result(view, instead.same_as)
     return instead.text if instead is not None else None

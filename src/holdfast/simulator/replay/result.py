@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Cleared, Compacted
 from holdfast.messages import Usage
+from holdfast.simulator.replay.regret import ASKED_AGAIN
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,6 +89,8 @@ class PolicyFigures:
     mean_context: int
     regret: int
     """Sources that a later call or answer needed and that had left the view."""
+    asked_again: int
+    """Of these, results that a later call asked for once more; the others were only named."""
     regret_tokens: int
     regret_usd: float
     """The price of getting those back; not part of `usd`."""
@@ -124,6 +127,7 @@ def total(results: Iterable[ReplayResult]) -> PolicyFigures:
         peak_context=max(prompts, default=0),
         mean_context=round(sum(prompts) / len(prompts)) if prompts else 0,
         regret=sum(result.needed.total() for result in found),
+        asked_again=sum(result.needed[ASKED_AGAIN] for result in found),
         regret_tokens=sum(result.needed_tokens.total() for result in found),
         regret_usd=round(sum(result.needed_usd for result in found), 4),
         clearings=sum(len(result.cleared) for result in found),

@@ -8,7 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from msgspec import structs
+
 from holdfast.errors import HoldfastError
+from holdfast.log.answers import UniqueAnswer
 from holdfast.log.spending import spent_on
 from holdfast.messages import Usage
 from holdfast.models.capabilities import capabilities
@@ -19,6 +22,13 @@ from holdfast.simulator.replay.session_replay import play_session
 from holdfast.transcripts.formats import printable
 
 AS_RECORDED = "as_recorded"
+PROMPT_TOKENS = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cache_write_5m_tokens",
+    "cache_write_1h_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +118,7 @@ def replay_file(
         capabilities(model).window_tokens if options.model else recording.window_tokens
     )
     lifetime = options.lifetime or recording.lifetime
-    paid = [spent_on(options.model or a.model, a.usage).usd for a in recording.answers]
+    paid = [_paid_usd(answer, options.model or answer.model) for answer in recording.answers]
     return FileReplay(
         path=path,
         model=model,
@@ -126,6 +136,13 @@ def replay_file(
             for name in names
         },
     )
+
+
+def _paid_usd(answer: UniqueAnswer, model: str) -> float:
+    """Price a recorded call as a model's that may count its prompt in other tokens."""
+    scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
+    counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
+    return spent_on(model, structs.replace(answer.usage, **counted)).usd
 
 
 def _reproduce(recording: RecordedSession) -> ReplayResult:

@@ -332,8 +332,8 @@ class SessionReplay:
 
     async def _restore(self, segment: Segment) -> SpokenContent:
         """Show the files read last again, as they were when they were read."""
-        read = self._regrets.restore(RESTORED_FILES)
-        return tuple(Text(text=text[:RESTORED_CHARS]) for text in read)
+        read = self._regrets.restore(RESTORED_FILES, RESTORED_CHARS)
+        return tuple(Text(text=text) for text in read)
 
     def _miss(self, source: RegretSource) -> None:
         """Count a source that was needed, at the price of a call that gets it again."""

@@ -1,7 +1,8 @@
 """Reading files again after a compaction, each within its budget and all within theirs.
 
-Files are read by the Read tool, at the lines looked at last, and cut to whole lines. Files that
-cannot or may not be read, or do not fit, are skipped and the next one is tried.
+Files are read by the Read tool: all the lines that were looked at if those fit, else the ones looked
+at last, cut to whole lines. Files that cannot or may not be read, or do not fit, are skipped and the
+next one is tried.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ class Wanted:
     path: Path
     first: int = 1
     limit: int = 0
+    span: tuple[int, int] = (1, 0)
+    """First and limit of all the lines that were looked at; tried first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,19 +79,24 @@ async def _read(
 ) -> Again | None:
     if not may_read(wanted.path):
         return None
-    again = await _attempt(wanted, tool_context, room.each_tokens)
+    if wanted.span != (wanted.first, wanted.limit):
+        first, limit = wanted.span
+        whole = await _attempt(replace(wanted, first=first, limit=limit), tool_context)
+        if whole is not None and whole.tokens <= room.each_tokens:
+            return whole
+    again = await _attempt(wanted, tool_context)
     if again is None and wanted.first > 1:  # it has become shorter
-        again = await _attempt(Wanted(path=wanted.path), tool_context, room.each_tokens)
+        again = await _attempt(Wanted(path=wanted.path), tool_context)
     if again is None or again.tokens <= room.each_tokens:
         return again
     lines = _fitting(again, room.each_tokens)
     if not lines:
         return None
-    shorter = await _attempt(replace(wanted, limit=lines), tool_context, room.each_tokens)
+    shorter = await _attempt(replace(wanted, limit=lines), tool_context)
     return shorter if shorter and shorter.tokens <= room.each_tokens else None
 
 
-async def _attempt(wanted: Wanted, tool_context: ToolContext, each_tokens: int) -> Again | None:
+async def _attempt(wanted: Wanted, tool_context: ToolContext) -> Again | None:
     place = replace(tool_context, files=Files(), is_fork=True)
     given: JsonObject = {
         "file_path": str(wanted.path),

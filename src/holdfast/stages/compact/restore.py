@@ -118,7 +118,9 @@ class Restoring:
             passed.add(path)
             look = named.get(path)
             yield (
-                Wanted(path=path, first=look.first, limit=look.limit) if look else Wanted(path=path)
+                Wanted(path=path, first=look.first, limit=look.limit, span=look.span)
+                if look
+                else Wanted(path=path)
             )
 
     def _real(self, path: str) -> Path:

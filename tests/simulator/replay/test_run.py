@@ -1,0 +1,20 @@
+"""Recordings under policies: what was paid for them."""
+
+import pytest
+
+from holdfast.models.prices import prices
+from holdfast.simulator.replay.run import ReplayOptions, replay_file
+
+COARSE, FINE = "claude-opus-4-6", "claude-opus-4-8"
+
+
+def test_a_recording_priced_as_another_model_is_counted_in_its_tokens(long_file):
+    """At the same prices a tokenizer that makes a third more of a text makes a prompt so much dearer."""
+    assert prices(COARSE) == prices(FINE)
+    paid = [
+        replay_file(long_file, (), ReplayOptions(model=model), reproduces=False)
+        for model in (COARSE, FINE)
+    ]
+    output = paid[0].recorded.output_tokens * prices(COARSE).output / 1e6
+    prompts = [one.recorded_usd - output for one in paid]
+    assert prompts[1] == pytest.approx(1.3 * prompts[0], rel=0.001)
