@@ -23,7 +23,6 @@ from holdfast.reports.words import SessionWords
 from holdfast.settings import load_settings
 from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.records import FoundRecords, OpenedRecord
-from holdfast.tools.history.tool import describe, quoted_passage
 
 
 @click.command(epilog='Example: holdfast history "login bug" --in claude-code')
@@ -104,9 +103,10 @@ def _search_all(
     files = find_sessions(roots)
     with closing(SessionWords()) as words:
         changed = words.stale(files)
-        label = f"Reading {counted(len(changed), 'session')}"
-        with progress_bar(sum(file.bytes for file in changed), label) as advance:
-            words.refresh(files, advance or (lambda _: None))
+        if changed:
+            label = f"Reading {counted(len(changed), 'session')}"
+            with progress_bar(sum(file.bytes for file in changed), label) as advance:
+                words.refresh(files, advance or (lambda _: None))
         settings = load_settings().history
         found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
     report(as_json, found, map(harmless, _session_lines(found, query)))
@@ -164,9 +164,7 @@ def _show(opened: OpenedRecord, as_json: bool) -> None:
 
 def _list(found: FoundRecords, as_json: bool, *, has_left: bool) -> None:
     lines = (
-        part
-        for hit in found.hits
-        for part in (describe(hit, marks_view=has_left), quoted_passage(hit))
+        part for hit in found.hits for part in (hit.describe(marks_view=has_left), hit.quoted())
     )
     report(as_json, found, map(harmless, lines))
     if as_json:

@@ -17,8 +17,8 @@ from holdfast.errors import ConfigError
 from holdfast.pages.followed import FollowedSessions, ListedSession, ReadSession
 from holdfast.pages.html import SessionRow
 from holdfast.pages.texts import shown
-from holdfast.reports.index import index_path, within
-from holdfast.reports.places import default_roots, find_sessions
+from holdfast.reports.index import within
+from holdfast.reports.places import default_roots, find_sessions, index_path
 from holdfast.settings import Settings, load_settings
 from holdfast.transcripts.claude_code.agents import session_name
 
@@ -64,7 +64,7 @@ def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
     for file in find_sessions(roots):
         yield ListedSession(
             id=_id(index_path(file.path)),
-            name=session_name(file.path),
+            name=session_name(file.path.name),
             path=file.path,
             stamp=file.stamp,
             modified=modified(file),

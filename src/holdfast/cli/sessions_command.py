@@ -17,8 +17,8 @@ from holdfast.errors import LogLocked
 from holdfast.log.retention import DAY_SECONDS, sweep_session
 from holdfast.log.store import FileStore, FoundSession, Store, StoredSession
 from holdfast.messages.cut import counted
-from holdfast.reports.index import index_path, open_index
-from holdfast.reports.places import OURS, find_sessions
+from holdfast.reports.index import open_index
+from holdfast.reports.places import OURS, find_sessions, index_path
 from holdfast.reports.report import SessionSummary, summarise
 from holdfast.reports.words import SessionWords
 from holdfast.settings import SpillSettings, load_settings

@@ -7,11 +7,10 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib import metadata
 from pathlib import Path
 
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
-from holdfast.reports.places import SessionFile
+from holdfast.reports.places import SessionFile, index_path
 from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
 from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
@@ -205,15 +204,12 @@ def _stamp() -> str:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata  # slow to load, and a search does without
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "none"
-
-
-def index_path(path: Path) -> str:
-    """Return a path as the index has it; bytes that are no characters are escaped."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def within(roots: Iterable[Path]) -> tuple[str, list[str]]:

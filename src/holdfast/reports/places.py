@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from stat import S_ISREG
 
 from holdfast.errors import HoldfastError
 from holdfast.log.store import FileStore
 from holdfast.settings import home
 from holdfast.settings.project import project_root
-from holdfast.transcripts.claude_code.agents import SUFFIXES, agent_files, session_name
+from holdfast.transcripts.claude_code.agents import agent_files, session_name
 from holdfast.transcripts.formats import open_transcript
 
 OURS = "holdfast"
@@ -29,6 +31,11 @@ class SessionFile:
     """Sizes and times of the file and of what belongs to it: another one means it was written to."""
     bytes: int
     modified: float
+
+
+def index_path(path: Path) -> str:
+    """Return a path as the index has it; bytes that are no characters are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def agent_roots() -> dict[str, list[Path]]:
@@ -57,14 +64,8 @@ def default_roots() -> list[Path]:
 def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
     """List the sessions in directories, and the files that are named themselves."""
     places = (Path(os.path.realpath(root)) for root in roots)
-    paths = {_real(path): None for place in places for path in _transcripts(place)}
-    found = [_session_file(path) for path in paths]
-    return [session for session in found if session is not None]
-
-
-def _real(path: Path) -> Path:
-    """Resolve a link; of a path below a real place only the name can be one."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    found = {file.path: file for place in places for file in _transcripts(place)}
+    return list(found.values())
 
 
 def newest_session(directory: Path) -> Path | None:
@@ -81,35 +82,42 @@ def newest_session(directory: Path) -> Path | None:
 
 
 def _modified_since(least: float) -> Iterator[tuple[float, Path]]:
-    roots = [root for agent, found in agent_roots().items() if agent != OURS for root in found]
-    for root in roots:
-        for path in _transcripts(root):
-            with suppress(OSError):
-                if (modified := path.stat().st_mtime) > least:
-                    yield modified, path
+    for agent, roots in agent_roots().items():
+        for file in (file for root in roots if agent != OURS for file in _transcripts(root)):
+            if file.modified > least:
+                yield file.modified, file.path
 
 
-def _transcripts(root: Path) -> Iterator[Path]:
-    if root.is_file():
-        yield root
+def _transcripts(root: Path) -> Iterator[SessionFile]:
+    """Yield the sessions below a place; what cannot be listed or vanishes meanwhile has none."""
+    if not root.is_dir():
+        yield from _session_file(root)
         return
-    for folder, folders, names in os.walk(root):
-        place = Path(folder)
-        files = [name for name in names if name.endswith(SUFFIXES)]
-        yield from (place / name for name in files)
-        sessions = {session_name(Path(name)) for name in files}
-        folders[:] = sorted(name for name in folders if name not in sessions)
+    waiting = [str(root)]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            entries = sorted(os.scandir(folder), key=attrgetter("name"))
+            folders = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+            files = {entry: session_name(entry.name) for entry in entries}
+            sessions = {name for entry, name in files.items() if name != entry.name}
+            for entry, name in files.items():
+                if name != entry.name and entry.name not in folders:
+                    is_link = entry.is_symlink()
+                    path = Path(os.path.realpath(entry.path) if is_link else entry.path)
+                    yield from _session_file(path, has_folder=is_link or name in folders)
+            waiting += (f"{folder}/{name}" for name in sorted(folders - sessions, reverse=True))
 
 
-def _session_file(path: Path) -> SessionFile | None:
-    """Describe a file as it is; None for one that vanished."""
-    try:
-        stats = [part.stat() for part in (path, *agent_files(path))]
-    except OSError:
-        return None
-    return SessionFile(
-        path=path,
-        stamp=" ".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats),
-        bytes=sum(stat.st_size for stat in stats),
-        modified=max(stat.st_mtime for stat in stats),
-    )
+def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFile]:
+    """Describe a file as it is; a pipe, a device or one that vanished is none."""
+    with suppress(OSError):
+        parts = agent_files(path) if has_folder else ()
+        stats = [part.stat() for part in (path, *parts)]
+        if S_ISREG(stats[0].st_mode):
+            yield SessionFile(
+                path=path,
+                stamp=" ".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats),
+                bytes=sum(stat.st_size for stat in stats),
+                modified=max(stat.st_mtime for stat in stats),
+            )

@@ -8,8 +8,7 @@ from zlib import crc32
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry
-from holdfast.reports.index import index_path
-from holdfast.reports.places import SessionFile
+from holdfast.reports.places import SessionFile, index_path
 from holdfast.reports.words import SessionMatch, SessionWords
 from holdfast.settings import HistorySettings
 from holdfast.tools.history.history import History

@@ -6,18 +6,17 @@ It can be thrown away at any time. Of a session that grew, only what is new is a
 import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from holdfast.reports.index import index_path
-from holdfast.reports.places import SessionFile
+from holdfast.reports.places import SessionFile, index_path
 from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.tools.history.index import Index
@@ -27,16 +26,20 @@ from holdfast.tools.history.ranking import PASSAGE_BITS, TermRows
 if TYPE_CHECKING:
     from holdfast.reports.session_texts import SessionTexts
 
-ALL = "all sessions"
-"""What the index is of, where that of one session has the session's id."""
+ALL = "all sessions, second form"
+"""What the index is of, where that of one session has the session's id; another one is built anew."""
 ELSEWHERE = 0.3
 """Of a word's weight, where it stands in the session but not in the passage."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS spans (
     first INTEGER, count INTEGER, path TEXT, agent TEXT, session TEXT, directory TEXT, title TEXT,
-    stamp TEXT, bytes INTEGER, last_n INTEGER, records BLOB
-)
+    stamp TEXT, bytes INTEGER, last_n INTEGER
+);
+CREATE TABLE IF NOT EXISTS records (
+    number INTEGER PRIMARY KEY, n INTEGER, kinds TEXT, first_line INTEGER, last_line INTEGER,
+    digest INTEGER
+);
 """
 
 
@@ -51,10 +54,6 @@ class SearchedRecord(Struct, frozen=True, array_like=True):
     """Of its text: a session that was resumed under a new name repeats its beginning."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[SearchedRecord, ...]).decode
-
-
 class TextJob(NamedTuple):
     """A session to read, from the entry after `last_n` on."""
 
@@ -62,8 +61,7 @@ class TextJob(NamedTuple):
     last_n: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class SessionSpan:
+class SessionSpan(NamedTuple):
     """Records of one session that are numbered in a row; a session that grew has several."""
 
     first: int
@@ -73,18 +71,6 @@ class SessionSpan:
     session: str
     directory: str
     title: str
-    encoded: bytes
-
-    @cached_property
-    def records(self) -> tuple[SearchedRecord, ...]:
-        return _decode(self.encoded)
-
-    def record(self, number: int) -> SearchedRecord:
-        return self.records[number - self.first]
-
-    def is_of(self, number: int, kinds: frozenset[str]) -> bool:
-        """Return whether a record is of one of these kinds; without any, every one will do."""
-        return not kinds or not kinds.isdisjoint(self.record(number).kinds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +94,7 @@ class SessionWords(Index):
 
     def _open(self) -> sqlite3.Connection:
         connection = super()._open()
-        connection.execute(_SCHEMA)
+        connection.executescript(_SCHEMA)
         return connection
 
     def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
@@ -147,13 +133,20 @@ class SessionWords(Index):
             first = self.upto + 1
             numbered = ((n, *text) for n, text in enumerate(found.texts, first))
             self._insert(numbered, first + len(records) - 1)
+            connection.executemany(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (number, n, " ".join(kinds), *place)
+                    for number, (n, kinds, *place) in enumerate(map(astuple, records), first)
+                ),
+            )
             connection.execute(
-                f"INSERT INTO spans VALUES ({', '.join('?' * 11)})",
+                f"INSERT INTO spans VALUES ({', '.join('?' * 10)})",
                 (
                     *(first, len(records), index_path(job.file.path)),
                     *(found.agent, found.session, found.directory, found.title),
                     *(job.file.stamp, job.file.bytes),
-                    *(records[-1].n if records else job.last_n, _encode(records)),
+                    records[-1].n if records else job.last_n,
                 ),
             )
 
@@ -164,32 +157,48 @@ class SessionWords(Index):
 
         Of sessions whose best record is the same, only the newest.
         """
-        terms, having = self.search(question)
+        terms, allowed = self.search(question)
+        if question.kinds:
+            allowed = self._of_kinds(question.kinds, terms, allowed)
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
-        found: dict[str, _SessionScore] = {}
+        found: defaultdict[str, _SessionScore] = defaultdict(_SessionScore)
         for term in terms:
             for row in term.rows:
                 number = row >> PASSAGE_BITS
                 span = spans[place - 1] if (place := bisect_right(firsts, number)) else None
                 if span is None or number >= span.first + span.count:
                     continue  # of a session that is gone or not asked for
-                if (having is None or number in having) and span.is_of(number, question.kinds):
-                    found.setdefault(span.path, _SessionScore()).add(row, term, span)
-        ranked = sorted(found.values(), key=_SessionScore.score, reverse=True)
+                if allowed is None or number in allowed:
+                    found[span.path].add(row, term, span)
+        ranked = sorted((score.best() for score in found.values()), reverse=True)
+        records = self._records(best.row >> PASSAGE_BITS for best in ranked)
         unique: dict[int, SessionMatch] = {}
-        for match in (score.match() for score in ranked):
-            unique.setdefault(match.record.digest, match)
+        for best in ranked:
+            record = records[best.row >> PASSAGE_BITS]
+            unique.setdefault(record.digest, best.match(record))
         return list(unique.values())
 
+    def _of_kinds(
+        self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
+    ) -> set[int]:
+        """Return the records with the words that are of one of these kinds."""
+        numbers = allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}
+        found = self._records(numbers)
+        return {number for number, record in found.items() if not kinds.isdisjoint(record.kinds)}
+
+    def _records(self, numbers: Iterable[int]) -> dict[int, SearchedRecord]:
+        query = "SELECT records.* FROM json_each(?) JOIN records ON number = value"
+        rows = self._connection.execute(query, (msgspec.json.encode(list(numbers)).decode(),))
+        return {
+            number: SearchedRecord(n, tuple(kinds.split()), first, last, digest)
+            for number, n, kinds, first, last, digest in rows
+        }
+
     def _spans(self) -> list[SessionSpan]:
-        query = (
-            "SELECT first, count, path, agent, session, directory, title, records AS encoded"
-            " FROM spans WHERE count ORDER BY first"
-        )
-        rows = self._connection.execute(query)
-        names = [column[0] for column in rows.description]
-        return [SessionSpan(**dict(zip(names, row, strict=True))) for row in rows]
+        names = ", ".join(SessionSpan._fields)
+        rows = self._connection.execute(f"SELECT {names} FROM spans WHERE count ORDER BY first")
+        return [SessionSpan._make(row) for row in rows]
 
 
 class _SessionScore:
@@ -207,19 +216,20 @@ class _SessionScore:
         self._spans[row >> PASSAGE_BITS] = span
         self._terms[id(term)] = term.weight
 
-    def _best(self) -> tuple[float, int]:
-        return max((weight, row) for row, weight in self._inside.items())
+    def best(self) -> "_BestPassage":
+        weight, row = max((weight, row) for row, weight in self._inside.items())
+        score = weight + ELSEWHERE * (sum(self._terms.values()) - weight)
+        return _BestPassage(score, row, self._spans[row >> PASSAGE_BITS], len(self._spans))
 
-    def score(self) -> tuple[float, int]:
-        weight, row = self._best()
-        return weight + ELSEWHERE * (sum(self._terms.values()) - weight), row
 
-    def match(self) -> SessionMatch:
-        row = self._best()[1]
-        span = self._spans[row >> PASSAGE_BITS]
-        return SessionMatch(
-            span=span,
-            record=span.record(row >> PASSAGE_BITS),
-            passage=row & ((1 << PASSAGE_BITS) - 1),
-            records=len(self._spans),
-        )
+class _BestPassage(NamedTuple):
+    """The passage of a session that answers best; the higher of two is the better."""
+
+    score: float
+    row: int
+    span: SessionSpan
+    records: int
+
+    def match(self, record: SearchedRecord) -> SessionMatch:
+        passage = self.row & ((1 << PASSAGE_BITS) - 1)
+        return SessionMatch(span=self.span, record=record, passage=passage, records=self.records)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
-from multiprocessing import get_context
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.reports.places import SessionFile
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Job = TypeVar("Job")
 
@@ -31,6 +32,10 @@ def each_in_processes(
     if processes < 2:
         yield from ((job, work(job)) for job in jobs)
         return
+    # Only here: what is needed to start processes takes longer to load than a search.
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+    from multiprocessing import get_context
+
     waiting = iter(jobs)
     running: dict[Future[bytes], Job] = {}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:

@@ -10,13 +10,15 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.messages import Json, JsonObject, ResultContent
-from holdfast.tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from holdfast.tools.context import ToolContext
 
 ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
 
@@ -48,7 +50,7 @@ class Tool:
     description: str
     input_schema: JsonObject
     kind: ToolKind
-    run: Callable[[JsonObject, ToolContext], Awaitable[Outcome]]
+    run: Callable[[JsonObject, "ToolContext"], Awaitable[Outcome]]
     path_inputs: tuple[str, ...] = ()
     """Inputs that name a file or a directory."""
     command_input: str = ""
@@ -80,7 +82,7 @@ Taken = TypeVar("Taken", bound=Input)
 def make_tool(
     name: str,
     takes: type[Taken],
-    does: Callable[[Taken, ToolContext], Awaitable[Outcome]],
+    does: Callable[[Taken, "ToolContext"], Awaitable[Outcome]],
     *,
     kind: ToolKind,
     path_inputs: tuple[str, ...] = (),
@@ -91,7 +93,7 @@ def make_tool(
 ) -> Tool:
     """Declare a tool from its input type and an async function; its description lies in `prompts`."""
 
-    async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
+    async def run(given: JsonObject, tool_context: "ToolContext") -> Outcome:
         try:
             return _sendable(await does(_taken(name, takes, given), tool_context))
         except Refused as refusal:

@@ -6,6 +6,7 @@ branched or moved session finds its own copy, and must match the recorded hash.
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -29,6 +30,7 @@ from holdfast.messages import (
     block_to_wire,
     is_thought,
 )
+from holdfast.messages.cut import printable, printable_line
 from holdfast.tools.history.calls import call_text, json_text
 from holdfast.tools.history.pages import RecordPage
 
@@ -143,6 +145,22 @@ class RecordHit:
     snippet: str = ""
     passage: str = ""
     """The lines around it, for a result also of its call."""
+
+    def describe(self, *, marks_view: bool = True) -> str:
+        """Write what it is on one line; where nothing has left the view, `in view` says nothing."""
+        call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
+        target = f": {self.target}" if self.target else ""
+        when = f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(self.at))} UTC" if self.at else ""
+        facts = f"{self.lines:,} lines, {self.chars:,} characters{when}"
+        marks = ", an error" if self.is_error else ""
+        marks += ", in view" if self.is_shown and marks_view else ""
+        place = f" line {self.line:,}:" if self.line else ""
+        line = f"#{self.n} {self.kind}{call}{target} ({facts}{marks}){place}"
+        return printable_line(line, len(line))
+
+    def quoted(self) -> str:
+        """Write its passage with a mark before each line, so that none passes for ours."""
+        return "\n".join(f"| {printable(line)}" for line in self.passage.splitlines())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

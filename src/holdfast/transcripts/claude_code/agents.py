@@ -24,22 +24,22 @@ SUMMARY_AGENT = "acompact-"
 """How the client names the agents that write its summaries."""
 
 
-def session_name(file: Path) -> str:
-    """Return a transcript's name without its suffix."""
-    suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), "")
-    return file.name.removesuffix(suffix)
+def session_name(file: str) -> str:
+    """Return a transcript's name without its suffix; the name itself if it has none of them."""
+    return next((file[: -len(end)] for end in SUFFIXES if file.endswith(end)), file)
 
 
 def agent_files(file: Path) -> list[Path]:
     """List the transcripts of the sub-agents that a session started."""
-    beside = file.with_name(session_name(file)) / "subagents"
+    beside = file.parent / session_name(file.name) / "subagents"
     if not beside.is_dir():
         return []  # most have none, and thousands are asked
-    return sorted(path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
+    found = (path for suffix in SUFFIXES for path in beside.glob(f"agent-*{suffix}"))
+    return sorted(path for path in found if path.is_file())
 
 
 def agent_name(file: Path) -> str:
-    return session_name(file).removeprefix("agent-")
+    return session_name(file.name).removeprefix("agent-")
 
 
 def calls_beside(file: Path) -> list[Forked]:
