@@ -6,8 +6,9 @@ names and ids in a temporary directory, which is removed. The command runs as a 
 time of all its processes, which a busy machine does not change. `rss_mb` is the most that
 all its processes held together. `mismatches` counts the recorded files whose calls, cache reads
 and writes differ from a naive count. `page_kb` is the page of a made-up session of 10 MB,
-`report_page_kb` that of the report. `search_ms` is `holdfast history WORDS` over all of them, the
-process from start to end, the slowest of some queries, each best of three; `search_first_s` what
+`page_draw_ms` what headless Chromium takes to draw it, `report_page_kb` the page of the report. `search_ms` is `holdfast history WORDS` over all of them, the
+process from start to end, the slowest of some queries, each best of three; `search_starts` is its
+processor time in starts of an empty Python, which says the same on a slow machine; `search_first_s` what
 the first search takes, which reads every word.
 
     python benchmarks/report.py [--mb 40] [--json]
@@ -31,6 +32,9 @@ from typing import NamedTuple
 from holdfast.reports.cost import bill
 from holdfast.simulator.sessions import write, write_large
 from holdfast.transcripts.formats import open_transcript
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from browser import CHROMIUM, chromium
 
 RECORDED = Path(__file__).parent.parent.parent / "shared" / "data" / "transcripts"
 ID = re.compile(rb'msg_[0-9A-Za-z]{6}|"sessionId":"[0-9a-f]{6}')
@@ -99,9 +103,20 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def empty_start_seconds() -> float:
+    """Return the processor time of a Python that does nothing, best of five."""
+    taken = []
+    for _ in range(5):
+        spent = cpu_seconds()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        taken.append(cpu_seconds() - spent)
+    return min(taken)
+
+
 def run(directory: Path, home: Path, *words: str, command: str = "report") -> Run:
-    """Run a command to its end."""
+    """Run a command to its end, with its bytecode kept, as that of an installed package is."""
     environment = os.environ | {"HOLDFAST_HOME": str(home)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "holdfast", command, str(directory), "--json", *words]
     most, began, spent = 0, time.perf_counter(), cpu_seconds()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
@@ -162,15 +177,30 @@ def mismatches() -> int | None:
     return wrong
 
 
-def page_kb() -> int:
-    """Write the page of a long session and return its size."""
+def session_page() -> dict[str, int | None]:
+    """Write the page of a long session; return its size and how long a browser takes to draw it."""
     with tempfile.TemporaryDirectory(prefix="holdfast-page-") as name:
         session, page = Path(name) / "session.jsonl", Path(name) / "page.html"
         write_large(session, 5, 10_000_000)
         command = [sys.executable, "-m", "holdfast", "inspect", str(session), "--html", str(page)]
         environment = os.environ | {"HOLDFAST_HOME": str(Path(name) / "home")}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-        return page.stat().st_size // 1_000
+        return {"page_kb": page.stat().st_size // 1_000, "page_draw_ms": draw_ms(page)}
+
+
+def draw_ms(page: Path) -> int | None:
+    """Open a page in headless Chromium, from the address to the last plot; best of three."""
+    if CHROMIUM is None:
+        return None
+    taken = []
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-chromium-") as profile,
+        chromium(Path(profile)) as browser,
+    ):
+        for _ in range(3):
+            browser.open(page.as_uri())
+            taken.append(int(browser.run("document.documentElement.dataset.drawn")))
+    return min(taken)
 
 
 def measure(megabytes: int) -> dict[str, object]:
@@ -206,10 +236,11 @@ def measure(megabytes: int) -> dict[str, object]:
         "report_page_kb": round(page / 1_000),
         "search_ms": round(slowest.seconds * 1_000),
         "search_cpu_ms": round(slowest.cpu_seconds * 1_000),
+        "search_starts": round(slowest.cpu_seconds / empty_start_seconds()),
         "search_first_s": round(read.seconds, 2),
         "search_first_cpu_s": round(read.cpu_seconds, 2),
         "words_mb": round(words_mb),
-        "page_kb": page_kb(),
+        **session_page(),
     }
 
 

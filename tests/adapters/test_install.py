@@ -24,6 +24,13 @@ def codex(tmp_path, monkeypatch):
     return place
 
 
+@pytest.fixture
+def pi(tmp_path, monkeypatch):
+    place = tmp_path / "pi"
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(place))
+    return place / "extensions" / "holdfast.ts"
+
+
 def read(path):
     return json.loads(path.read_text())
 
@@ -77,6 +84,33 @@ def test_codex_gets_a_server(codex):
     assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-1] == "mcp"
     assert holdfast("install", "codex", "--undo", "--yes").returncode == 0
     assert (codex / "config.toml").read_text() == before
+
+
+def test_pi_gets_an_extension_that_calls_this_installation(pi):
+    """One file, renewed by a later install and gone after undoing it."""
+    assert holdfast("install", "pi", "--yes").returncode == 0
+    source = pi.read_text()
+    line = next(line for line in source.splitlines() if line.startswith("const PROGRAM"))
+    command = json.loads(line.partition(" = ")[2].rstrip(";"))
+    assert command[-1].endswith("holdfast")
+    assert "already" in holdfast("install", "pi", "--yes").stdout
+    pi.write_text(source.splitlines()[0] + "\n// of an older version\n")
+    assert holdfast("install", "pi", "--yes").returncode == 0
+    assert pi.read_text() == source
+    assert holdfast("install", "pi", "--undo", "--yes").returncode == 0
+    assert not pi.exists()
+    assert "Nothing" in holdfast("install", "pi", "--undo", "--yes").stdout
+
+
+def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
+    """It is named, and neither replaced nor removed."""
+    pi.parent.mkdir(parents=True)
+    pi.write_text("// mine\n")
+    for words in ([], ["--undo"]):
+        done = holdfast("install", "pi", "--yes", *words)
+        assert done.returncode != 0
+        assert f"{pi} is not Holdfast's" in done.stderr
+    assert pi.read_text() == "// mine\n"
 
 
 @pytest.mark.parametrize(

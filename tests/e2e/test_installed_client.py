@@ -1,4 +1,4 @@
-"""Claude Code with `holdfast install` in it, unmodified, through a compaction of its own."""
+"""Real clients with `holdfast install` in them, unmodified, through a compaction of their own."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text
+from holdfast.simulator.brains import text, tool_use
 
 pytestmark = [
     pytest.mark.optional,
@@ -38,10 +38,7 @@ class Forgetful:
 
 def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_path):
     """The summary's prompt names it, and the next request holds it."""
-    places = os.environ.get("HOLDFAST_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
-    client = shutil.which("claude", path=places)
-    if client is None:
-        pytest.skip("claude is not on this machine")
+    client = _client("claude")
     project = tmp_path / "project"
     project.mkdir()
     environment = {
@@ -63,6 +60,77 @@ def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_pa
         assert "must keep it word for word" in brain.requests[-1]
         _turn(client, project, environment, "--continue", "And now?")
     assert ASKED in brain.requests[-1].partition("Kept by Holdfast")[2]
+
+
+class Searcher(Forgetful):
+    """Looks for the name in the history before it answers a question about it."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        answered = super().answer(request)
+        if "What was it called?" in self.requests[-1] and "tool_result" not in self.requests[-1]:
+            return BrainAnswer(blocks=(tool_use("search_history", {"query": "rename Kingfisher"}),))
+        return answered
+
+
+def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_path):
+    """The extension is loaded as it is installed; the model has its tool."""
+    client = _client("pi")
+    place = tmp_path / ".pi" / "agent"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
+        "HOME": str(tmp_path),
+        "HOLDFAST_HOME": str(tmp_path / "holdfast"),
+        "ANTHROPIC_API_KEY": "simulated",
+        "PI_OFFLINE": "1",
+    }
+    install = [sys.executable, "-m", "holdfast", "install", "pi", "--yes"]
+    subprocess.run(install, env=environment, check=True, stdout=subprocess.DEVNULL)
+    (place / "settings.json").write_text('{"compaction": {"keepRecentTokens": 1}}')
+    brain = Searcher()
+    with running(brain) as simulator:
+        providers = {"anthropic": {"baseUrl": simulator.url}}
+        (place / "models.json").write_text(json.dumps({"providers": providers}))
+        started = subprocess.Popen(
+            [client, "--mode", "rpc", "--model", "anthropic/claude-opus-4-5"],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with started as pi:
+            said = _said(pi, {"type": "prompt", "message": ASKED}, "agent_end")
+            said += _said(pi, {"type": "prompt", "message": "Go on."}, "agent_end")
+            said += _said(pi, {"type": "compact"}, "response")
+            said += _said(pi, {"type": "prompt", "message": "What was it called?"}, "agent_end")
+            pi.stdin.close()
+    kept = [sent for sent in brain.requests if "Kept by Holdfast" in sent]
+    assert ASKED in kept[0].partition("Kept by Holdfast")[2]
+    assert "| Never rename Kingfisher" in brain.requests[-1].partition("tool_result")[2]
+    status = [one for one in said if one.get("method") == "setStatus"]
+    assert "cache warm until" in status[-1]["statusText"]
+
+
+def _said(pi: subprocess.Popen[str], command: dict[str, str], end: str) -> list[dict]:
+    """Send a command and collect what pi says until a record of type `end`."""
+    pi.stdin.write(json.dumps(command) + "\n")
+    pi.stdin.flush()
+    said = []
+    for line in pi.stdout:
+        said.append(json.loads(line))
+        is_answer = end != "response" or said[-1].get("command") == command["type"]
+        if said[-1]["type"] == end and is_answer:
+            return said
+    raise AssertionError(f"pi ended: {said[-3:]}")
+
+
+def _client(name: str) -> str:
+    places = os.environ.get("HOLDFAST_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
+    found = shutil.which(name, path=places)
+    if found is None:
+        pytest.skip(f"{name} is not on this machine")
+    return found
 
 
 def _turn(client: str, project: Path, environment: dict[str, str], *words: str) -> None:

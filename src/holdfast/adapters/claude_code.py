@@ -20,7 +20,7 @@ from holdfast.reports.cost import begins_turn, words_of
 from holdfast.reports.index import open_index
 from holdfast.reports.places import find_sessions
 from holdfast.reports.read_session import read_entries
-from holdfast.reports.report import make_report
+from holdfast.reports.report import SpendingReport, make_report
 from holdfast.transcripts.records import count, decoded, seconds
 
 TAIL_BYTES = 512 << 10
@@ -49,8 +49,8 @@ def _context(given: JsonObject, last: JsonObject) -> str:
     window = _object(given.get("context_window"))
     size = count(window.get("context_window_size"))
     used = usage_from_wire(_object(window.get("current_usage")) or _usage(last)).prompt_tokens
-    share = f" of {_thousands(size)}, {used / size:.0%}".replace("%", " %") if size else ""
-    return f"context {_thousands(used)}{share}" if used else ""
+    share = f" of {thousands(size)}, {used / size:.0%}".replace("%", " %") if size else ""
+    return f"context {thousands(used)}{share}" if used else ""
 
 
 def _cache_state(last: JsonObject, now: float) -> str:
@@ -70,13 +70,23 @@ def _money(given: JsonObject, path: Path) -> Iterator[str]:
     spent = _object(given.get("cost")).get("total_cost_usd")
     if isinstance(spent, int | float):
         yield f"${spent:.2f}"
+    if path.is_file():
+        yield from avoidable_part(session_report(path))
+
+
+def avoidable_part(found: SpendingReport) -> Iterator[str]:
+    if found.avoidable_usd >= 0.005:
+        yield f"${found.avoidable_usd:.2f} avoidable"
+
+
+def session_report(path: Path) -> SpendingReport:
+    """Report on one session; what of it cannot be read is not in it."""
     with suppress(HoldfastError, OSError), open_index() as index:
-        files = find_sessions([path]) if path.is_file() else []
+        files = find_sessions([path])
         if files and files[0].bytes <= REFRESHED_BYTES:
             index.refresh(files, processes=1)
-        avoidable = make_report(index, [path]).avoidable_usd if files else 0.0
-        if avoidable >= 0.005:
-            yield f"${avoidable:.2f} avoidable"
+        return make_report(index, [path])
+    return SpendingReport()
 
 
 def _last_answer(path: Path) -> JsonObject:
@@ -158,7 +168,7 @@ def _object(value: Json | object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _thousands(tokens: int) -> str:
+def thousands(tokens: int) -> str:
     return f"{tokens / 1_000:.0f}K"
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.adapters import pi
 from holdfast.errors import ConfigError
 from holdfast.messages import JsonObject
 from holdfast.reports.places import agent_roots
 from holdfast.settings.files import Overtaken, replace_content
 
 NAME = "holdfast"
-CLIENTS = ("claude-code", "codex")
-"""Clients with a place for any of it; pi has neither servers nor hooks that are commands."""
+CLIENTS = ("claude-code", "codex", "pi")
 REFRESH_SECONDS = 10
 """How often the status line's countdown is drawn again."""
 _BEGIN, _END = "# holdfast: begin", "# holdfast: end"
@@ -34,7 +34,8 @@ class FileChange:
 
     path: Path
     before: str
-    after: str
+    after: str | None
+    """None removes the file."""
     lines: tuple[str, ...]
 
     def apply(self) -> None:
@@ -43,7 +44,10 @@ class FileChange:
             expected = self.path.stat() if self.path.exists() else None
             if (self.path.read_text("utf-8") if expected else "") != self.before:
                 raise Overtaken(str(self.path))
-            replace_content(self.path, self.after.encode(), expected)
+            if self.after is None:
+                self.path.unlink()
+            else:
+                replace_content(self.path, self.after.encode(), expected)
         except Overtaken:
             raise ConfigError(f"{self.path} was changed meanwhile; try again") from None
 
@@ -56,7 +60,7 @@ def program() -> str:
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
     """List the files that change; one that stays as it is is not among them."""
-    planned = _claude_changes(undo=undo) if client == "claude-code" else _codex_changes(undo=undo)
+    planned = _PLANS[client](undo=undo)
     return [change for change in planned if change.before != change.after]
 
 
@@ -185,3 +189,19 @@ def _codex_changes(*, undo: bool) -> Iterator[FileChange]:
     gap = "\n" if before and not before.endswith("\n\n") else ""
     line = f"mcp_servers.{NAME}: {command} {' '.join(arguments)}"
     yield FileChange(path=path, before=before, after=before + gap + block, lines=(line,))
+
+
+def _pi_changes(*, undo: bool) -> Iterator[FileChange]:
+    """Plan the file that pi loads; one of that name that is somebody else's is left alone."""
+    path = agent_roots()["pi"][0].parent / "extensions" / f"{NAME}.ts"
+    before = path.read_text("utf-8") if path.exists() else ""
+    if before and not before.startswith(pi.MARK):
+        raise ConfigError(f"{path} is not Holdfast's; rename it first")
+    if undo and before:
+        yield FileChange(path=path, before=before, after=None, lines=("removed",))
+    elif not undo:
+        lines = ("a status line, the tool search_history, and what a compaction left out",)
+        yield FileChange(path=path, before=before, after=pi.extension(program()), lines=lines)
+
+
+_PLANS = {"claude-code": _claude_changes, "codex": _codex_changes, "pi": _pi_changes}

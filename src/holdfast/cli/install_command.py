@@ -19,8 +19,8 @@ def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
 
     Shown first is what would change in which file. Claude Code gets a status line (context, cache
     warmth, money, what was avoidable), an MCP server with the history and the project's memories,
-    and a hook that keeps what a compaction is about to lose. Codex gets the server. pi has no
-    place for either; `holdfast compact --for pi` works with it.
+    and a hook that keeps what a compaction is about to lose. Codex gets the server. pi gets an
+    extension with a status line, a search of the history, and what a compaction left out.
     """
     changes = plan(client, undo=undo)
     for change in changes:

@@ -1,6 +1,7 @@
-"""`holdfast keep`: a hook of Claude Code's; `holdfast install` sets it up."""
+"""`holdfast keep`: a hook of Claude Code's and pi's; `holdfast install` sets it up."""
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -9,11 +10,14 @@ from holdfast.cli.output import say
 
 
 @click.command(epilog="Example: holdfast install claude-code")
-def command() -> None:
-    """Keep what a compaction of Claude Code's is about to lose.
+@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+def command(file: Path | None) -> None:
+    """Keep what a compaction of Claude Code's or pi's is about to lose.
 
-    Before it, the client learns what its summary must keep: names in use and the user's words.
-    After it, the model is given what the summary left out all the same.
+    Before it, Claude Code learns what its summary must keep: names in use and the user's words.
+    After it, the model is given what the summary left out all the same. Claude Code says on stdin
+    which it is; of a FILE, what its last compaction left out is printed.
     """
-    if said := keep(read_input(sys.stdin.buffer.read())):
+    given = {"transcript_path": str(file)} if file else read_input(sys.stdin.buffer.read())
+    if said := keep(given):
         say(said)

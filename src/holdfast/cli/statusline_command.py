@@ -1,19 +1,25 @@
-"""`holdfast statusline`: what Claude Code shows below the prompt; `holdfast install` sets it up."""
+"""`holdfast statusline`: what Claude Code and pi show below the prompt; `holdfast install` sets it up."""
 
 import sys
 import time
+from pathlib import Path
 
 import click
 
-from holdfast.adapters.claude_code import read_input, status_line
+from holdfast.adapters import claude_code, pi
 from holdfast.cli.output import plain, say
 
 
 @click.command(epilog="Example: holdfast install claude-code")
-def command() -> None:
-    """Print Claude Code's status line from what it sends on stdin.
+@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+def command(file: Path | None) -> None:
+    """Print a status line for Claude Code from what it sends on stdin, or for a FILE.
 
     It shows how full the context is, how long the cache stays warm, what was spent, and what of
     that was avoidable.
     """
-    say(plain(status_line(read_input(sys.stdin.buffer.read()), time.time())))
+    if file:
+        say(plain(pi.status_line(file, time.time())))
+        return
+    given = claude_code.read_input(sys.stdin.buffer.read())
+    say(plain(claude_code.status_line(given, time.time())))

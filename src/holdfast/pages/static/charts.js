@@ -128,8 +128,8 @@ function charts(session, openCall) {
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.lineWidth = dpr; ctx.setLineDash([2 * dpr, 4 * dpr]);
     ctx.beginPath(); ctx.moveTo(u.bbox.left, place); ctx.lineTo(u.bbox.left + u.bbox.width, place); ctx.stroke();
-    ctx.font = `${11 * dpr}px system-ui`; ctx.textAlign = "left";
-    ctx.fillText(label, u.bbox.left + 6 * dpr, place - 4 * dpr);
+    ctx.font = `${11 * dpr}px system-ui`; ctx.textAlign = "left"; ctx.textBaseline = "bottom";
+    ctx.fillText(label, u.bbox.left + 6 * dpr, place - 2 * dpr);
     ctx.restore();
   }
 

@@ -60,7 +60,7 @@ function reportView(report) {
 
   byId("main").replaceChildren(...[
     el("h1", {}, verdict || "Nothing was spent"),
-    ...rest.filter((line) => line.trim()).map((line) => el("p", { class: "lead" }, line.trim())),
+    ...rest.filter((line) => line.trim()).map((line) => el("p", { class: "lead" }, el(line.startsWith("\n") ? "b" : "span", {}, line.trim()))),
     el("div", { class: "facts" },
       fact(money(spent(total)), "spent", total.unrecorded_usd ? `${money(total.unrecorded_usd)} of it estimated` : "all of it recorded"),
       fact(money(total.avoidable_usd), "avoidable", spent(total) ? `${percent(total.avoidable_usd / spent(total))} of all` : ""),
