@@ -193,6 +193,16 @@ def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
     assert [line.partition(": ")[0].endswith("notes.jsonl") for line in found.unreadable] == [True]
 
 
+def test_a_file_that_vanishes_before_it_is_read_leaves_no_trace(tmp_path):
+    """What was listed may be gone when its turn comes."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    files = find_sessions([tmp_path])
+    (tmp_path / "a.jsonl").unlink()
+    with open_index() as index:
+        index.refresh(files)
+        assert make_report(index, [tmp_path]).unreadable == ()
+
+
 def test_an_import_takes_nothing_from_its_original(tmp_path):
     """Whichever of them was read first: what a directory cost does not change by importing from it."""
     path = tmp_path / "a.jsonl"

@@ -14,7 +14,14 @@ from holdfast.errors import TranscriptError
 from holdfast.log.entries import Imported, Ran, Replied, Said
 from holdfast.messages import Text
 from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import FORMATS, losses, named, open_transcript, read_lines
+from holdfast.transcripts.formats import (
+    FORMATS,
+    is_log,
+    losses,
+    named,
+    open_transcript,
+    read_lines,
+)
 from holdfast.transcripts.writer import TranscriptWriter
 from holdfast.view import fold
 
@@ -191,9 +198,8 @@ def test_zeroes_a_crash_left_do_not_make_a_transcript_binary(tmp_path):
 
 
 def test_a_directory_a_missing_file_and_a_stream(tmp_path):
-    """Each gets its own sentence."""
+    """Each gets its own sentence; a pipe nobody writes to is not waited for."""
     os.mkfifo(tmp_path / "pipe")
-    descriptor = os.open(tmp_path / "pipe", os.O_RDWR)
     for path, says in [
         (tmp_path, "is a directory; name a transcript inside it"),
         (tmp_path / "no", "does not exist; check the path"),
@@ -201,7 +207,7 @@ def test_a_directory_a_missing_file_and_a_stream(tmp_path):
     ]:
         with pytest.raises(TranscriptError, match=says):
             read(path)
-    os.close(descriptor)
+        assert not is_log(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -241,3 +247,16 @@ def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, piece):
     with pytest.raises(TranscriptError, match="more than"), open_transcript(file) as transcript:
         for _ in transcript.entries:
             pass
+
+
+@pytest.mark.parametrize("before", [[], [{"type": "queue-operation", "operation": "enqueue"}]])
+def test_a_session_that_begins_with_a_long_paste_is_recognised(tmp_path, before):
+    """Longer than what is looked at to tell one format from another."""
+    said = {"role": "user", "content": "x" * 300_000}
+    record = {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/home/dev", "message": said}
+    path = tmp_path / "long.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in (*before, record)))
+    with open_transcript(path) as transcript:
+        entries = list(transcript.entries)
+    assert (transcript.format, transcript.directory) == ("claude-code", "/home/dev")
+    assert any(isinstance(entry, Said) for entry in entries)

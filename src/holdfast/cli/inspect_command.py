@@ -12,6 +12,7 @@ from holdfast.cli.output import report, say, size
 from holdfast.cli.target import NEWEST, CommandTarget, open_target
 from holdfast.errors import HoldfastError, TranscriptError
 from holdfast.log.reading import open_to_read
+from holdfast.messages.cut import counted
 from holdfast.pages.html import DOCTYPE, render, row_of
 from holdfast.pages.session_data import SessionData, session_data
 from holdfast.reports.places import SessionFile, find_sessions
@@ -41,8 +42,8 @@ def command(target: str, html: Path | None, as_json: bool) -> None:
         write_page(html, page)
         if not as_json:
             calls = sum(data.totals.calls for data in found)
-            sessions = "1 session" if len(found) == 1 else f"{len(found)} sessions"
-            say(f"{html}: {sessions}, {calls:,} calls, {size(len(page))}; open it in a browser")
+            counts = f"{counted(len(found), 'session')}, {counted(calls, 'call')}"
+            say(f"{html}: {counts}, {size(len(page))}; open it in a browser")
     if as_json:
         report(True, {"sessions": found}, ())
 

@@ -113,7 +113,12 @@ def load_header(path: Path) -> Header:
 
 
 def open_to_read(path: Path, what: str = "log") -> BufferedReader:
-    """Open a file, or raise a `TranscriptError` that says what to do."""
+    """Open a file, or raise a `TranscriptError` that says what to do.
+
+    A pipe is not opened: that would wait for somebody to write to it.
+    """
+    if path.is_fifo():
+        raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
     try:
         return path.open("rb")
     except IsADirectoryError:

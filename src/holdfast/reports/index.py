@@ -117,9 +117,12 @@ class SessionIndex:
         largest_first = sorted(changed, key=lambda file: -file.bytes)
         processes = processes or processes_for(changed)
         for file, encoded in each_in_processes(read_encoded, largest_first, processes):
-            with self._connection:
-                self._put(file, decode(encoded))
             progress(file.bytes)
+            found = decode(encoded)
+            if found.problem and not file.path.exists():
+                continue  # deleted while others were read
+            with self._connection:
+                self._put(file, found)
         self._sum_up()
         return len(changed)
 

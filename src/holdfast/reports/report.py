@@ -100,7 +100,10 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         losses=losses(rows),
         remedies=remedies(rows),
         groups={name: _grouped(spent, name) for name in DIMENSIONS},
-        unreadable=tuple(f"{row['path']}: {row['problem']}" for row in problems),
+        unreadable=tuple(
+            row["problem"] if row["path"] in row["problem"] else f"{row['path']}: {row['problem']}"
+            for row in problems
+        ),
     )
 
 

@@ -61,7 +61,7 @@ class TextJob(NamedTuple):
     last_n: int
 
 
-class SessionSpan(NamedTuple):
+class SessionSpan(Struct, frozen=True):
     """Records of one session that are numbered in a row; a session that grew has several."""
 
     first: int
@@ -196,9 +196,9 @@ class SessionWords(Index):
         }
 
     def _spans(self) -> list[SessionSpan]:
-        names = ", ".join(SessionSpan._fields)
+        names = ", ".join(SessionSpan.__struct_fields__)
         rows = self._connection.execute(f"SELECT {names} FROM spans WHERE count ORDER BY first")
-        return [SessionSpan._make(row) for row in rows]
+        return [SessionSpan(*row) for row in rows]
 
 
 class _SessionScore:

@@ -22,6 +22,9 @@ from holdfast.view import View
 SNIFF_BYTES = 64 << 10
 """Enough for a few records, so that the first odd one does not decide."""
 
+SNIFF_LINE_BYTES = 32 << 20
+"""A session may begin with a pasted picture or log; few pastes have a tenth of this."""
+
 ORIGIN_LINES = 50
 """Among so many records at the start one says where the session is from."""
 
@@ -82,6 +85,8 @@ def named(name: str) -> Format:
 
 def is_log(path: Path) -> bool:
     """Return whether a file is a log of our own."""
+    if path.is_fifo():
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(LOG)) == LOG
@@ -165,6 +170,8 @@ def _unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 def _peek(path: Path, file: IO[bytes]) -> bytes:
     try:
         first = file.read(SNIFF_BYTES)
+        if first.lstrip()[:1] == b"{":  # a record that was cut says nothing
+            first += file.readline(SNIFF_LINE_BYTES)
         file.seek(0)
     except _UNREADABLE as error:
         raise TranscriptError(path, f"cannot be unpacked: {error}; fetch it again") from error
