@@ -64,7 +64,7 @@ def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
     for file in find_sessions(roots):
         yield ListedSession(
             id=_id(index_path(file.path)),
-            name=session_name(file.path.name),
+            name=session_name(file.path.name) or file.path.name,
             path=file.path,
             stamp=file.stamp,
             modified=modified(file),
