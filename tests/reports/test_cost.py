@@ -9,7 +9,8 @@ from holdfast.log.entries import Compacted, Forked, Replied, Said
 from holdfast.log.spending import Spent
 from holdfast.messages import Text, Usage
 from holdfast.messages.measure import measure_content
-from holdfast.reports.cost import CostItem, Tokens, bill, spent_by_day
+from holdfast.reports.cost import CostItem, bill, spent_by_day
+from holdfast.reports.session_calls import Tokens
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
 

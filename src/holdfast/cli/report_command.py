@@ -139,7 +139,7 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
     yield (
         f"{about}{dollars(total.usd)} in {counted(found.days, 'day')}: "
         f"{counted(found.sessions, 'session')}, {counted(total.calls, 'call')}, "
-        f"{tokens(total.tokens)} tokens"
+        f"{tokens(total.all)} tokens"
     )
     if about:
         missing = not_recorded(total.unrecorded_output, total.unrecorded_calls)
@@ -168,7 +168,7 @@ def _table(name: str, groups: Sequence[SpendingGroup], most: int) -> Iterator[st
         avoidable = dollars(spent.avoidable_usd) if spent.avoidable_usd else ""
         yield (
             f"{_name(group.name):<{NAME_CHARS}} {dollars(spent.usd):>9} {avoidable:>10}"
-            f" {spent.calls:>7,} {tokens(spent.tokens):>8}"
+            f" {spent.calls:>7,} {tokens(spent.all):>8}"
             f"  {one_line(group.title, TITLE_CHARS)}"
         ).rstrip()
     if rest := len(groups) - len(shown):
@@ -183,7 +183,7 @@ def _name(name: str) -> str:
 
 def _csv(found: SpendingReport, by: str) -> bytes:
     out = io.StringIO()
-    names = list(Spending.__dataclass_fields__)
+    names = sorted(Spending.__dataclass_fields__, key=lambda name: name != "calls")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([by, "usd", *names])
     for group in found.groups[by]:

@@ -15,6 +15,7 @@ from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
+from holdfast.reports.session_calls import Tokens
 from holdfast.stages.facts.user_text import typed
 from holdfast.view.tokens import default_weights, weigh
 
@@ -25,24 +26,6 @@ BELIEVED_SHARE = 0.5
 COMPACT = "compact"
 """The source of the calls that write summaries."""
 UNKNOWN = "unknown model"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Tokens by how they were billed."""
-
-    uncached: int = 0
-    read: int = 0
-    write_5m: int = 0
-    write_1h: int = 0
-    output: int = 0
-
-    @property
-    def prompt(self) -> int:
-        return self.uncached + self.read + self.write_5m + self.write_1h
-
-    def __add__(self, other: "Tokens") -> "Tokens":
-        return add_fields(self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ Texts are dropped as they are read, so that a session of any size fits into litt
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from msgspec import structs
@@ -19,7 +20,6 @@ from holdfast.models.prices import TOKENS_PER_PRICE, prices
 from holdfast.reports.cost import (
     COMPACT,
     CostItem,
-    Tokens,
     begins_turn,
     priced,
     unrecorded_summaries,
@@ -27,7 +27,7 @@ from holdfast.reports.cost import (
     words_of,
 )
 from holdfast.reports.places import OURS, SessionFile
-from holdfast.reports.session_calls import SessionCall, SessionCalls, encode
+from holdfast.reports.session_calls import SessionCall, SessionCalls, Tokens, encode
 from holdfast.request.cache.calls import CallReport, explain_calls
 from holdfast.transcripts.formats import CLIENTS, is_log, open_transcript, printable
 from holdfast.view.window import evident_window
@@ -141,11 +141,7 @@ def _call(call: UniqueAnswer | Forked, item: CostItem, report: CallReport | None
         at=at,
         model=item.name,
         source=call.source if isinstance(call, Forked) else MAIN,
-        uncached=tokens.uncached,
-        read=tokens.read,
-        write_5m=tokens.write_5m,
-        write_1h=tokens.write_1h,
-        output=tokens.output,
+        **asdict(tokens),
         usd=item.cost.total,
         is_priced=not item.unpriced_calls,
         unrecorded_output=item.unrecorded_output,
@@ -170,13 +166,6 @@ def _summary_call(entry: Compacted, item: CostItem) -> SessionCall:
         at=entry.at,
         model=item.name,
         source=COMPACT,
-        uncached=0,
-        read=0,
-        write_5m=0,
-        write_1h=0,
-        output=0,
-        usd=0.0,
-        is_priced=True,
         unrecorded_calls=1,
         unrecorded_usd=item.unrecorded_usd,
     )

@@ -9,21 +9,17 @@ from pathlib import Path
 
 from holdfast.reports.index import SessionIndex, within
 from holdfast.reports.remedies import Loss, Remedy, is_avoidable, losses, remedies
+from holdfast.reports.session_calls import Tokens
 
 DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
 """What spending can be listed by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class Spending(Tokens):
     """A sum of calls, as far as transcripts record them, with what is estimated beside it."""
 
     calls: int = 0
-    uncached: int = 0
-    read: int = 0
-    write_5m: int = 0
-    write_1h: int = 0
-    output: int = 0
     recorded_usd: float = 0.0
     unrecorded_usd: float = 0.0
     """About what output and summaries cost that were not recorded."""
@@ -35,10 +31,6 @@ class Spending:
     @property
     def usd(self) -> float:
         return self.recorded_usd + self.unrecorded_usd
-
-    @property
-    def tokens(self) -> int:
-        return self.uncached + self.read + self.write_5m + self.write_1h + self.output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,33 @@
 """The calls of one session, each with what it cost and what it lost: what the index keeps."""
 
+from dataclasses import dataclass
+
 import msgspec
 from msgspec import Struct
+
+from holdfast.messages.usage import add_fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens by how they were billed."""
+
+    uncached: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    output: int = 0
+
+    @property
+    def prompt(self) -> int:
+        return self.uncached + self.read + self.write_5m + self.write_1h
+
+    @property
+    def all(self) -> int:
+        return self.prompt + self.output
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        return add_fields(self, other)
 
 
 class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
@@ -10,13 +36,13 @@ class SessionCall(Struct, frozen=True, kw_only=True, array_like=True):
     at: float
     model: str
     source: str
-    uncached: int
-    read: int
-    write_5m: int
-    write_1h: int
-    output: int
-    usd: float
-    is_priced: bool
+    uncached: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    output: int = 0
+    usd: float = 0.0
+    is_priced: bool = True
     unrecorded_output: int = 0
     unrecorded_calls: int = 0
     unrecorded_usd: float = 0.0

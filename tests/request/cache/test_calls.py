@@ -18,7 +18,8 @@ from holdfast.log.entries import (
 )
 from holdfast.log.spending import spent_on
 from holdfast.messages import Text, Thinking, Usage
-from holdfast.reports.cost import Tokens, bill
+from holdfast.reports.cost import bill
+from holdfast.reports.session_calls import Tokens
 from holdfast.request.cache.calls import expires_at, explain_calls, last_of_conversation, totals
 
 START = 1_780_000_000.0
