@@ -16,7 +16,7 @@ import click
 from holdfast.agent.compaction_hooks import CompactionEvents
 from holdfast.cli import options
 from holdfast.cli.export_command import write_out
-from holdfast.cli.output import one_line, plain, report, say, tokens
+from holdfast.cli.output import dollars, one_line, plain, report, say, tokens
 from holdfast.cli.target import NEWEST, OURS, CommandTarget, open_target
 from holdfast.cli.undo_command import open_for_writing
 from holdfast.errors import RequestRejected, StoreError
@@ -24,6 +24,7 @@ from holdfast.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from holdfast.log import Header, write_log
 from holdfast.log.store import new_id
 from holdfast.messages import JsonObject, Usage
+from holdfast.messages.cut import counted
 from holdfast.models import open_model
 from holdfast.reports.resume import client_session
 from holdfast.session import Session
@@ -360,8 +361,8 @@ def preview_lines(shown: Preview) -> Iterator[str]:
     )
     if shown.unseen_tokens:
         yield (
-            f"unseen   {tokens(shown.unseen_tokens)} of both: system prompt and tools, which the "
-            "provider counted and the history does not contain"
+            f"unseen   {tokens(shown.unseen_tokens)} of both: what the provider counted beyond the "
+            "history, such as system prompt and tools"
         )
     yield from _price_lines(shown)
     gone = shown.gone
@@ -370,8 +371,8 @@ def preview_lines(shown: Preview) -> Iterator[str]:
         f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
         f"{gone.answers} answers, {sum(gone.results.values())} tool calls"
         + (f": {tools}" if tools else "")
-        + (f"; {gone.pictures} pictures" if gone.pictures else "")
-        + (f"; {gone.thoughts} thoughts" if gone.thoughts else "")
+        + (f"; {counted(gone.pictures, 'picture')}" if gone.pictures else "")
+        + (f"; {counted(gone.thoughts, 'thought')}" if gone.thoughts else "")
     )
     yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
 
@@ -381,8 +382,9 @@ def _price_lines(shown: Preview) -> Iterator[str]:
     if price is None:
         yield f"price    by {shown.by}; no price is published for the model"
         return
-    yield f"price    {price.model}, by {shown.by}; a model's summary at most ${price.asking:.4f} per call"
+    asking = dollars(price.asking)
+    yield f"price    {price.model}, by {shown.by}; a model's summary at most {asking} per call"
     yield (
-        f"         each later call reads ${price.call_before:.4f} → ${price.call_after:.4f}; "
-        f"the first writes ${price.first_after:.4f}"
+        f"         each later call reads {dollars(price.call_before)} → {dollars(price.call_after)}; "
+        f"the first writes {dollars(price.first_after)}"
     )
