@@ -104,8 +104,6 @@ class Planner:
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
         """Fall back to the client's own bytes: the provider refused what we made of them."""
         reason = f"the provider answered {status} to the managed request"
-        if plan.conversation is not None:
-            plan.conversation.release()
         self._note(reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 

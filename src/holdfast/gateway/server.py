@@ -12,8 +12,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import ConfigError
+from holdfast.gateway.connections import Connections
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.endpoints import Upstream
 from holdfast.gateway.planner import Planner
@@ -33,6 +35,7 @@ DEFAULT_PORT = 8788
 SALT_BYTES = 16
 LOOK_SECONDS = 0.1
 """How often it is looked which sessions are idle, or wanted by another process."""
+OWN_PATHS = "/holdfast/"
 DASHBOARD = "/holdfast/sessions"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ENDING_SECONDS = 600
@@ -63,13 +66,13 @@ class RunningGateway:
 
 def application(
     planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
-) -> Starlette:
+) -> ASGIApp:
     """Build the ASGI application around a planner; a dashboard needs to know its port."""
     dashboard = _dashboard(planner, settings, options, port)
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
-    client = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+    verified = httpx2.create_ssl_context()
+    connections = Connections(lambda: httpx2.AsyncClient(timeout=timeout, verify=verified))
 
     async def stats(request: Request) -> Response:
         return JSONResponse(await asyncio.to_thread(planner.stats))
@@ -99,17 +102,22 @@ def application(
                 yield
         finally:
             closing.cancel()
-            await client.aclose()
+            await connections.close()
             planner.close()
 
-    proxy = Proxy(planner, client, own, upstreams=options.upstreams, token=options.token)
+    proxy = Proxy(planner, connections, own, upstreams=options.upstreams, token=options.token)
     routes = [
         Route("/holdfast/stats", guarded(stats)),
         Route("/holdfast/metrics", guarded(metrics)),
         *([Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []),
-        Mount("/", app=proxy),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    own_pages = Starlette(routes=routes, lifespan=lifespan)
+
+    async def gateway(scope: Scope, receive: Receive, send: Send) -> None:
+        is_own = scope["type"] != "http" or scope["path"].startswith(OWN_PATHS)
+        await (own_pages if is_own else proxy)(scope, receive, send)
+
+    return gateway
 
 
 def _dashboard(
