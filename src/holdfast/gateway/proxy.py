@@ -190,13 +190,14 @@ async def connected(receive: Receive) -> AsyncIterator[None]:
 
 
 async def relay(
-    response: httpx2.Response, chunks: AsyncIterator[bytes], send: Send, more: Sequence[tuple[bytes, bytes]] = ()
+    response: httpx2.Response,
+    chunks: AsyncIterator[bytes],
+    send: Send,
+    more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
     headers = [*returned(response.headers.raw), *more]
-    await send(
-        {"type": "http.response.start", "status": response.status_code, "headers": headers}
-    )
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async with aclosing(chunks):
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -1,7 +1,9 @@
 """Serving a gateway: until interrupted for the command line, from a thread for tests and `wrap`."""
 
 import asyncio
+import gc
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -38,6 +40,9 @@ LOOK_SECONDS = 0.1
 OWN_PATHS = "/holdfast/"
 DASHBOARD = "/holdfast/sessions"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SWITCH_SECONDS = 0.0005
+"""How long a thread that counts may keep the others from running: with Python's own 5 ms a request
+waits that long each time it reads or writes while another's shadow is computed."""
 ENDING_SECONDS = 600
 """A restart cuts no stream short that ends within this time."""
 
@@ -172,6 +177,8 @@ def serve(
         bound = listener.getsockname()[1]
         app = application(planner, settings, options, bound)
         started(f"http://{host}:{bound}")
+        gc.freeze()  # what was loaded stays, and is not looked through again and again
+        sys.setswitchinterval(SWITCH_SECONDS)
         server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
 
 

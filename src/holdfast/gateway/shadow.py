@@ -2,7 +2,8 @@
 
 The simulator's prompt cache is run along twice for each session, over the client's requests and
 over ours. Their difference, at the scale of the tokens that were billed, is what managing saved:
-a miss that the provider is to blame for is in both and counts for neither.
+a miss that the provider is to blame for is in both and counts for neither. Tokens are estimated:
+only their proportions count, and no encoding has to be in memory.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.tokens import TokenCounter
+from holdfast.view.tokens import estimated_tokens
 
 MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 """Blocks counted before: those of some twenty sessions in use, at a fifth of the simulator's memory."""
@@ -84,7 +86,9 @@ class Shadow:
             text_memo_chars=MEMO_CHARS,
         )
         self._bench = Workbench(
-            settings=settings, counter=TokenCounter(settings), signer=Signer(settings.secret)
+            settings=settings,
+            counter=TokenCounter(settings, estimated_tokens),
+            signer=Signer(settings.secret),
         )
         self._cache = PromptCache(settings)
         self._bills: dict[str, SessionBill] = {}

@@ -11,6 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
+BACKLOG = 2_048
+"""Connections that wait to be taken: as many as the server itself asks for."""
 START_SECONDS = 10.0  # longer than any start we have seen
 
 
@@ -20,6 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
+    listener.listen(BACKLOG)  # whoever connects before the server runs waits, and is not refused
     return listener
 
 
