@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.gateway.wrapping import environment_for, upstreams_in
+from holdfast.gateway.wrapping import environment_for, upstreams_in, with_history
 from holdfast.settings import home
 
 ASKS = """
@@ -90,6 +90,55 @@ def test_what_the_user_set_stays():
 def test_a_base_url_that_was_set_is_the_upstream():
     found = upstreams_in({"OPENAI_BASE_URL": "http://localhost:8000/v1/"})
     assert found == {"anthropic": "https://api.anthropic.com", "openai": "http://localhost:8000"}
+
+
+LOOKS_UP = """
+import asyncio, json, os, sys
+import anthropic, mcp
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+anthropic.Anthropic(max_retries=0).messages.create(
+    model="claude-opus-4-8",
+    max_tokens=50,
+    messages=[{"role": "user", "content": "The word is heliotrope."}],
+)
+given = json.loads(sys.argv[1].removeprefix("--mcp-config="))["mcpServers"]["holdfast"]
+
+async def ask():
+    server = StdioServerParameters(**given, env=dict(os.environ))
+    async with mcp.Client(stdio_client(server)) as client:
+        found = await client.call_tool("search_history", {"query": "heliotrope"})
+        print(found.content[0].text)
+
+asyncio.run(ask())
+"""
+
+
+def test_a_client_looks_up_what_it_said_on_the_server_it_gets(upstream, tmp_path):
+    """What went through the gateway is found in the session that it became."""
+    pytest.importorskip("mcp")
+    client = tmp_path / "claude"
+    client.write_text(f"#!{sys.executable}\n{LOOKS_UP}")
+    client.chmod(0o700)
+    done = wrapped(upstream, str(client))
+    assert done.returncode == 0, done.stderr
+    assert "The word is heliotrope." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "place"), [(["/opt/claude", "Hello"], 1), (["codex", "exec", "Hello"], 2)]
+)
+def test_a_client_that_takes_servers_gets_ours(command, place):
+    """As an option of its own, before the user's words; its configuration is not touched."""
+    made = with_history(command)
+    assert made[0] == command[0]
+    assert made[-len(command) + 1 :] == command[1:]
+    assert "holdfast" in made[place]
+    assert '"mcp"' in "".join(made)
+
+
+def test_other_commands_are_run_as_they_are():
+    assert with_history(["make", "test"]) == ["make", "test"]
 
 
 CLAUDE = shutil.which("claude") or os.environ.get("HOLDFAST_TEST_CLAUDE", "")
