@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import httpx2
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -22,6 +23,7 @@ from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.endpoints import Upstream
 from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS, GatewayRefusal, Proxy, check_caller, refused
+from holdfast.gateway.request_heads import limited_heads
 from holdfast.gateway.shadow import Shadow
 from holdfast.gateway.tenants import TenantBudgets
 from holdfast.pages.app import application as pages_application
@@ -179,7 +181,7 @@ def serve(
         started(f"http://{host}:{bound}")
         gc.freeze()  # what was loaded stays, and is not looked through again and again
         sys.setswitchinterval(SWITCH_SECONDS)
-        server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
+        _server(app, settings, ending_seconds=ENDING_SECONDS).run([listener])
 
 
 @contextmanager
@@ -193,8 +195,13 @@ def running(
     options, settings = options or GatewayOptions(), settings or load_settings()
     planner = build_planner(settings, options, conversations=conversations)
     app = application(planner, settings, options)
-    with in_thread(server_of(app, has_lifespan=True)) as url:
+    with in_thread(_server(app, settings)) as url:
         yield RunningGateway(url=url, planner=planner)
+
+
+def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
+    protocol = limited_heads(settings.gateway)
+    return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 
 
 async def _let_go(planner: Planner) -> None:

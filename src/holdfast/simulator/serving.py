@@ -1,11 +1,13 @@
 """Serving an ASGI application on a socket of this machine, from a thread or until interrupted."""
 
+import asyncio
 import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -27,12 +29,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def server_of(
-    application: ASGIApp, *, has_lifespan: bool = False, ending_seconds: int = 1
+    application: ASGIApp,
+    *,
+    has_lifespan: bool = False,
+    ending_seconds: int = 1,
+    protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
 ) -> uvicorn.Server:
     """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
     config = uvicorn.Config(
         application,
-        http="httptools",
+        http=protocol,
         ws="none",
         lifespan="on" if has_lifespan else "off",
         access_log=False,
