@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.gateway.answer import PassingAnswer
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.conversations import Conversations
+from holdfast.gateway.decisions import Decision
 from holdfast.gateway.endpoints import ApiEndpoint, Call, read_call
 from holdfast.gateway.identity import identify, tenant_of
 from holdfast.gateway.metrics import GatewayCounts, metrics_text
@@ -30,6 +31,7 @@ class Plan:
     call: Call | None = None
     conversation: Conversation | None = None
     asked: int = 0
+    decisions: tuple[Decision, ...] = ()
     at: float = 0.0
     tenant: str = ""
 
@@ -94,6 +96,7 @@ class Planner:
             call=call,
             conversation=conversation,
             asked=prepared.asked,
+            decisions=prepared.decisions,
             at=at,
             tenant=tenant,
         )
@@ -130,6 +133,7 @@ class Planner:
                     sent=plan.body,
                     usage=reply.usage,
                     betas=plan.call.betas,
+                    decisions=plan.decisions,
                     at=plan.at,
                 )
             )
@@ -151,7 +155,11 @@ class Planner:
     def stats(self) -> JsonObject:
         """Report every session's bill since the gateway started, and what failed."""
         bills = self._bills()
-        sessions = [{"id": id, **bill.to_json()} for id, bill in bills.items()]
+        periods = self._shadow.periods() if self._shadow is not None else {}
+        sessions = [
+            {"id": id, **bill.to_json(), "decisions": [one.to_json() for one in periods[id]]}
+            for id, bill in bills.items()
+        ]
         return {
             "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
             "sessions": sessions,

@@ -7,8 +7,9 @@ only their proportions count, and no encoding has to be in memory.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from holdfast.gateway.decisions import Decision
 from holdfast.messages import JsonObject, Usage
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import cost, usage_cost
@@ -35,6 +36,8 @@ class BilledCall:
     sent: bytes
     usage: Usage
     betas: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    """What was in force in it."""
     at: float
 
 
@@ -74,6 +77,36 @@ class SessionBill:
         }
 
 
+@dataclass(slots=True, kw_only=True)
+class DecisionPeriod:
+    """The calls from one decision to the next: what all in force were to save, and what they did."""
+
+    entries: tuple[int, ...]
+    """The entries that it begins with; none where one was undone."""
+    in_force: tuple[Decision, ...]
+    calls: int = 0
+    predicted_usd: float = 0.0
+    saved_usd: float = 0.0
+
+    def add(self, saved_usd: float) -> None:
+        """Count a call; the first one pays for what it begins with."""
+        new = self.entries if self.calls == 0 else ()
+        self.calls += 1
+        self.saved_usd += saved_usd
+        for one in self.in_force:
+            self.predicted_usd += -one.cost_usd if one.n in new else one.saves_usd
+
+    def to_json(self) -> JsonObject:
+        kinds = {one.n: one.kind for one in self.in_force}
+        return {
+            "entries": list(self.entries),
+            "kinds": sorted({kinds[n] for n in self.entries}),
+            "calls": self.calls,
+            "predicted_usd": self.predicted_usd,
+            "saved_usd": self.saved_usd,
+        }
+
+
 class Shadow:
     """Runs the caches along, in a thread of its own and in the order of the answers."""
 
@@ -92,6 +125,7 @@ class Shadow:
         )
         self._cache = PromptCache(settings)
         self._bills: dict[str, SessionBill] = {}
+        self._periods: dict[str, list[DecisionPeriod]] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-shadow")
 
     def account(self, call: BilledCall) -> None:
@@ -101,6 +135,12 @@ class Shadow:
     def bills(self) -> dict[str, SessionBill]:
         """Return the bill of each session, once every call so far is in it."""
         return self._thread.submit(lambda: dict(self._bills)).result()
+
+    def periods(self) -> dict[str, list[DecisionPeriod]]:
+        """Return each session's decisions with what became of them, as `bills` does."""
+        return self._thread.submit(
+            lambda: {id: [replace(one) for one in many] for id, many in self._periods.items()}
+        ).result()
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -123,6 +163,17 @@ class Shadow:
             prompt_tokens=call.usage.prompt_tokens,
         )
         self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
+        self._count_decisions(call, bill.saved_usd)
+
+    def _count_decisions(self, call: BilledCall, saved_usd: float) -> None:
+        periods = self._periods.setdefault(call.session, [])
+        before = periods[-1].in_force if periods else ()
+        if call.decisions != before:
+            known = {one.n for one in before}
+            entries = tuple(one.n for one in call.decisions if one.n not in known)
+            periods.append(DecisionPeriod(entries=entries, in_force=call.decisions))
+        if periods:
+            periods[-1].add(saved_usd)
 
     def _difference_usd(self, call: BilledCall) -> float:
         """Predict how much more the client's own request would have cost."""
