@@ -4,7 +4,7 @@ A clearing says itself what it expects. What a spill or a compaction saves is it
 once less for a spill, which comes before the first time, and read less from then on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast.log.cursor import LogCursor
@@ -39,7 +39,7 @@ class Decisions:
         return tuple(one for one in self._made if one.n not in dead)
 
 
-def _priced(entries: list[AnyEntry], view: View, model: str) -> Iterator[Decision]:
+def _priced(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[Decision]:
     for entry in entries:
         match entry:
             case Cleared():

@@ -17,6 +17,7 @@ from holdfast.gateway.metrics import GatewayCounts, metrics_text
 from holdfast.gateway.shadow import BilledCall, SessionBill, Shadow
 from holdfast.gateway.tenants import TenantBudgets
 from holdfast.messages import JsonObject
+from holdfast.pages.followed import BilledFigures
 
 UNMANAGED = "no whole conversation in it"
 
@@ -171,9 +172,17 @@ class Planner:
         total = sum(self._bills().values(), SessionBill())
         return metrics_text(self._counts, total, self._conversations.open_count)
 
-    def saved_usd(self) -> dict[str, float]:
-        """Return what each session saved, by its id."""
-        return {id: bill.saved_usd for id, bill in self._bills().items()}
+    def figures(self) -> dict[str, BilledFigures]:
+        """Return what each session cost and saved, by its id, for a list of them."""
+        return {
+            id: BilledFigures(
+                calls=bill.calls,
+                usd=bill.billed_usd,
+                hit_share=bill.hit_share,
+                saved_usd=bill.saved_usd,
+            )
+            for id, bill in self._bills().items()
+        }
 
     async def undo(self, session: str, n: int) -> str:
         return self._conversations.undo(session, n)

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx2
@@ -110,7 +110,7 @@ class Proxy:
         is_read = response.status_code == 200 and bool(endpoint.ends)
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
 
-        async def chunks() -> AsyncIterator[bytes]:
+        async def chunks() -> AsyncGenerator[bytes, None]:
             is_settled = not is_read
             async for chunk in response.aiter_raw():
                 if not is_settled and answer.feed(chunk):
@@ -191,7 +191,7 @@ async def connected(receive: Receive) -> AsyncIterator[None]:
 
 async def relay(
     response: httpx2.Response,
-    chunks: AsyncIterator[bytes],
+    chunks: AsyncGenerator[bytes, None],
     send: Send,
     more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:

@@ -61,11 +61,14 @@ class SessionBill:
         """Negative where managing cost money."""
         return self.shadow_usd - self.billed_usd
 
+    @property
+    def hit_share(self) -> float:
+        return self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
     def __add__(self, other: "SessionBill") -> "SessionBill":
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
-        read = self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
         return {
             "calls": self.calls,
             "changed_calls": self.changed_calls,
@@ -73,7 +76,7 @@ class SessionBill:
             "billed_usd": self.billed_usd,
             "shadow_usd": self.shadow_usd,
             "saved_usd": self.saved_usd,
-            "cache_read_ratio": read,
+            "cache_read_ratio": self.hit_share,
         }
 
 
