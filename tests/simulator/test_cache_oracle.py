@@ -7,8 +7,8 @@ must be billed the same by both, request by request.
 
 import copy
 import importlib
-import warnings
 import json
+import warnings
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
