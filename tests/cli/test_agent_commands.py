@@ -204,7 +204,7 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
 
 @pytest.mark.parametrize(("is_on", "state"), [("true", "ok"), ("false", "broken")])
 def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
-    """One that would only pass requests on is broken; the trial leaves nothing behind."""
+    """One that would only pass requests on is broken; the check leaves nothing behind."""
     done = holdfast("doctor", "--json", cwd=tmp_path, env={"HOLDFAST_GATEWAY_ON": is_on})
     [found] = [one for one in json.loads(done.stdout) if one["name"] == "gateway"]
     assert found["state"] == state, found

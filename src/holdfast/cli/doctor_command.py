@@ -103,7 +103,9 @@ def _gateway() -> Iterator[Finding]:
     """Send a conversation through a gateway to a simulated provider."""
     if not all(map(importlib.util.find_spec, ("starlette", "httptools", "httpx2"))):
         return
-    from holdfast.gateway.trial import why_not_managed  # needs the packages that were looked for
+    from holdfast.gateway.self_check import (
+        why_not_managed,
+    )  # needs the packages that were looked for
 
     try:
         reason = why_not_managed(load_settings())

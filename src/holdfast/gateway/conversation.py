@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.gateway.decisions import Decision, Decisions
+from holdfast.gateway.decisions import Decisions, PricedDecision
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.projection import encoded, project
 from holdfast.log import OpenLog
@@ -41,7 +41,7 @@ class Prepared:
     """None if the client's own bytes are to be sent."""
     asked: int
     """The entry that says that it was sent."""
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PricedDecision, ...] = ()
     """What is in force in it."""
 
 

@@ -15,7 +15,7 @@ from holdfast.view.tokens import default_weights, weigh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class PricedDecision:
     """One change of what is sent, by its entry."""
 
     n: int
@@ -30,16 +30,16 @@ class Decisions:
     """Follows a session's log; an entry is priced once, when it is first seen."""
 
     def __init__(self) -> None:
-        self._made: list[Decision] = []
+        self._made: list[PricedDecision] = []
         self._cursor = LogCursor()
 
-    def in_force(self, view: View, model: str) -> tuple[Decision, ...]:
+    def in_force(self, view: View, model: str) -> tuple[PricedDecision, ...]:
         self._made += _priced(self._cursor.advance(view.history), view, model)
         dead = view.in_force.dead
         return tuple(one for one in self._made if one.n not in dead)
 
 
-def _priced(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[Decision]:
+def _priced(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[PricedDecision]:
     for entry in entries:
         match entry:
             case Cleared():
@@ -54,7 +54,7 @@ def _priced(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[Dec
             case _:
                 continue
         kind = type(entry).__name__.lower()
-        yield Decision(n=entry.n, kind=kind, cost_usd=cost_usd, saves_usd=saves_usd)
+        yield PricedDecision(n=entry.n, kind=kind, cost_usd=cost_usd, saves_usd=saves_usd)
 
 
 def _spilled_tokens(entry: Spilled, view: View, model: str) -> int:

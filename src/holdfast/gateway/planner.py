@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.gateway.answer import PassingAnswer
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.conversations import Conversations
-from holdfast.gateway.decisions import Decision
+from holdfast.gateway.decisions import PricedDecision
 from holdfast.gateway.endpoints import ApiEndpoint, Call, read_call
 from holdfast.gateway.identity import identify, tenant_of
 from holdfast.gateway.metrics import GatewayCounts, metrics_text
@@ -32,7 +32,7 @@ class Plan:
     call: Call | None = None
     conversation: Conversation | None = None
     asked: int = 0
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PricedDecision, ...] = ()
     at: float = 0.0
     tenant: str = ""
 

@@ -173,16 +173,16 @@ async def connected(receive: Receive) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(None) as until_gone:
 
-            async def watch() -> None:
+            async def await_disconnect() -> None:
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 until_gone.reschedule(loop.time())
 
-            watching = loop.create_task(watch())
+            waiting = loop.create_task(await_disconnect())
             try:
                 yield
             finally:
-                watching.cancel()
+                waiting.cancel()
     except TimeoutError:
         if not until_gone.expired():
             raise

@@ -81,23 +81,6 @@ def application(
     verified = httpx2.create_ssl_context()
     connections = Connections(lambda: httpx2.AsyncClient(timeout=timeout, verify=verified))
 
-    async def stats(request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(planner.stats))
-
-    async def metrics(request: Request) -> Response:
-        text = await asyncio.to_thread(planner.metrics)
-        return PlainTextResponse(text, media_type=METRICS_TYPE)
-
-    def guarded(endpoint: Endpoint) -> Endpoint:
-        async def guard(request: Request) -> Response:
-            try:
-                check_caller(request, options.token)
-            except GatewayRefusal as refusal:
-                return refused(request.url.path, refusal)
-            return await endpoint(request)
-
-        return guard
-
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         closing = asyncio.create_task(_let_go(planner))
@@ -113,18 +96,38 @@ def application(
             planner.close()
 
     proxy = Proxy(planner, connections, own, upstreams=options.upstreams, token=options.token)
-    routes = [
-        Route("/holdfast/stats", guarded(stats)),
-        Route("/holdfast/metrics", guarded(metrics)),
-        *([Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []),
-    ]
-    own_pages = Starlette(routes=routes, lifespan=lifespan)
+    pages = [Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []
+    own_pages = Starlette(routes=[*_reports(planner, options.token), *pages], lifespan=lifespan)
 
     async def gateway(scope: Scope, receive: Receive, send: Send) -> None:
         is_own = scope["type"] != "http" or scope["path"].startswith(OWN_PATHS)
         await (own_pages if is_own else proxy)(scope, receive, send)
 
     return gateway
+
+
+def _reports(planner: Planner, token: str) -> list[Route]:
+    async def stats(request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(planner.stats))
+
+    async def metrics(request: Request) -> Response:
+        text = await asyncio.to_thread(planner.metrics)
+        return PlainTextResponse(text, media_type=METRICS_TYPE)
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        async def guard(request: Request) -> Response:
+            try:
+                check_caller(request, token)
+            except GatewayRefusal as refusal:
+                return refused(request.url.path, refusal)
+            return await endpoint(request)
+
+        return guard
+
+    return [
+        Route("/holdfast/stats", guarded(stats)),
+        Route("/holdfast/metrics", guarded(metrics)),
+    ]
 
 
 def _dashboard(

@@ -9,7 +9,7 @@ only their proportions count, and no encoding has to be in memory.
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from holdfast.gateway.decisions import Decision
+from holdfast.gateway.decisions import PricedDecision
 from holdfast.messages import JsonObject, Usage
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import cost, usage_cost
@@ -36,7 +36,7 @@ class BilledCall:
     sent: bytes
     usage: Usage
     betas: tuple[str, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PricedDecision, ...] = ()
     """What was in force in it."""
     at: float
 
@@ -86,7 +86,7 @@ class DecisionPeriod:
 
     entries: tuple[int, ...]
     """The entries that it begins with; none where one was undone."""
-    in_force: tuple[Decision, ...]
+    in_force: tuple[PricedDecision, ...]
     calls: int = 0
     predicted_usd: float = 0.0
     saved_usd: float = 0.0

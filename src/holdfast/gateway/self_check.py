@@ -19,7 +19,7 @@ from holdfast.simulator.serving import in_thread, server_of
 MODEL = "claude-opus-4-8"
 ASKED = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
 ANSWER = {
-    "id": "msg_trial",
+    "id": "msg_check",
     "type": "message",
     "role": "assistant",
     "model": MODEL,
@@ -31,11 +31,11 @@ ANSWER = {
 
 def why_not_managed(settings: Settings) -> str:
     """Say what keeps a gateway from managing requests; '' if nothing does. Leaves no trace."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-trial-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="holdfast-check-") as temporary:
         place = Path(temporary)
         planner = Planner(
             Conversations(settings, store=FileStore(place), directory=place),
-            salt=b"trial",
+            salt=b"check",
             budgets=TenantBudgets(0.0, place),
         )
         with in_thread(server_of(_provider)) as upstream:
