@@ -4,7 +4,9 @@ Each client is run as its user would, with a home of its own: turns with tools, 
 compaction, broken streams, a session that is continued. A second run goes to the provider directly.
 `errors` are turns that did not end as the script of the model says, `differing` those that ended
 otherwise than directly, `passed` requests that were passed on unmanaged. `read_share` is what was
-read from the cache of what could have been: the client's own breaks are left out, and listed.
+read from the cache of what could have been, the client's own breaks apart: what our clearing and
+compacting had written anew counts against it. `read_share_between_our_breaks` leaves that out too,
+and `breaks` and `lost_tokens` say how much it is.
 
     python benchmarks/gateway_clients.py [--claude PATH] [--pi PATH] [--turns N] [--json]
 """
@@ -46,6 +48,8 @@ AGENT_EVERY, CUT_EVERY = 10, 7
 ASKED = re.compile(r"turn (\d+)")
 SUMMARY = "<summary>The user asked for numbered turns; each counted some lines.</summary>"
 TURN_SECONDS = 120
+OURS = frozenset({"clearing", "collapse", "compaction", "redo", "snip", "spill", "undo"})
+"""Causes of breaks that are decisions of the gateway."""
 
 
 class Scripted:
@@ -192,25 +196,37 @@ def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> C
 
 def cache_figures(home: Path) -> JsonObject:
     """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
-    read = possible = prompt = 0
-    breaks: Counter[str] = Counter()
-    calls = 0
+    read = prompt = calls = 0
+    lost: Counter[str] = Counter()
+    breaks: dict[str, Counter[str]] = {"client": Counter(), "ours": Counter(), "others": Counter()}
     for log in home.glob("projects/*/gw-*.jsonl"):
         for call in explain_calls(load(log).entries):
             calls += 1
             read += call.read_tokens
             prompt += call.read_tokens + call.written_tokens + call.uncached_tokens
-            breaks[call.cause] += bool(call.cause)
-            if not (call.cause and call.is_expected):
-                possible += call.read_tokens + call.lost_tokens
-            else:
-                possible += call.read_tokens
+            if call.cause:
+                whose = whose_break(call.cause)
+                breaks[whose][call.cause] += 1
+                lost[whose] += call.lost_tokens
+    possible = read + lost["ours"] + lost["others"]
     return {
         "calls": calls,
         "read_share": round(read / possible, 4) if possible else None,
+        "read_share_between_our_breaks": round(read / (possible - lost["ours"]), 4)
+        if read
+        else None,
         "prompt_read_share": round(read / prompt, 4) if prompt else None,
-        "breaks": {cause: n for cause, n in breaks.items() if cause},
+        "breaks": {whose: dict(found) for whose, found in breaks.items()},
+        "lost_tokens": {whose: lost[whose] for whose in breaks},
     }
+
+
+def whose_break(cause: str) -> str:
+    """Tell who moved the prefix: what the gateway decides, or what its client does to a request."""
+    if cause in OURS:
+        return "ours"
+    is_other = cause.startswith("lifetime") or cause == "provider"
+    return "others" if is_other else "client"
 
 
 def measured(kind: str, command: str, turns: int) -> JsonObject:

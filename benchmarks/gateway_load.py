@@ -1,9 +1,11 @@
 """Many clients at once through the gateway: delay of the first byte, errors, memory.
 
-Upstream is the simulator, in a process of its own. Every client streams, has a session of its own
-and makes several calls, all of them at the same time; the same is done without a gateway.
-`added_first_byte_p99_ms` is the difference of the two runs' 99th percentiles. A last part sends a
-conversation of about 100,000 tokens, alone: `added_*_ms` are of that.
+Upstream is the simulator, in a process of its own. An answer begins after half a second and takes
+about five, a dozen tokens every tenth of a second, so that all clients have a stream open at the
+same time; each calls again when its answer is over. Everything is done without a gateway first:
+`added_first_byte_*_ms` is the difference of the two runs' percentiles. `burst_*` is the same with
+answers that come at once and clients that all call in the same instant: how long the last one
+waits. A last part sends a conversation of about 100,000 tokens, alone: `added_*_ms` are of that.
 
     python benchmarks/gateway_load.py [--clients N] [--calls N] [--json]
 """
@@ -19,78 +21,147 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
 from holdfast.messages import JsonObject
+from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from holdfast.simulator.brains import text
+from holdfast.simulator.server import application
+from holdfast.simulator.serving import listen, server_of
+from holdfast.simulator.simulation import Simulation
 
 MODEL = "claude-opus-4-8"
 MARK = {"cache_control": {"type": "ephemeral"}}
-LONG_MESSAGES, LONG_CALLS = 200, 30
+LONG_MESSAGES, LONG_CALLS = 200, 60
+LONG_LINES = 17
+"""From 80,000 tokens at the first call to 115,000 at the last."""
 LINE = "one line of a listing with a number in it, such as 4711\n"
+FIRST_SECONDS, BETWEEN_SECONDS = 0.5, 0.1
+ANSWER = "I looked at it, and it is as it should be. " * 50
+"""About 550 tokens, in 45 pieces."""
+END = b"event: message_stop"
+
+
+class Talker:
+    """Gives the same answer to everything."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        return BrainAnswer(blocks=(text(ANSWER),))
+
+
+def serve_provider() -> None:
+    """Be the provider: two addresses, of which the first takes its time over an answer."""
+    paced = SimulatorSettings(
+        first_byte_delay_seconds=FIRST_SECONDS, between_events_seconds=BETWEEN_SECONDS
+    )
+    servers, listeners = [], []
+    for settings in (paced, SimulatorSettings()):
+        simulation = Simulation(Talker(), settings, SimulatorClock())
+        servers.append(server_of(application(simulation)))
+        listeners.append(listen("127.0.0.1", 0))
+    urls = [f"http://127.0.0.1:{one.getsockname()[1]}" for one in listeners]
+    print(json.dumps({"paced": urls[0], "quick": urls[1]}, indent=0), flush=True)
+
+    async def both() -> None:
+        pairs = zip(servers, listeners, strict=True)
+        await asyncio.gather(*(server.serve([listener]) for server, listener in pairs))
+
+    asyncio.run(both())
 
 
 @contextmanager
-def process(*words: str, home: str) -> Iterator[tuple[str, int]]:
-    """Run a command that serves; yield its address and its process id."""
+def process(*words: str, home: str) -> Iterator[tuple[JsonObject, int]]:
+    """Run a command that serves; yield what it says of itself, and its process id."""
     started = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *words, "--port", "0", "--json"],
+        [sys.executable, *words],
         env={**os.environ, "HOLDFAST_HOME": home, "HOLDFAST_WINDOW_LIMIT_TOKENS": "200000"},
         stdout=subprocess.PIPE,
         text=True,
     )
     assert started.stdout is not None
     try:
-        yield json.loads("".join(iter(started.stdout.readline, "}\n")) + "}")["url"], started.pid
+        yield json.loads("".join(iter(started.stdout.readline, "}\n")) + "}"), started.pid
     finally:
         started.terminate()
         started.wait()
+
+
+@contextmanager
+def gateway(upstream: str, home: str) -> Iterator[tuple[str, int]]:
+    words = ("-m", "holdfast", "gateway", "--upstream", upstream, "--port", "0", "--json")
+    with process(*words, home=home) as (said, pid):
+        yield said["url"], pid
 
 
 def request(messages: Sequence[JsonObject]) -> bytes:
     *first, last = messages
     marked = [*first, {**last, "content": [{"type": "text", "text": last["content"], **MARK}]}]
     system = [{"type": "text", "text": "You answer. " * 500, **MARK}]
-    body = {"model": MODEL, "max_tokens": 64, "stream": True, "system": system, "messages": marked}
+    body = {
+        "model": MODEL,
+        "max_tokens": 1_000,
+        "stream": True,
+        "system": system,
+        "messages": marked,
+    }
     return msgspec.json.encode(body)
 
 
-async def called(
-    client: httpx2.AsyncClient, url: str, session: str, messages: Sequence[JsonObject]
-) -> tuple[float, bool]:
-    """Return the seconds to the first byte of an answer, and whether it came to its end."""
-    headers = {
-        "x-api-key": "nobody's",
-        "anthropic-version": "2023-06-01",
-        "content-type": "application/json",
-        "x-claude-code-session-id": session,
-    }
-    began, first, last = time.perf_counter(), 0.0, b""
-    body = request(messages)
-    async with client.stream("POST", f"{url}/v1/messages", content=body, headers=headers) as got:
-        async for chunk in got.aiter_raw():
+class Client:
+    """One connection that is used again; a library would be most of what two cores do here."""
+
+    def __init__(self, url: str, session: str) -> None:
+        self._address = urlsplit(url)
+        self._session = session
+        self._messages: list[JsonObject] = []
+
+    async def open(self) -> "Client":
+        host, port = self._address.hostname, self._address.port
+        self._reader, self._writer = await asyncio.open_connection(host, port, limit=2**22)
+        return self
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def call(self, *messages: JsonObject) -> tuple[float, bool]:
+        """Return the seconds to the first byte of an answer, and whether it came to its end."""
+        self._messages += messages
+        body = request(self._messages)
+        head = (
+            f"POST /v1/messages HTTP/1.1\r\nhost: {self._address.netloc}\r\n"
+            f"x-api-key: nobody's\r\nanthropic-version: 2023-06-01\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+            f"x-claude-code-session-id: {self._session}\r\n\r\n"
+        )
+        began = time.perf_counter()
+        self._writer.write(head.encode() + body)
+        status = await self._reader.readline()
+        await self._reader.readuntil(b"\r\n\r\n")
+        first, last = 0.0, b""
+        while not last.endswith(b"\r\n0\r\n\r\n"):
+            chunk = await self._reader.read(65_536)
             first = first or time.perf_counter() - began
+            if not chunk:
+                break
             last = (last + chunk)[-200:]
-    return first, got.status_code == 200 and b"message_stop" in last
+        self._messages.append({"role": "assistant", "content": ANSWER})
+        return first, b" 200 " in status and END in last
 
 
-async def crowd(url: str, clients: int, calls: int) -> tuple[list[float], int]:
-    limits = httpx2.Limits(max_connections=None)
-    async with httpx2.AsyncClient(timeout=120.0, limits=limits) as client:
+async def crowd(url: str, clients: int, calls: int, *, seconds: float) -> tuple[list[float], int]:
+    """Have clients call, each beginning at its moment within `seconds`."""
 
-        async def one(number: int) -> list[tuple[float, bool]]:
-            messages: list[JsonObject] = [{"role": "user", "content": f"I am {number}. Hello."}]
-            done = []
-            for call in range(calls):
-                done.append(await called(client, url, f"s{number}", messages))
-                messages += [
-                    {"role": "assistant", "content": "Yes."},
-                    {"role": "user", "content": f"Go on, for the {call}th time. {LINE * 40}"},
-                ]
-            return done
+    async def one(number: int) -> list[tuple[float, bool]]:
+        await asyncio.sleep(seconds * number / clients)
+        client = await Client(url, f"s{number}").open()
+        said = [f"I am {number}. Hello.", *(f"Go on, {n}. {LINE * 40}" for n in range(1, calls))]
+        done = [await client.call({"role": "user", "content": words}) for words in said]
+        client.close()
+        return done
 
-        found = [one for many in await asyncio.gather(*map(one, range(clients))) for one in many]
+    found = [one for many in await asyncio.gather(*map(one, range(clients))) for one in many]
     return [seconds for seconds, _ in found], sum(not is_whole for _, is_whole in found)
 
 
@@ -99,18 +170,14 @@ async def long_session(url: str) -> list[float]:
     messages: list[JsonObject] = []
     for n in range(LONG_MESSAGES):
         role = "user" if n % 2 == 0 else "assistant"
-        messages.append({"role": role, "content": f"{n}: {LINE * 34}"})
-    messages.append({"role": "user", "content": "Go on."})
-    seconds = []
-    async with httpx2.AsyncClient(timeout=120.0) as client:
-        for n in range(LONG_CALLS):
-            found, _ = await called(client, url, "long", messages)
-            seconds.append(found)
-            messages += [
-                {"role": "assistant", "content": "Yes."},
-                {"role": "user", "content": str(n)},
-            ]
-    return seconds[1:]
+        messages.append({"role": role, "content": f"{n}: {LINE * LONG_LINES}"})
+    client = await Client(url, "long").open()
+    await client.call(*messages, {"role": "user", "content": "Go on."})
+    seconds = [
+        (await client.call({"role": "user", "content": str(n)}))[0] for n in range(LONG_CALLS)
+    ]
+    client.close()
+    return seconds
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -123,33 +190,45 @@ def rss_mb(pid: int) -> float:
     return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmRSS"))
 
 
+def measured(clients: int, calls: int) -> JsonObject:
+    spread = FIRST_SECONDS + BETWEEN_SECONDS * len(ANSWER) / SimulatorSettings().delta_chars
+    found: JsonObject = {"clients": clients}
+    with (
+        tempfile.TemporaryDirectory() as home,
+        process(__file__, "--provider", home=home) as (up, _),
+    ):
+        asyncio.run(crowd(up["quick"], 1, 1, seconds=0.0))  # loads what is loaded once
+        direct, _ = asyncio.run(crowd(up["paced"], clients, calls, seconds=spread))
+        burst, _ = asyncio.run(crowd(up["quick"], clients, 1, seconds=0.0))
+        alone = asyncio.run(long_session(up["quick"]))
+        with gateway(up["paced"], home) as (url, pid):
+            through, errors = asyncio.run(crowd(url, clients, calls, seconds=spread))
+            found |= {"errors": errors, "rss_mb": round(rss_mb(pid), 1)}
+        with gateway(up["quick"], home) as (url, _):
+            burst_through, _ = asyncio.run(crowd(url, clients, 1, seconds=0.0))
+            long = asyncio.run(long_session(url))
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        one, other = percentile(direct, share), percentile(through, share)
+        found[f"direct_first_byte_{name}_ms"] = round(one, 1)
+        found[f"added_first_byte_{name}_ms"] = round(other - one, 1)
+        one, other = percentile(burst, share), percentile(burst_through, share)
+        found[f"burst_added_{name}_ms"] = round(other - one, 1)
+        one, other = percentile(alone, share), percentile(long, share)
+        found[f"added_{name}_ms"] = round(other - one, 1)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--calls", type=int, default=3)
+    parser.add_argument("--provider", action="store_true", help="be the provider of a measurement")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory() as home,
-        process("simulator", "--brain", "echo", home=home) as (up, _),
-    ):
-        direct, _ = asyncio.run(crowd(up, given.clients, given.calls))
-        alone = asyncio.run(long_session(up))
-        with process("gateway", "--upstream", up, home=home) as (url, pid):
-            through, errors = asyncio.run(crowd(url, given.clients, given.calls))
-            memory = rss_mb(pid)
-            long = asyncio.run(long_session(url))
-    added = [a - b for a, b in zip(sorted(long), sorted(alone), strict=True)]
-    found = {
-        "clients": given.clients,
-        "errors": errors,
-        "direct_first_byte_p99_ms": round(percentile(direct, 0.99), 1),
-        "first_byte_p99_ms": round(percentile(through, 0.99), 1),
-        "added_first_byte_p99_ms": round(percentile(through, 0.99) - percentile(direct, 0.99), 1),
-        "added_p50_ms": round(percentile(added, 0.5), 1),
-        "added_p99_ms": round(percentile(added, 0.99), 1),
-        "rss_mb": round(memory, 1),
-    }
+    if given.provider:
+        serve_provider()
+        return
+    found = measured(given.clients, given.calls)
     print(json.dumps(found) if given.json else json.dumps(found, indent=2))
 
 

@@ -78,7 +78,7 @@ class Upstream:
             message = await receive()
             body, more = body + message.get("body", b""), message.get("more_body", False)
         self.bodies.append(body)
-        self.headers.append({k.decode(): v.decode() for k, v in scope["headers"]})
+        self.headers.append({k.decode(): v.decode("latin-1") for k, v in scope["headers"]})
         given = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def replay():

@@ -202,6 +202,15 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
     assert findings["python"]["state"] == "ok"
 
 
+@pytest.mark.parametrize(("is_on", "state"), [("true", "ok"), ("false", "broken")])
+def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
+    """One that would only pass requests on is broken; the check leaves nothing behind."""
+    done = holdfast("doctor", "--json", cwd=tmp_path, env={"HOLDFAST_GATEWAY_ON": is_on})
+    [found] = [one for one in json.loads(done.stdout) if one["name"] == "gateway"]
+    assert found["state"] == state, found
+    assert not [file for file in home().rglob("*") if file.is_file()]
+
+
 def test_models_are_listed_with_their_windows_and_prices(tmp_path):
     """Hosted and local."""
     found = json.loads(holdfast("model", "list", "--json", cwd=tmp_path).stdout)

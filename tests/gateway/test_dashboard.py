@@ -1,5 +1,9 @@
 """The live page of a gateway: what its sessions cost, saved and lost sight of, and a way back."""
 
+import os
+import re
+from pathlib import Path
+
 import httpx2
 import pytest
 
@@ -64,3 +68,47 @@ def test_without_the_key_there_is_no_page(upstream, path):
         assert httpx2.get(url + path).status_code in (404, 405)
         assert httpx2.post(url + path).status_code in (404, 405)
     assert not upstream.bodies
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "gateway_page.txt"
+
+
+def at_rest(text, session):
+    """Replace what differs from run to run, and the lines that only lay things out."""
+    text = re.sub(r"\b[A-Z][a-z]{2} \d+, \d{4}, \d\d:\d\d [AP]M", "WHEN", text)
+    text = re.sub(r"\(\d+ m?s\)", "(TIME)", text.replace(session, "gw-SESSION-1"))
+    text = re.sub(r"went to \S+/tool-results/", "went to …/tool-results/", text)
+    lines = (line.strip() for line in text.replace("\t", " | ").splitlines())
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+@needs_chromium
+def test_the_page_reads_as_it_did(upstream, tmp_path_factory):
+    """The list and a session, word for word; rewritten with HOLDFAST_REWRITE_GOLDEN=1.
+
+    Without a tool that reads, no preview names a path, which would be longer or shorter elsewhere.
+    """
+    with (
+        gateway_process(upstream.url) as (url, _, pages),
+        chromium(tmp_path_factory.mktemp("chromium")) as browser,
+    ):
+        browser.open(pages)
+        agent = Agent(url)
+        agent.messages = list(BUILT)
+        built = agent.call(messages=marked(agent.messages), tools=[])
+        agent.messages.append({"role": "assistant", "content": built.content[0].text})
+        agent.ask("Test it.", tools=[])
+        agent.ask("Ship it.", tools=[])
+        browser.wait("app.rows.length === 1 && app.rows[0].calls === 3")
+        listed = browser.run("document.querySelector('#sessions').innerText")
+        browser.run("document.querySelector('#sessions tbody tr').click()")
+        browser.wait("!!document.querySelector('#changes tbody button')")
+        parts = ["#changes", "#calls"]
+        shown = [
+            browser.run(f"document.querySelector({part!r})?.innerText ?? ''") for part in parts
+        ]
+    session = agent.headers[0]["x-holdfast-session"]
+    text = at_rest("\n\n".join([listed, *shown]), session)
+    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")

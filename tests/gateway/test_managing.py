@@ -204,6 +204,27 @@ def test_the_shadow_says_what_direct_calls_would_have_cost(gateway, upstream, cl
     assert stats["unpriced_calls"] == 0
 
 
+def test_each_decision_has_what_it_was_to_save_beside_what_it_did(gateway, upstream, clock):
+    """From one decision to the next; together they are what the session saved."""
+    running = gateway()
+    agent = Agent(running.url)
+    agent.messages = list(BUILT)
+    agent.call(tools=SHELL)
+    agent.messages.append({"role": "assistant", "content": "It is built."})
+    agent.ask("Read a dozen files.", tools=SHELL)
+    clock.advance(600)
+    agent.ask("Again.", tools=SHELL)
+    [session] = running.planner.stats()["sessions"]
+    first, *more = session["decisions"]
+    assert first["kinds"] == ["spilled"]
+    assert first["predicted_usd"] == pytest.approx(first["saved_usd"], rel=0.3)
+    assert any("cleared" in one["kinds"] for one in more)
+    assert sum(one["saved_usd"] for one in (first, *more)) == pytest.approx(session["saved_usd"])
+    predicted = sum(one["predicted_usd"] for one in (first, *more))
+    assert predicted == pytest.approx(session["saved_usd"], rel=0.5)
+    assert sum(one["calls"] for one in (first, *more)) == session["calls"]
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 async def test_the_asynchronous_client_works(gateway, upstream, is_stream):
     url = gateway().url

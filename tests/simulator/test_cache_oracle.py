@@ -8,6 +8,7 @@ must be billed the same by both, request by request.
 import copy
 import importlib
 import json
+import warnings
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +27,9 @@ MINIMUM = {"claude-opus-5": 512, "claude-sonnet-4-6": 1024, "claude-sonnet-4-5":
 SCALE = {"claude-opus-5": 1.3, "claude-sonnet-4-6": 1.0, "claude-sonnet-4-5": 1.0}
 STRIPS = {"claude-sonnet-4-5"}
 SECONDS = {"5m": 300, "1h": 3600}
-O200K = importlib.import_module("bpe_openai").get_encoding("o200k_base")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    O200K = importlib.import_module("bpe_openai").get_encoding("o200k_base")
 
 
 class Naive:

@@ -49,10 +49,11 @@ class Finding:
 def command(as_json: bool) -> None:
     """Check this installation and say how to fix what is broken.
 
-    Looks at settings, keys, extras, programs, disk and permissions. The exit code is 1 if
-    something is broken; what is merely missing is optional.
+    Looks at settings, keys, extras, programs, disk and permissions, and sends a request through a
+    gateway to a provider that is made up. The exit code is 1 if something is broken; what is
+    merely missing is optional.
     """
-    checks = (_python, _disk, _settings, _programs, _extras, _keys, _local_models)
+    checks = (_python, _disk, _settings, _programs, _extras, _keys, _local_models, _gateway)
     findings = [finding for check in checks for finding in check()]
     report(as_json, findings, (finding.line() for finding in findings))
     if any(finding.state == "broken" for finding in findings):
@@ -85,7 +86,8 @@ def _extras() -> Iterator[Finding]:
     for extra, module in (
         ("anthropic", "anthropic"),
         ("openai", "openai"),
-        ("simulator", "starlette"),
+        ("simulator", "bpe_openai"),
+        ("gateway", "httptools"),
         ("local", "xllamacpp"),
         ("mcp", "mcp"),
         ("recall", "wordllama"),
@@ -95,6 +97,22 @@ def _extras() -> Iterator[Finding]:
         detail = "installed" if found else "not installed"
         fix = f"pip install 'holdfast[{extra}]'"
         yield _finding(f"extra {extra}", found, detail, fix, otherwise="missing")
+
+
+def _gateway() -> Iterator[Finding]:
+    """Send a conversation through a gateway to a simulated provider."""
+    if not all(map(importlib.util.find_spec, ("starlette", "httptools", "httpx2"))):
+        return
+    from holdfast.gateway.self_check import (
+        why_not_managed,
+    )  # needs the packages that were looked for
+
+    try:
+        reason = why_not_managed(load_settings())
+    except (HoldfastError, OSError) as error:
+        reason = str(error)
+    fix = "`holdfast config` has the settings of the gateway"
+    yield _finding("gateway", not reason, reason or "a request was managed", fix)
 
 
 def _local_models() -> Iterator[Finding]:

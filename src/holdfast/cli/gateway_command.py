@@ -65,5 +65,5 @@ def dashboard_sessions(planner: Planner) -> FollowedSessions:
         lambda: (one for one in listed([home()]) if one.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
         settings.page,
-        saved=planner.saved_usd,
+        billed=planner.figures,
     )

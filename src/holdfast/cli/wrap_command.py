@@ -16,14 +16,20 @@ from holdfast.messages import JsonObject
 )
 @click.argument("words", metavar="COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Say on stderr as JSON what was saved.")
-def command(words: tuple[str, ...], as_json: bool) -> None:
+@click.option(
+    "--history/--no-history",
+    default=True,
+    show_default=True,
+    help="Give Claude Code or Codex `holdfast mcp`, to look up what was cleared.",
+)
+def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
     """Run a command with its context managed.
 
     A gateway starts on a free port, for this command alone, and ends with it. The command finds it
     by ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is passed
     on, and a line on stderr says what was saved and where to look.
     """
-    wrapped = wrap(words)
+    wrapped = wrap(words, has_history=history)
     say(json.dumps(wrapped.stats) if as_json else saved_line(wrapped.stats), err=True)
     sys.exit(wrapped.exit_code)
 

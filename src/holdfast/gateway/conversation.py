@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from holdfast.gateway.decisions import Decisions, PricedDecision
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.projection import encoded, project
 from holdfast.log import OpenLog
@@ -40,6 +41,8 @@ class Prepared:
     """None if the client's own bytes are to be sent."""
     asked: int
     """The entry that says that it was sent."""
+    decisions: tuple[PricedDecision, ...] = ()
+    """What is in force in it."""
 
 
 class Conversation:
@@ -56,6 +59,7 @@ class Conversation:
             spill, describe=registry.describe, telemetry=Telemetry(self._engine)
         )
         self._program = Program(self._engine, registry)
+        self._decisions = Decisions()
         self._lock = asyncio.Lock()
         self._clock = clock
         self.used_at = clock()
@@ -117,12 +121,14 @@ class Conversation:
 
             limit = call.output_limit or self._engine.output_limit()
             await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
-            asked = self._engine.view.asked
+            view = self._engine.view
+            decisions = self._decisions.in_force(view, call.model)
             self._in_flight += 1
         body = None
         if sent[-1] is not None:
             body = encoded(call.body, call.endpoint.list_field, sent[-1])
-        return Prepared(body=body, asked=asked.n if asked else 0)
+        asked = view.asked.n if view.asked else 0
+        return Prepared(body=body, asked=asked, decisions=decisions)
 
     def counted(self, call: Call) -> bytes | None:
         """Word a request to count tokens like the one before it; None leaves it as it is."""

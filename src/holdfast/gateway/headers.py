@@ -22,7 +22,7 @@ LONGEST_REASON = 200
 
 def forwarded(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
     """Return what goes upstream; `is_plain` asks for an answer that can be read as it passes."""
-    left = _end_to_end(headers, (b"host", b"content-length"))
+    left = _end_to_end(headers, (b"host", b"content-length", b"expect"))
     if not is_plain:
         return left
     plain = [(name, value) for name, value in left if name != b"accept-encoding"]

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from holdfast.gateway.answer import PassingAnswer
 from holdfast.gateway.conversation import Conversation
 from holdfast.gateway.conversations import Conversations
+from holdfast.gateway.decisions import PricedDecision
 from holdfast.gateway.endpoints import ApiEndpoint, Call, read_call
 from holdfast.gateway.identity import identify, tenant_of
 from holdfast.gateway.metrics import GatewayCounts, metrics_text
 from holdfast.gateway.shadow import BilledCall, SessionBill, Shadow
 from holdfast.gateway.tenants import TenantBudgets
 from holdfast.messages import JsonObject
+from holdfast.pages.followed import BilledFigures
 
 UNMANAGED = "no whole conversation in it"
 
@@ -30,6 +32,7 @@ class Plan:
     call: Call | None = None
     conversation: Conversation | None = None
     asked: int = 0
+    decisions: tuple[PricedDecision, ...] = ()
     at: float = 0.0
     tenant: str = ""
 
@@ -94,6 +97,7 @@ class Planner:
             call=call,
             conversation=conversation,
             asked=prepared.asked,
+            decisions=prepared.decisions,
             at=at,
             tenant=tenant,
         )
@@ -104,8 +108,6 @@ class Planner:
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
         """Fall back to the client's own bytes: the provider refused what we made of them."""
         reason = f"the provider answered {status} to the managed request"
-        if plan.conversation is not None:
-            plan.conversation.release()
         self._note(reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
 
@@ -132,6 +134,7 @@ class Planner:
                     sent=plan.body,
                     usage=reply.usage,
                     betas=plan.call.betas,
+                    decisions=plan.decisions,
                     at=plan.at,
                 )
             )
@@ -153,7 +156,11 @@ class Planner:
     def stats(self) -> JsonObject:
         """Report every session's bill since the gateway started, and what failed."""
         bills = self._bills()
-        sessions = [{"id": id, **bill.to_json()} for id, bill in bills.items()]
+        periods = self._shadow.periods() if self._shadow is not None else {}
+        sessions = [
+            {"id": id, **bill.to_json(), "decisions": [one.to_json() for one in periods[id]]}
+            for id, bill in bills.items()
+        ]
         return {
             "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
             "sessions": sessions,
@@ -165,9 +172,17 @@ class Planner:
         total = sum(self._bills().values(), SessionBill())
         return metrics_text(self._counts, total, self._conversations.open_count)
 
-    def saved_usd(self) -> dict[str, float]:
-        """Return what each session saved, by its id."""
-        return {id: bill.saved_usd for id, bill in self._bills().items()}
+    def figures(self) -> dict[str, BilledFigures]:
+        """Return what each session cost and saved, by its id, for a list of them."""
+        return {
+            id: BilledFigures(
+                calls=bill.calls,
+                usd=bill.billed_usd,
+                hit_share=bill.hit_share,
+                saved_usd=bill.saved_usd,
+            )
+            for id, bill in self._bills().items()
+        }
 
     async def undo(self, session: str, n: int) -> str:
         return self._conversations.undo(session, n)

@@ -2,15 +2,17 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import httpx2
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.gateway.answer import PassingAnswer
+from holdfast.gateway.connections import Connections
 from holdfast.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
 from holdfast.gateway.headers import BYPASS, SESSION, TOKEN, forwarded, passed, returned
 from holdfast.gateway.planner import Plan, Planner
@@ -34,107 +36,98 @@ class GatewayRefusal(Exception):
         self.status, self.kind = status, kind
 
 
-class PassedResponse(StreamingResponse):
-    """An answer with the headers that it came with, also those that are there twice."""
-
-    def __init__(
-        self, response: httpx2.Response, chunks: AsyncIterator[bytes], more: Headers
-    ) -> None:
-        super().__init__(chunks, response.status_code)
-        self.raw_headers = [*returned(response.headers.raw), *more]
-
-
 class Proxy:
     """An ASGI application that passes requests on."""
 
     def __init__(
         self,
         planner: Planner,
-        client: httpx2.AsyncClient,
+        connections: Connections,
         settings: GatewaySettings,
         *,
         upstreams: Mapping[Upstream, str] = UPSTREAMS,
         token: str = "",
     ) -> None:
-        self._planner, self._client, self._settings = planner, client, settings
+        self._planner, self._connections, self._settings = planner, connections, settings
         self._upstreams, self._token = upstreams, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
             check_caller(request, self._token)
-            response = await self._respond(request)
+            await self._answer(request, send)
         except GatewayRefusal as refusal:
-            response = refused(request.url.path, refusal)
+            await refused(request.url.path, refusal)(scope, receive, send)
         except ClientDisconnect:
             return
-        await response(scope, receive, send)
 
-    async def _respond(self, request: Request) -> Response:
+    async def _answer(self, request: Request, send: Send) -> None:
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
         if request.method == "POST" and (reason := self._planner.refusal(request.headers)):
             raise GatewayRefusal(402, "billing_error", reason)
         if endpoint is None:
-            return await self._passed(request)
+            await self._pass(request, send)
+            return
         given = await self._body(request)
         if self._settings.on and BYPASS not in request.headers:
             plan = await self._planner.plan(endpoint, given, request.headers)
         else:
             plan = self._planner.unmanaged(given, request.headers)
         try:
-            response, plan = await self._sent(request, given, plan)
-        except BaseException:
+            async with (
+                connected(request.receive),
+                self._sent(request, given, plan) as (response, final),
+            ):
+                await self._relay(response, final, given, endpoint, send)
+        finally:
             self._planner.end(plan)
-            raise
-        return self._relayed(response, plan, given, endpoint)
 
-    async def _passed(self, request: Request) -> Response:
+    async def _pass(self, request: Request, send: Send) -> None:
         """Pass on what is not a conversation, its body as it comes."""
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-        response = await self._send(request, request.stream() if has_body else b"")
-        return PassedResponse(response, response.aiter_raw(), [])
+        body = request.stream() if has_body else b""
+        async with self._send(request, body) as response, connected(request.receive):
+            await relay(response, response.aiter_raw(), send)
 
+    @asynccontextmanager
     async def _sent(
         self, request: Request, given: bytes, plan: Plan
-    ) -> tuple[httpx2.Response, Plan]:
+    ) -> AsyncIterator[tuple[httpx2.Response, Plan]]:
         """Send a plan; where the provider refuses what we made, what the client sent."""
-        response = await self._send(request, plan.body, is_plain=True)
-        if response.status_code in REFUSED and plan.body is not given:
-            await response.aclose()
-            plan = self._planner.refused(plan, given, response.status_code)
-            response = await self._send(request, given)
-        return response, plan
+        async with self._send(request, plan.body, is_plain=True) as response:
+            if response.status_code not in REFUSED or plan.body is given:
+                yield response, plan
+                return
+        plan = self._planner.refused(plan, given, response.status_code)
+        async with self._send(request, given) as response:
+            yield response, plan
 
-    def _relayed(
-        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint
-    ) -> Response:
+    async def _relay(
+        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint, send: Send
+    ) -> None:
+        """Pass an answer on; it is in the log before the client can act on its end."""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         is_read = response.status_code == 200 and bool(endpoint.ends)
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
 
-        async def chunks() -> AsyncIterator[bytes]:
-            """Pass an answer on; it is in the log before the client can act on its end."""
+        async def chunks() -> AsyncGenerator[bytes, None]:
             is_settled = not is_read
-            try:
-                async for chunk in response.aiter_raw():
-                    if not is_settled and answer.feed(chunk):
-                        self._planner.record_answer(plan, given, answer)
-                        is_settled = True
-                    if is_stream or not is_read:
-                        yield chunk
-                if is_read and not is_stream:
+            async for chunk in response.aiter_raw():
+                if not is_settled and answer.feed(chunk):
                     self._planner.record_answer(plan, given, answer)
-                    yield answer.whole()
-            finally:
-                self._planner.end(plan)
-                await response.aclose()
+                    is_settled = True
+                if is_stream or not is_read:
+                    yield chunk
+            if is_read and not is_stream:
+                self._planner.record_answer(plan, given, answer)
+                yield answer.whole()
 
         more: Headers = []
         if plan.conversation is not None:
             more.append((SESSION, plan.conversation.id.encode()))
         if plan.reason:
             more.append(passed(plan.reason))
-        return PassedResponse(response, chunks(), more)
+        await relay(response, chunks(), send, more)
 
     async def _body(self, request: Request) -> bytes:
         """Read a body, no further than it may be long, and no longer than it may take."""
@@ -153,20 +146,62 @@ class Proxy:
             raise GatewayRefusal(408, "timeout_error", message) from None
         return bytes(body)
 
+    @asynccontextmanager
     async def _send(
         self, request: Request, body: bytes | AsyncIterator[bytes], *, is_plain: bool = False
-    ) -> httpx2.Response:
+    ) -> AsyncIterator[httpx2.Response]:
         base = self._upstreams[upstream_of(request.url.path, request.headers)].rstrip("/")
         path = request.scope.get("raw_path") or request.url.path.encode()
         query = request.scope["query_string"]
         url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
         headers = forwarded(request.scope["headers"], is_plain=is_plain)
-        out = httpx2.Request(request.method, url, headers=headers, content=body or None)
-        try:
-            return await self._client.send(out, stream=True)
-        except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            why = str(error) or type(error).__name__
-            raise GatewayRefusal(502, "api_error", f"{base} cannot be reached: {why}") from error
+        async with AsyncExitStack() as stack:
+            try:
+                out = httpx2.Request(request.method, url, headers=headers, content=body or None)
+                response = await stack.enter_async_context(self._connections.open(out))
+            except (httpx2.TransportError, httpx2.InvalidURL) as error:
+                why = str(error) or type(error).__name__
+                message = f"{base} cannot be reached: {why}"
+                raise GatewayRefusal(502, "api_error", message) from error
+            yield response
+
+
+@asynccontextmanager
+async def connected(receive: Receive) -> AsyncIterator[None]:
+    """Stop the block once the client is gone, so that the provider is not asked for the rest."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as until_gone:
+
+            async def await_disconnect() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                until_gone.reschedule(loop.time())
+
+            waiting = loop.create_task(await_disconnect())
+            try:
+                yield
+            finally:
+                waiting.cancel()
+    except TimeoutError:
+        if not until_gone.expired():
+            raise
+        raise ClientDisconnect from None
+
+
+async def relay(
+    response: httpx2.Response,
+    chunks: AsyncGenerator[bytes, None],
+    send: Send,
+    more: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
+    headers = [*returned(response.headers.raw), *more]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def check_caller(request: Request, token: str) -> None:

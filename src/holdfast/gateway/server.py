@@ -1,23 +1,29 @@
 """Serving a gateway: until interrupted for the command line, from a thread for tests and `wrap`."""
 
 import asyncio
+import gc
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import httpx2
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import ConfigError
+from holdfast.gateway.connections import Connections
 from holdfast.gateway.conversations import Conversations
 from holdfast.gateway.endpoints import Upstream
 from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS, GatewayRefusal, Proxy, check_caller, refused
+from holdfast.gateway.request_heads import limited_heads
 from holdfast.gateway.shadow import Shadow
 from holdfast.gateway.tenants import TenantBudgets
 from holdfast.pages.app import application as pages_application
@@ -33,8 +39,12 @@ DEFAULT_PORT = 8788
 SALT_BYTES = 16
 LOOK_SECONDS = 0.1
 """How often it is looked which sessions are idle, or wanted by another process."""
+OWN_PATHS = "/holdfast/"
 DASHBOARD = "/holdfast/sessions"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SWITCH_SECONDS = 0.0005
+"""How long a thread that counts may keep the others from running: with Python's own 5 ms a request
+waits that long each time it reads or writes while another's shadow is computed."""
 ENDING_SECONDS = 600
 """A restart cuts no stream short that ends within this time."""
 
@@ -63,30 +73,13 @@ class RunningGateway:
 
 def application(
     planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
-) -> Starlette:
+) -> ASGIApp:
     """Build the ASGI application around a planner; a dashboard needs to know its port."""
     dashboard = _dashboard(planner, settings, options, port)
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
-    client = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
-
-    async def stats(request: Request) -> Response:
-        return JSONResponse(await asyncio.to_thread(planner.stats))
-
-    async def metrics(request: Request) -> Response:
-        text = await asyncio.to_thread(planner.metrics)
-        return PlainTextResponse(text, media_type=METRICS_TYPE)
-
-    def guarded(endpoint: Endpoint) -> Endpoint:
-        async def guard(request: Request) -> Response:
-            try:
-                check_caller(request, options.token)
-            except GatewayRefusal as refusal:
-                return refused(request.url.path, refusal)
-            return await endpoint(request)
-
-        return guard
+    verified = httpx2.create_ssl_context()
+    connections = Connections(lambda: httpx2.AsyncClient(timeout=timeout, verify=verified))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -99,17 +92,42 @@ def application(
                 yield
         finally:
             closing.cancel()
-            await client.aclose()
+            await connections.close()
             planner.close()
 
-    proxy = Proxy(planner, client, own, upstreams=options.upstreams, token=options.token)
-    routes = [
+    proxy = Proxy(planner, connections, own, upstreams=options.upstreams, token=options.token)
+    pages = [Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []
+    own_pages = Starlette(routes=[*_reports(planner, options.token), *pages], lifespan=lifespan)
+
+    async def gateway(scope: Scope, receive: Receive, send: Send) -> None:
+        is_own = scope["type"] != "http" or scope["path"].startswith(OWN_PATHS)
+        await (own_pages if is_own else proxy)(scope, receive, send)
+
+    return gateway
+
+
+def _reports(planner: Planner, token: str) -> list[Route]:
+    async def stats(request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(planner.stats))
+
+    async def metrics(request: Request) -> Response:
+        text = await asyncio.to_thread(planner.metrics)
+        return PlainTextResponse(text, media_type=METRICS_TYPE)
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        async def guard(request: Request) -> Response:
+            try:
+                check_caller(request, token)
+            except GatewayRefusal as refusal:
+                return refused(request.url.path, refusal)
+            return await endpoint(request)
+
+        return guard
+
+    return [
         Route("/holdfast/stats", guarded(stats)),
         Route("/holdfast/metrics", guarded(metrics)),
-        *([Mount(DASHBOARD, app=dashboard)] if dashboard is not None else []),
-        Mount("/", app=proxy),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
 
 
 def _dashboard(
@@ -164,7 +182,9 @@ def serve(
         bound = listener.getsockname()[1]
         app = application(planner, settings, options, bound)
         started(f"http://{host}:{bound}")
-        server_of(app, has_lifespan=True, ending_seconds=ENDING_SECONDS).run([listener])
+        gc.freeze()  # what was loaded stays, and is not looked through again and again
+        sys.setswitchinterval(SWITCH_SECONDS)
+        _server(app, settings, ending_seconds=ENDING_SECONDS).run([listener])
 
 
 @contextmanager
@@ -178,8 +198,13 @@ def running(
     options, settings = options or GatewayOptions(), settings or load_settings()
     planner = build_planner(settings, options, conversations=conversations)
     app = application(planner, settings, options)
-    with in_thread(server_of(app, has_lifespan=True)) as url:
+    with in_thread(_server(app, settings)) as url:
         yield RunningGateway(url=url, planner=planner)
+
+
+def _server(app: ASGIApp, settings: Settings, *, ending_seconds: int = 1) -> uvicorn.Server:
+    protocol = limited_heads(settings.gateway)
+    return server_of(app, has_lifespan=True, ending_seconds=ending_seconds, protocol=protocol)
 
 
 async def _let_go(planner: Planner) -> None:

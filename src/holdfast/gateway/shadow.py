@@ -2,12 +2,14 @@
 
 The simulator's prompt cache is run along twice for each session, over the client's requests and
 over ours. Their difference, at the scale of the tokens that were billed, is what managing saved:
-a miss that the provider is to blame for is in both and counts for neither.
+a miss that the provider is to blame for is in both and counts for neither. Tokens are estimated:
+only their proportions count, and no encoding has to be in memory.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from holdfast.gateway.decisions import PricedDecision
 from holdfast.messages import JsonObject, Usage
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import cost, usage_cost
@@ -17,6 +19,7 @@ from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.signing import Signer
 from holdfast.simulator.tokens import TokenCounter
+from holdfast.view.tokens import estimated_tokens
 
 MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 """Blocks counted before: those of some twenty sessions in use, at a fifth of the simulator's memory."""
@@ -33,6 +36,8 @@ class BilledCall:
     sent: bytes
     usage: Usage
     betas: tuple[str, ...] = ()
+    decisions: tuple[PricedDecision, ...] = ()
+    """What was in force in it."""
     at: float
 
 
@@ -56,11 +61,14 @@ class SessionBill:
         """Negative where managing cost money."""
         return self.shadow_usd - self.billed_usd
 
+    @property
+    def hit_share(self) -> float:
+        return self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
     def __add__(self, other: "SessionBill") -> "SessionBill":
         return add_fields(self, other)
 
     def to_json(self) -> JsonObject:
-        read = self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
         return {
             "calls": self.calls,
             "changed_calls": self.changed_calls,
@@ -68,7 +76,37 @@ class SessionBill:
             "billed_usd": self.billed_usd,
             "shadow_usd": self.shadow_usd,
             "saved_usd": self.saved_usd,
-            "cache_read_ratio": read,
+            "cache_read_ratio": self.hit_share,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class DecisionPeriod:
+    """The calls from one decision to the next: what all in force were to save, and what they did."""
+
+    entries: tuple[int, ...]
+    """The entries that it begins with; none where one was undone."""
+    in_force: tuple[PricedDecision, ...]
+    calls: int = 0
+    predicted_usd: float = 0.0
+    saved_usd: float = 0.0
+
+    def add(self, saved_usd: float) -> None:
+        """Count a call; the first one pays for what it begins with."""
+        new = self.entries if self.calls == 0 else ()
+        self.calls += 1
+        self.saved_usd += saved_usd
+        for one in self.in_force:
+            self.predicted_usd += -one.cost_usd if one.n in new else one.saves_usd
+
+    def to_json(self) -> JsonObject:
+        kinds = {one.n: one.kind for one in self.in_force}
+        return {
+            "entries": list(self.entries),
+            "kinds": sorted({kinds[n] for n in self.entries}),
+            "calls": self.calls,
+            "predicted_usd": self.predicted_usd,
+            "saved_usd": self.saved_usd,
         }
 
 
@@ -84,10 +122,13 @@ class Shadow:
             text_memo_chars=MEMO_CHARS,
         )
         self._bench = Workbench(
-            settings=settings, counter=TokenCounter(settings), signer=Signer(settings.secret)
+            settings=settings,
+            counter=TokenCounter(settings, estimated_tokens),
+            signer=Signer(settings.secret),
         )
         self._cache = PromptCache(settings)
         self._bills: dict[str, SessionBill] = {}
+        self._periods: dict[str, list[DecisionPeriod]] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-shadow")
 
     def account(self, call: BilledCall) -> None:
@@ -97,6 +138,12 @@ class Shadow:
     def bills(self) -> dict[str, SessionBill]:
         """Return the bill of each session, once every call so far is in it."""
         return self._thread.submit(lambda: dict(self._bills)).result()
+
+    def periods(self) -> dict[str, list[DecisionPeriod]]:
+        """Return each session's decisions with what became of them, as `bills` does."""
+        return self._thread.submit(
+            lambda: {id: [replace(one) for one in many] for id, many in self._periods.items()}
+        ).result()
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -119,6 +166,17 @@ class Shadow:
             prompt_tokens=call.usage.prompt_tokens,
         )
         self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
+        self._count_decisions(call, bill.saved_usd)
+
+    def _count_decisions(self, call: BilledCall, saved_usd: float) -> None:
+        periods = self._periods.setdefault(call.session, [])
+        before = periods[-1].in_force if periods else ()
+        if call.decisions != before:
+            known = {one.n for one in before}
+            entries = tuple(one.n for one in call.decisions if one.n not in known)
+            periods.append(DecisionPeriod(entries=entries, in_force=call.decisions))
+        if periods:
+            periods[-1].add(saved_usd)
 
     def _difference_usd(self, call: BilledCall) -> float:
         """Predict how much more the client's own request would have cost."""

@@ -6,7 +6,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
+import msgspec
+
+from holdfast.adapters.install import NAME as OUR_NAME
+from holdfast.adapters.install import program as our_program
 from holdfast.errors import ConfigError
 from holdfast.gateway.endpoints import Upstream
 from holdfast.gateway.proxy import UPSTREAMS
@@ -44,10 +50,28 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
     return {**restored, **given, **ours}
 
 
-def wrap(command: Sequence[str]) -> Wrapped:
+def with_history(command: Sequence[str]) -> list[str]:
+    """Give a client that takes MCP servers as options ours: what was cleared can be looked up."""
+    name, *rest = command
+    program, *words = our_program().split(" ")
+    server: JsonObject = {"command": program, "args": [*words, "mcp"]}
+    match Path(name).stem:
+        case "claude":
+            config = msgspec.json.encode({"mcpServers": {OUR_NAME: server}}).decode()
+            return [name, f"--mcp-config={config}", *rest]
+        case "codex":
+            options = ((key, msgspec.json.encode(value).decode()) for key, value in server.items())
+            given = [f"mcp_servers.{OUR_NAME}.{key}={value}" for key, value in options]
+            return [name, *(word for one in given for word in ("-c", one)), *rest]
+    return [name, *rest]
+
+
+def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
     """Run a command behind a gateway that ends with it; no file of the client is touched."""
     if not command:
         raise ConfigError("no command to wrap; give one, as in `holdfast wrap claude`")
+    if has_history and find_spec("mcp"):
+        command = with_history(command)
     options = GatewayOptions(upstreams=upstreams_in(os.environ), apart=False)
     with running(options) as gateway:
         exit_code = _run(command, environment_for(gateway.url, os.environ))

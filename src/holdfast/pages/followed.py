@@ -40,6 +40,16 @@ class ListedSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BilledFigures:
+    """What is known of a session without reading it, by whoever passed its calls on."""
+
+    calls: int
+    usd: float
+    hit_share: float
+    saved_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSession:
     history: Sequence[AnyEntry]
     data: SessionData
@@ -65,10 +75,10 @@ class FollowedSessions:
         settings: PageSettings,
         *,
         known: Mapping[str, SessionRow] | None = None,
-        saved: Callable[[], Mapping[str, float]] = dict,
+        billed: Callable[[], Mapping[str, BilledFigures]] = dict,
     ) -> None:
-        """`saved` says what sessions have saved, by their names, where that is known."""
-        self._saved = saved
+        """`billed` says what sessions have cost and saved, by their names, where that is known."""
+        self._billed = billed
         self._listing, self._read, self._settings = listing, read, settings
         self._listed: dict[str, ListedSession] = {}
         self._rows = dict(known or {})
@@ -82,8 +92,8 @@ class FollowedSessions:
             self._listed = {one.id: one for one in self._listing()}
             newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
             rows = [self._rows.get(one.id) or _unread_row(one) for one in newest]
-            saved = self._saved()
-            return [replace(row, saved_usd=saved.get(row.name)) for row in rows] if saved else rows
+            billed = self._billed()
+            return [_with_figures(row, billed.get(row.name)) for row in rows]
 
     def name(self, id: str) -> str:
         with self._lock:
@@ -168,6 +178,21 @@ class FollowedSessions:
         with self._lock:
             for id in list(self._open):
                 self._close(id)
+
+
+def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
+    """Add what only the biller knows, and the rest where the session was not read yet."""
+    if billed is None:
+        return row
+    if row.calls is not None:
+        return replace(row, saved_usd=billed.saved_usd)
+    return replace(
+        row,
+        calls=billed.calls,
+        usd=billed.usd,
+        hit_share=billed.hit_share,
+        saved_usd=billed.saved_usd,
+    )
 
 
 def _unread_row(one: ListedSession) -> SessionRow:

@@ -11,8 +11,14 @@ class GatewaySettings:
     body_bytes: int = setting(
         33_554_432, "the Messages API refuses longer requests", low=1_024, personal=True
     )
+    head_bytes: int = setting(
+        65_536, "clients' headers are a few thousand bytes", low=1_024, personal=True
+    )
     body_seconds: float = setting(
-        60.0, "a client that takes longer to send its request is stuck", low=0.1, personal=True
+        60.0,
+        "a client that takes longer to send the head of its request, or its body, is stuck",
+        low=0.1,
+        personal=True,
     )
     connect_seconds: float = setting(
         10.0, "an upstream that does not answer by then is down", low=0.1, personal=True

@@ -1,16 +1,20 @@
 """Serving an ASGI application on a socket of this machine, from a thread or until interrupted."""
 
+import asyncio
 import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
+BACKLOG = 2_048
+"""Connections that wait to be taken: as many as the server itself asks for."""
 START_SECONDS = 10.0  # longer than any start we have seen
 
 
@@ -20,16 +24,21 @@ def listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
+    listener.listen(BACKLOG)  # whoever connects before the server runs waits, and is not refused
     return listener
 
 
 def server_of(
-    application: ASGIApp, *, has_lifespan: bool = False, ending_seconds: int = 1
+    application: ASGIApp,
+    *,
+    has_lifespan: bool = False,
+    ending_seconds: int = 1,
+    protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
 ) -> uvicorn.Server:
     """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
     config = uvicorn.Config(
         application,
-        http="httptools",
+        http=protocol,
         ws="none",
         lifespan="on" if has_lifespan else "off",
         access_log=False,

@@ -7,39 +7,52 @@ proportion, which is what the cache rules need.
 """
 
 import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import msgspec
 
 from holdfast.simulator.request import JsonObject
 from holdfast.simulator.settings import SimulatorSettings
 
-with warnings.catch_warnings():
-    # The package reads its data by a deprecated call; that is not our users' concern.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import bpe_openai  # type: ignore[import-untyped]
-
 SLICE_CHARS = 50_000  # the encoder refuses 200,000 tokens at once; a character is at most four
 
-_encoding = bpe_openai.get_encoding("o200k_base")
+
+@cache
+def _encoding() -> Any:
+    """Load the encoding when it is first needed: it takes half a second and 140 MB."""
+    with warnings.catch_warnings():
+        # The package reads its data by a deprecated call; that is not our users' concern.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import bpe_openai  # type: ignore[import-untyped]
+
+        return bpe_openai.get_encoding("o200k_base")
 
 
 def encode(text: str) -> list[int]:
     """Encode text of any length; slices are joined, which may cost a token each."""
     tokens: list[int] = []
     for start in range(0, len(text), SLICE_CHARS):
-        tokens.extend(_encoding.encode_ordinary(text[start : start + SLICE_CHARS]))
+        tokens.extend(_encoding().encode_ordinary(text[start : start + SLICE_CHARS]))
     return tokens
 
 
+def count_tokens(text: str) -> int:
+    return len(encode(text))
+
+
 def decode(tokens: list[int]) -> str:
-    return str(_encoding.decode(tokens))
+    return str(_encoding().decode(tokens))
 
 
 class TokenCounter:
-    """Counts blocks and remembers the counts."""
+    """Counts blocks and remembers the counts; `count` is of a text."""
 
-    def __init__(self, settings: SimulatorSettings) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: SimulatorSettings, count: Callable[[str], int] = count_tokens
+    ) -> None:
+        self._settings, self._count = settings, count
         self._memo: dict[bytes, int] = {}
         self._texts: dict[tuple[str, str], bytes] = {}
         self._text_chars = 0
@@ -66,7 +79,7 @@ class TokenCounter:
 
     def text_tokens(self, text: str, scale: float) -> int:
         """Count bare text, without framing."""
-        return int(len(encode(text)) * scale)
+        return int(self._count(text) * scale)
 
     def _remember(self, digest: bytes, count: int) -> int:
         if len(self._memo) >= self._settings.token_memo_blocks:
@@ -78,11 +91,11 @@ class TokenCounter:
     def _count_block(self, block: JsonObject) -> int:
         match block.get("type"):
             case "text":
-                return len(encode(str(block.get("text", ""))))
+                return self._count(str(block.get("text", "")))
             case "thinking":
-                return len(encode(str(block.get("thinking", ""))))
+                return self._count(str(block.get("thinking", "")))
             case "tool_use":
-                return len(encode(f"{block.get('name')} {_json(block.get('input'))}"))
+                return self._count(f"{block.get('name')} {_json(block.get('input'))}")
             case "tool_result":
                 return self._count_content(block.get("content"))
             case "image":
@@ -90,26 +103,26 @@ class TokenCounter:
             case "document":
                 return self._count_document(block)
             case "compaction":
-                return len(encode(str(block.get("content") or "")))
+                return self._count(str(block.get("content") or ""))
             case "cache_edits":
                 return 0
             case _:
-                return len(encode(_json(block)))
+                return self._count(_json(block))
 
     def _count_content(self, content: object) -> int:
         """Count a tool result's content: nothing, text, or a list of blocks."""
         if content is None:
             return 0
         if isinstance(content, str):
-            return len(encode(content))
+            return self._count(content)
         if isinstance(content, list):
             return sum(self._count_block(part) for part in content if isinstance(part, dict))
-        return len(encode(_json(content)))
+        return self._count(_json(content))
 
     def _count_document(self, block: JsonObject) -> int:
         source = block.get("source")
         if isinstance(source, dict) and source.get("type") == "text":
-            return len(encode(str(source.get("data", ""))))
+            return self._count(str(source.get("data", "")))
         return self._settings.document_tokens
 
 

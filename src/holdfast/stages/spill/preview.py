@@ -13,7 +13,7 @@ from holdfast.log.results import Body
 from holdfast.log.secrets import Mask
 from holdfast.messages.cut import byte_count, first_bytes
 from holdfast.stages.spill.budget import Arrived, PreviewRoom
-from holdfast.tools.describe import HISTORY
+from holdfast.tools.describe import HISTORY, description_of
 
 LINE_CHARS = 200
 READ_CHARS = 2_000
@@ -202,7 +202,8 @@ def _where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[s
     hints = []
     if reader := next((name for name in readers if name != HISTORY), ""):
         yield f"Too long to be shown here. {what} is in {body.file}"
-        hints.append(f"{reader} shows any part of that file by offset and limit")
+        how = "" if description_of(reader).kind == "shell" else " by offset and limit"
+        hints.append(f"{reader} shows any part of that file{how}")
     else:
         yield "Too long to be shown here."
     if HISTORY in readers:

@@ -223,9 +223,10 @@ def budgets_of(engine: Engine) -> Budgets:
 
 
 def readers_of(engine: Engine) -> tuple[str, ...]:
-    """Name the tools with which the model can read on: one for files, and the history."""
+    """Name the tools with which the model can read on: one for files, else a shell; the history."""
     names = [str(tool.get("name", "")) for tool in engine.frame.tools]
-    files = [name for name in names if description_of(name).kind == "read" and engine.shows_paths]
+    kinds = ("read", "shell") if engine.shows_paths else ()
+    files = [name for kind in kinds for name in names if description_of(name).kind == kind]
     return (*files[:1], *(name for name in names if name == HISTORY))
 
 

@@ -1,0 +1,212 @@
+"""Clients that mean no good get an error, or pass as they are; nobody else is harmed."""
+
+import asyncio
+import gzip
+import re
+import socket
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+import pytest
+
+from gateway_parts import MODEL, Agent, gateway_to
+from holdfast.settings import GatewaySettings, Settings, home
+from holdfast.simulator import BrainAnswer
+from holdfast.simulator.brains import text
+from holdfast.simulator.serving import in_thread, server_of
+
+HEADERS = {"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}
+ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}]}
+STRICT = Settings(gateway=GatewaySettings(body_bytes=100_000, head_bytes=4_000, body_seconds=0.5))
+
+
+@pytest.fixture
+def url(gateway, upstream):
+    upstream.simulation.brain.files = 0
+    return gateway(STRICT).url
+
+
+def others_work(url):
+    agent = Agent(url)
+    agent.ask("Hello")
+    return "x-holdfast-passed" not in agent.headers[-1]
+
+
+def said(url, *pieces):
+    """Send bytes as they are; return what comes back until the server closes."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        answer = b""
+        while more := connection.recv(65_536):
+            answer += more
+    return answer
+
+
+def head(*lines, host="127.0.0.1"):
+    first = (b"POST /v1/messages HTTP/1.1", b"host: " + host.encode(), b"connection: close")
+    return b"\r\n".join((*first, *lines, b"", b""))
+
+
+def test_a_body_without_a_length_is_read_no_further_than_it_may_be_long(url, upstream):
+    """Chunk after chunk, for as long as the server takes them."""
+
+    def endless():
+        for _ in range(1_000):
+            yield b"x" * 10_000
+
+    try:
+        answer = httpx2.post(f"{url}/v1/messages", content=endless(), headers=HEADERS)
+    except httpx2.TransportError:
+        pass  # it was still sending when it was refused
+    else:
+        assert answer.status_code == 413
+    assert not upstream.bodies
+    assert others_work(url)
+
+
+def test_a_compressed_body_is_not_unpacked_here(url, upstream):
+    """Fifty megabytes in fifty kilobytes stay what they are: the provider's business."""
+    packed = gzip.compress(b"\0" * 50_000_000)
+    headers = HEADERS | {"content-encoding": "gzip"}
+    httpx2.post(f"{url}/v1/messages", content=packed, headers=headers)
+    assert upstream.bodies == [packed]
+    assert upstream.headers[0]["content-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"content-length: 4", b"transfer-encoding: chunked"),
+        (b"content-length: 4", b"content-length: 5"),
+        (b"transfer-encoding: chunked, identity",),
+        (b"x-odd: a\r\n folded: b",),
+        (b"x-odd\0: a",),
+        (b"content-length: -1",),
+    ],
+)
+def test_a_request_whose_end_is_in_doubt_is_not_passed_on(url, upstream, lines):
+    """What two servers read differently would let one client speak in another's name."""
+    answer = said(
+        url, head(*lines) + b"0\r\n\r\nGET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    )
+    assert not answer or b" 400 " in answer.splitlines()[0], answer
+    assert not upstream.bodies
+    assert others_work(url)
+
+
+def test_a_head_without_end_is_cut_off(url, upstream):
+    answer = b""
+    with suppress(ConnectionError):  # it may still be sending when it is cut off
+        answer = said(url, head()[:-2], *(b"x-more: " + b"y" * 1_000 + b"\r\n" for _ in range(500)))
+    assert not answer or b" 400 " in answer.splitlines()[0]
+    assert not upstream.bodies
+    assert others_work(url)
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a"])
+async def test_heads_that_never_come_are_not_waited_for(url, begun):
+    """A hundred connections that say nothing, or nearly nothing, are closed after their time."""
+    address = urlsplit(url)
+    held = [await asyncio.open_connection(address.hostname, address.port) for _ in range(100)]
+    for _, writer in held:
+        writer.write(begun)
+    assert await asyncio.to_thread(others_work, url)
+    async with asyncio.timeout(20):
+        assert {await reader.read() for reader, _ in held} == {b""}
+    for _, writer in held:
+        writer.close()
+
+
+async def test_a_client_that_does_not_read_holds_up_nobody(gateway, upstream):
+    """Its answer waits with the provider; others get theirs."""
+    url = gateway().url
+    upstream.simulation.brain.answer = lambda request: BrainAnswer(
+        blocks=(text("word " * 200_000),)
+    )
+    address = urlsplit(url)
+    body = msgspec.json.encode({**ASKED, "max_tokens": 64_000, "stream": True})
+    _, writer = await asyncio.open_connection(address.hostname, address.port, limit=1_024)
+    lines = [f"{name}: {value}".encode() for name, value in HEADERS.items()]
+    writer.write(head(*lines, b"content-length: %d" % len(body)) + body)
+    await writer.drain()
+    async with httpx2.AsyncClient(headers=HEADERS) as client:
+        for _ in range(3):
+            counted = await client.post(
+                f"{url}/v1/messages/count_tokens", json={k: ASKED[k] for k in ("model", "messages")}
+            )
+            assert counted.status_code == 200
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model": "m", "messages": [{"role": "user", "content": "\xff\xfe"}]}',
+        b"\xef\xbb\xbf{}",
+        b'{"model": "m", "messages": [' + b'{"role":"user","content":"x"},' * 3_000,
+        b'{"model": "' + b"m" * 90_000 + b'", "messages": [{"role": "user", "content": "x"}]}',
+        b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1e999}',
+        b"1" * 90_000,
+    ],
+)
+def test_bytes_that_are_no_request_reach_the_provider_as_they_are(url, upstream, body):
+    httpx2.post(f"{url}/v1/messages", content=body, headers=HEADERS)
+    assert upstream.bodies == [body]
+    assert others_work(url)
+
+
+@pytest.mark.parametrize("name", ["../../../escape", "/etc/passwd", "..\\x", "a" * 3_000, "%2e%2e"])
+def test_a_session_cannot_be_named_out_of_its_place(url, upstream, name, tmp_path):
+    """What a client calls its session is hashed: it names no file."""
+    agent = Agent(url, **{"x-claude-code-session-id": name})
+    agent.ask("Hello")
+    [log] = home().rglob("gw-*.jsonl")
+    assert re.fullmatch(r"gw-[0-9a-f]{12}-[0-9a-f]{8}-1", log.stem)
+    assert not list(home().parent.rglob("*escape*"))
+
+
+def test_a_credential_in_the_query_is_passed_on_and_written_nowhere(url, upstream):
+    answer = httpx2.post(f"{url}/v1/messages?key=sk-in-the-query", json=ASKED, headers=HEADERS)
+    assert answer.status_code == 200
+    written = [file.read_bytes() for file in home().rglob("*") if file.is_file()]
+    assert written
+    assert not any(b"in-the-query" in data for data in written)
+
+
+def test_odd_values_pass_as_they_are(url, upstream):
+    headers = HEADERS | {"x-odd": "caf\xe9 \x80"}
+    httpx2.post(
+        f"{url}/v1/messages",
+        json=ASKED,
+        headers=[(k, v.encode("latin-1")) for k, v in headers.items()],
+    )
+    assert upstream.headers[0]["x-odd"] == "caf\xe9 \x80"
+
+
+class Silent:
+    """A provider that thinks for as long as anybody waits."""
+
+    def __init__(self):
+        self.asked, self.left = threading.Event(), threading.Event()
+
+    async def __call__(self, scope, receive, send):
+        while (await receive())["type"] != "http.disconnect":
+            self.asked.set()
+        self.left.set()
+
+
+def test_who_gives_up_before_the_first_byte_is_not_answered(tmp_path):
+    """The provider is hung up on, so that nobody pays for an answer that nobody reads."""
+    silent = Silent()
+    with in_thread(server_of(silent)) as upstream, gateway_to(upstream) as gateway:
+        address = urlsplit(gateway.url)
+        body = msgspec.json.encode(ASKED)
+        with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+            connection.sendall(head(b"content-length: %d" % len(body)) + body)
+            assert silent.asked.wait(20)
+        assert silent.left.wait(20)
