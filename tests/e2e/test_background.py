@@ -10,6 +10,7 @@ import pytest
 
 from casting import entries, until
 from holdfast.agent.build import build_agent
+from holdfast.log import Header
 from holdfast.log.entries import Dreamt, Failed, Forked, Noted, Remembered
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.lock import DreamLock
@@ -21,6 +22,7 @@ from holdfast.reports.explain import explain
 from holdfast.settings import Settings, home
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.stores import default_store
 
 pytest.importorskip("anthropic")
 
@@ -55,7 +57,7 @@ def project(tmp_path):
         change = MemoryChange(file="a.md", text=memory.text, expected="")
         store.commit([change], by="agent", why="begin")
     for number in range(5):
-        (root.parent / f"{number}.jsonl").write_text("")
+        default_store().add(Header(session=f"s{number}", directory=str(place)), [])
     return place
 
 

@@ -27,6 +27,7 @@ from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.protocol import StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
+from holdfast.log.shared import FileRecords, SharedRecords
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
 from holdfast.settings.files import private_directory, write_new, write_private
@@ -49,6 +50,7 @@ class Log:
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
         self.results = Results(path.with_suffix(""))
+        self.shared: SharedRecords = FileRecords(path.parent)
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._syncing: Future[None] | None = None
