@@ -17,10 +17,28 @@ _SAID = b'{"entry":"said"'
 """How such an entry begins in a log."""
 
 
+class SharedCommits(Protocol):
+    """The commits of a project's memories, numbered from 1 for all machines."""
+
+    @property
+    def place(self) -> Path:
+        """The directory of what they add up to on this machine."""
+
+    def after(self, number: int) -> list[tuple[int, bytes]]:
+        """Return what was committed behind a number, in order; raises at once while that is away."""
+
+    def add(self, number: int, commit: bytes) -> bool:
+        """Commit under a number; False if it is taken."""
+
+
 class SharedRecords(Protocol):
     @property
     def ledger(self) -> DayLedger:
         """What all sessions spend in a day."""
+
+    @property
+    def memory(self) -> SharedCommits | None:
+        """The commits of the project's memories; None where they are files of this machine."""
 
     def read(self, name: str) -> bytes:
         """Return what is kept under a name, such as a model's calibration; b'' if nothing is."""
@@ -37,6 +55,8 @@ class SharedRecords(Protocol):
 
 class FileRecords:
     """Those of the logs in one directory, and of everything below the home directory."""
+
+    memory: SharedCommits | None = None
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs

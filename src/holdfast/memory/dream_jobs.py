@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.log.entries import Dreamt, Failed
+from holdfast.log.shared import SharedCommits
 from holdfast.memory.daybook import daybook
 from holdfast.memory.dream import Dreamer, DreamReport, dream, dream_with
 from holdfast.memory.dream_steps import Steps
@@ -105,6 +106,7 @@ class DreamJobs:
     engine: Engine
     place: Path
     """The directory of the store."""
+    commits: SharedCommits | None
     open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
@@ -271,7 +273,9 @@ class DreamJobs:
     def _by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
-        with MemoryStore(self.place, settings.memory, clock=self.clock) as store:
+        with MemoryStore(
+            self.place, settings.memory, commits=self.commits, clock=self.clock
+        ) as store:
             return dream(store, settings.dream, repository=self.repository, steps=steps)
 
     def _lock(self) -> DreamLock:

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
+from psycopg import Connection
 
 from holdfast.log.entries import Said
-from holdfast.log.shared import decode_said
+from holdfast.log.shared import SharedCommits, decode_said
 from holdfast.log.spending import DayLedger, Spent
 from holdfast.settings.project import project_root, slug
-from holdfast.stores.postgres.database import PostgresDatabase
+from holdfast.stores.postgres.database import PostgresDatabase, select
 from holdfast.stores.postgres.holder import Holder
 
 _FIELDS = tuple(field.name for field in structs.fields(Spent))
@@ -34,6 +36,16 @@ _SAID = """
 SELECT e.body FROM holdfast.entries e JOIN holdfast.sessions s ON s.key = e.session
 WHERE s.tenant = %s AND s.id = %s AND starts_with(encode(substr(e.body, 1, 15), 'escape'),
     '{"entry":"said"') ORDER BY e.n
+"""
+_COMMITS = """
+SELECT n, body FROM holdfast.commits WHERE tenant = %s AND project = %s AND n > %s ORDER BY n
+"""
+_COMMIT = """
+INSERT INTO holdfast.commits (tenant, project, n, body) VALUES (%s, %s, %s, %s)
+ON CONFLICT (tenant, project, n) DO NOTHING
+"""
+_IS_OURS = """
+SELECT 1 FROM holdfast.commits WHERE tenant = %s AND project = %s AND n = %s AND body = %s
 """
 
 
@@ -67,16 +79,51 @@ class PostgresLedger:
         return {day: Spent(**dict(zip(_FIELDS, sums, strict=True))) for day, *sums in rows}
 
 
+class PostgresCommits:
+    """The commits of a project's memories; a number is given once, whoever is faster."""
+
+    def __init__(self, database: PostgresDatabase, tenant: str, project: str, place: Path) -> None:
+        self.place = place
+        self._database = database
+        self._project = (tenant, project)
+
+    def after(self, number: int) -> list[tuple[int, bytes]]:
+        rows = self._database.run(
+            lambda connection: select(connection, _COMMITS, (*self._project, number)),
+            retries=False,
+        )
+        return [(n, bytes(body)) for n, body in rows]
+
+    def add(self, number: int, commit: bytes) -> bool:
+        """Commit under a number; one whose answer was lost is recognised by its bytes."""
+        given = (*self._project, number, commit)
+
+        def insert(connection: Connection[Any]) -> bool:
+            connection.execute(_COMMIT, given)
+            return bool(select(connection, _IS_OURS, given))
+
+        return self._database.run(insert)
+
+
 class PostgresRecords:
     """Those of one project of a tenant."""
 
     def __init__(
-        self, database: PostgresDatabase, tenant: str, holder: Holder, directory: Path
+        self,
+        database: PostgresDatabase,
+        tenant: str,
+        holder: Holder,
+        *,
+        directory: Path,
+        scratch: Path,
     ) -> None:
         self._database = database
         self._tenant = tenant
         self._project = slug(project_root(directory))
         self.ledger: DayLedger = PostgresLedger(database, tenant, holder)
+        self.memory: SharedCommits | None = PostgresCommits(
+            database, tenant, self._project, scratch / "memory" / self._project
+        )
 
     def read(self, name: str) -> bytes:
         rows = self._database.rows(

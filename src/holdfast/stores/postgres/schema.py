@@ -91,6 +91,14 @@ CREATE TABLE holdfast.spending (
     answers bigint NOT NULL,
     PRIMARY KEY (tenant, day, holder)
 );
+CREATE TABLE holdfast.commits (
+    tenant text NOT NULL,
+    project text NOT NULL,
+    n bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (tenant, project, n)
+);
+COMMENT ON TABLE holdfast.commits IS 'of the memories of a project; nodes add them up';
 COMMENT ON TABLE holdfast.spending IS 'a row for each process and day, so that none waits';
 """,
 )

@@ -251,7 +251,13 @@ class PostgresStore:
         self._database.close()
 
     def shared(self, directory: Path) -> SharedRecords:
-        return PostgresRecords(self._database, self.tenant, self._holder, directory)
+        return PostgresRecords(
+            self._database,
+            self.tenant,
+            self._holder,
+            directory=directory,
+            scratch=self._scratch,
+        )
 
     def body(self, key: int, name: str) -> bytes | None:
         rows = self._database.rows(
