@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,telemetry,terminal
+EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fleet,telemetry,terminal
 
 ON_A_DATABASE := own_loop compaction spilling clearing real_client same_prefix odd_providers restoring
 

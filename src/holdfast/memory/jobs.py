@@ -263,6 +263,11 @@ class MemoryJobs:
         await when_free(self.store.store, self.engine.settings.memory.busy_seconds)
         await extraction.run(new, prefix)
 
+    async def extract_now(self) -> None:
+        """Look for what is worth remembering in all that is new, whatever the schedule."""
+        self._cursor.follow(self.engine.view.history)
+        await self._extract(self._cursor.last, self.engine.prefix())
+
     def _report(self, entry: AnyEntry) -> None:
         if isinstance(entry, Remembered):
             self._cursor.pass_over(entry.cursor)
