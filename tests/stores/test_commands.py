@@ -86,6 +86,20 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     assert not FileStore().sessions()
 
 
+def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
+    """As of a session in files: from the log where none are kept, by the writer where they change."""
+    id = asyncio.run(talked(database, tmp_path))
+    made = json.loads(holdfast("notes", id, "--json").stdout)
+    assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
+    done = json.loads(holdfast("notes", id, "--rebuild", "--json").stdout)
+    assert done["is_kept"]
+    assert "harvest plan" in database.beside(id)["notes.md"].decode()
+    assert "harvest plan" in holdfast("notes", id).stdout
+    with database.open(id):
+        assert "harvest plan" in holdfast("notes", id).stdout
+        assert "is being written by" in holdfast("notes", id, "--rebuild").stderr
+
+
 def test_an_opened_body_comes_from_the_database(database, tmp_path):
     """A result that left the view is opened by its id, on any node."""
     id = asyncio.run(talked(database, tmp_path, turns=1))

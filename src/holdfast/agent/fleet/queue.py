@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -17,8 +18,8 @@ from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
+from holdfast.agent.fleet.jobs import SessionJob
 from holdfast.errors import LeaseLost, LogLocked
-from holdfast.fleet.jobs import SessionJob
 from holdfast.settings import StoreSettings
 
 SCHEMA = "holdfast_jobs"
@@ -38,7 +39,7 @@ class _UntilFree(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         if isinstance(exception, LogLocked | LeaseLost):
-            return RetryDecision(retry_in={"seconds": self._seconds})
+            return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=self._seconds))
         return None
 
 

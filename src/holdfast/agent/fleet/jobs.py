@@ -78,7 +78,7 @@ async def run_job(
     """
     if job.is_done(store.load(job.session, after=job.position).entries):
         return "done already"
-    async with _opened(job, store, open_model, mode) as agent:
+    async with _agent_of(job, store, open_model, mode) as agent:
         if job.is_done(agent.engine.view.history):
             return "done already"
         match job.kind:
@@ -98,7 +98,7 @@ async def run_job(
 
 
 @asynccontextmanager
-async def _opened(
+async def _agent_of(
     job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None
 ) -> AsyncIterator[Agent]:
     loaded = store.load(job.session)

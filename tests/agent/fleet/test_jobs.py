@@ -11,9 +11,9 @@ import pytest
 from casting import until
 from command_line import holdfast
 from holdfast import Session
+from holdfast.agent.fleet import SessionJob, run_job
+from holdfast.agent.fleet.jobs import job_for
 from holdfast.errors import ConfigError, LogLocked, StoreError
-from holdfast.fleet import SessionJob, run_job
-from holdfast.fleet.jobs import job_for
 from holdfast.log.entries import Noted, Remembered, Replied
 from holdfast.models import open_model
 from holdfast.simulator import BrainAnswer, running
