@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fleet,telemetry,terminal
 
-ON_A_DATABASE := e2e/test_own_loop e2e/test_same_prefix e2e/test_resuming_compacted e2e/test_spilling session/test_session session/test_following
+ON_A_DATABASE := e2e/test_own_loop e2e/test_agent_clearing e2e/test_same_prefix e2e/test_resuming_compacted e2e/test_spilling session/test_session session/test_following
 
 WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) # tests wait for processes and sockets half of their time
 
