@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,telemetry,terminal
+EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fleet,telemetry,terminal
 
-ON_A_DATABASE := own_loop compaction spilling clearing real_client same_prefix odd_providers restoring
+ON_A_DATABASE := e2e/test_own_loop e2e/test_agent_clearing e2e/test_same_prefix e2e/test_resuming_compacted e2e/test_spilling session/test_session session/test_following
 
 WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) # tests wait for processes and sockets half of their time
 
@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile
 
 help:
 	@echo "make demo    run the main job, offline"
-	@echo "make test    the whole test suite; test-postgres: what sessions do, on a database"
+	@echo "make test    the whole test suite; test-postgres: every test of sessions, on a database"
 	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
 	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
@@ -36,9 +36,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 $(ON_A_DATABASE:%=tests/%.py)
 
 test-postgres: $(READY)
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session $(ON_A_DATABASE:%=tests/e2e/test_%.py)
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -3,9 +3,13 @@
 import asyncio
 
 from holdfast.log.entries import Said
+from holdfast.memory.paths import memory_place
+from holdfast.memory.store import MemoryStore
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
 from holdfast.models.scripted import ScriptedModel
+from holdfast.settings import home
+from holdfast.stores import default_store
 
 MODEL = "claude-opus-4-6"
 
@@ -65,6 +69,12 @@ async def told(agent, prompt="start now"):
         end = event
     assert violations(agent.session.view.messages()) == []
     return end
+
+
+def project_memory(directory):
+    """Open a project's memories in the store of the run."""
+    commits = default_store().shared(directory).memory
+    return MemoryStore(memory_place(commits, home(), directory), commits=commits)
 
 
 async def until(holds):

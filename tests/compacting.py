@@ -4,7 +4,6 @@ import os
 from types import SimpleNamespace
 
 from holdfast.log.entries import Compacted, Failed, Forked, Replied
-from holdfast.log.store import FileStore
 from holdfast.messages import Text, Thinking, ToolUse, Usage
 from holdfast.models.retry import Retries
 from holdfast.models.scripted import ScriptedModel
@@ -21,6 +20,7 @@ from holdfast.settings import (
 from holdfast.stages.compact.hooks import CompactionHooks
 from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers
+from holdfast.stores import default_store
 from holdfast.tools.context import ToolContext
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import Forks, out_of_reach
@@ -81,7 +81,7 @@ class Talk:
             notes=notes or NotesSettings(on=False),  # they would stand for history first
         )
         spill = Spill()
-        log = FileStore().create(directory=directory)
+        log = default_store().create(directory=directory)
         self.engine = Engine(log, self.settings, on_result=spill.arrive)
         self.told = []
         tool_context = ToolContext(root=directory, home=directory, scratch=directory / "scratch")

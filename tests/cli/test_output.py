@@ -150,7 +150,7 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
         ("inspect", name, "--html", "page.html"), ("inspect", f"missing{EVIL}"),
         ("serve", f"missing{EVIL}", "--port", EVIL), ("gateway", "--port", EVIL),
         ("wrap", f"no{EVIL}"), ("mcp", "--session", EVIL), ("replay", name), ("replay", f"missing{EVIL}"),
-        ("status", "newest"), ("store", "check"), ("store", "copy", EVIL, f"x://{EVIL}"),
+        ("status", "newest"), ("store", "check"), ("worker", "--add", "resume", EVIL), ("store", "copy", EVIL, f"x://{EVIL}"),
         ("install", EVIL), ("install", "codex"), ("statusline",), ("keep",),
         ("model", "list"), ("model", "test", f"m{EVIL}"), ("simulator", "--brain", f"b{EVIL}"),
         ("run", "--offline", "-p", f"hi{EVIL}"), ("demo", EVIL), ("chat", "--model", f"m{EVIL}"),

@@ -60,3 +60,33 @@ def test_an_unknown_policy_and_a_folder_without_sessions_are_refused(folder, tmp
     assert wrong.returncode and "'magic' is not one of" in wrong.stderr
     empty = holdfast("replay", tmp_path)
     assert empty.returncode and "holds no session" in empty.stderr
+
+
+def _alike(one, other):
+    """Cents may be rounded either way."""
+    policies = [sorted(figures["policies"].items()) for figures in (one, other)]
+    usd = [[figures["usd"] for _, figures in each] for each in policies]
+    sent = [[(name, figures["calls"]) for name, figures in each] for each in policies]
+    return usd[0] == pytest.approx(usd[1], abs=0.01) and sent[0] == sent[1]
+
+
+def test_an_executor_can_be_named(folder, found):
+    """Whoever computes, the figures are the same; a name that leads nowhere says what to give."""
+    words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
+    named = ("--executor", "concurrent.futures:ThreadPoolExecutor")
+    done = holdfast("replay", folder, *words, *named)
+    assert _alike(json.loads(done.stdout), found), done.stderr
+    wrong = holdfast("replay", folder, "--executor", "nowhere:nothing")
+    assert wrong.returncode == 2
+    assert "give module:function or a scheduler's address" in wrong.stderr
+
+
+def test_a_dask_cluster_computes_the_same(folder, found):
+    """By the address of its scheduler."""
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        done = holdfast("replay", folder, *words, "--executor", cluster.scheduler_address)
+    assert _alike(json.loads(done.stdout), found), done.stderr

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from casting import entries, until
+from casting import entries, project_memory, until
 from holdfast.agent.build import build_agent
+from holdfast.log import Header
 from holdfast.log.entries import Dreamt, Failed, Forked, Noted, Remembered
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.lock import DreamLock
 from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
 from holdfast.models import open_model
 from holdfast.reports.explain import explain
-from holdfast.settings import Settings, home
+from holdfast.settings import Settings
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.stores import default_store
 
 pytest.importorskip("anthropic")
 
@@ -49,13 +49,12 @@ def project(tmp_path):
     place = tmp_path / "project"
     place.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=place, check=True)
-    root = memory_directory(home(), place)
-    with MemoryStore(root) as store:
+    with project_memory(place) as store:
         memory = Memory(file="a.md", name="a", description="board", body="It is in Linear.\n")
         change = MemoryChange(file="a.md", text=memory.text, expected="")
         store.commit([change], by="agent", why="begin")
     for number in range(5):
-        (root.parent / f"{number}.jsonl").write_text("")
+        default_store().add(Header(session=f"s{number}", directory=str(place)), [])
     return place
 
 
@@ -119,7 +118,8 @@ async def test_a_killed_job_leaves_a_trace_and_does_not_count_as_done(project):
         assert traces[0] == ("dream", "it was stopped by the user")
         assert {what for what, _ in traces} == {"dream"}
         assert entries(agent, Dreamt) == []
-        lock = DreamLock(memory_directory(home(), project), stale_seconds=3_600).look()
+        with project_memory(project) as store:
+            lock = DreamLock(store.root, stale_seconds=3_600).look()
         assert (lock.pid, lock.last) == (0, 0.0)
         acts = [act for turn in explain(agent.session.view.history) for act in turn.acts]
         assert "dream: it was stopped by the user" in [act.text for act in acts]
@@ -135,7 +135,7 @@ async def test_what_a_job_does_is_counted(project):
                 self.held.append("after the edit")
                 await until(self.may_answer.is_set)
                 return BrainAnswer(blocks=(text("Done."),))
-            if "dream" in last.get("text", "").lower():
+            if "Gather, narrowly." in last.get("text", ""):
                 self.held.append("dream")
                 change = {"command": "str_replace", "path": "/memories/a.md"}
                 words = {"old_str": "Linear", "new_str": "Jira"}

@@ -7,11 +7,11 @@ import pytest
 
 from casting import until
 from holdfast.log.entries import Failed, Said
-from holdfast.log.store import FileStore
 from holdfast.messages import text_of
 from holdfast.settings import home
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.stores import default_store
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -67,7 +67,8 @@ def chat(tmp_path, brain):
 
 
 def history(session=0):
-    return FileStore().load(FileStore().sessions()[session].id).entries
+    store = default_store()
+    return store.load(store.sessions()[session].id).entries
 
 
 def said(session=0):

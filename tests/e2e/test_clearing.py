@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied
-from holdfast.log.store import FileStore
 from holdfast.messages import ToolUse
 from holdfast.models.anthropic import AnthropicModel
 from holdfast.models.protocol import collect
@@ -17,6 +16,7 @@ from holdfast.session import Session
 from holdfast.settings import CacheSettings, ClearSettings, CostSettings, Settings
 from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.stores import default_store
 
 MODEL = "simulated/claude-opus-5"
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Read", "Ask", "History")]
@@ -130,7 +130,7 @@ async def work(tmp_path):
                 clock=SimulatorClock(is_frozen=True),
             )
             simulator = simulators.enter_context(context)
-            made.append(Work(simulator, brain, FileStore(tmp_path), settings))
+            made.append(Work(simulator, brain, default_store(), settings))
             return made[-1]
 
         yield start

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from holdfast.log.entries import Cleared
-from holdfast.log.store import FileStore
 from holdfast.messages import ToolUse
 from holdfast.messages.rules import violations
 from holdfast.models.anthropic import AnthropicModel
@@ -15,6 +14,7 @@ from holdfast.session import Session
 from holdfast.settings import CacheSettings, ClearSettings, Settings
 from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text, thinking, tool_use
+from holdfast.stores import default_store
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Write", "History")]
 SYSTEM = "Be careful with what you write. " * 200
@@ -82,7 +82,7 @@ async def work(tmp_path):
         def start(model="claude-opus-5", settings=PLAIN):
             clock = SimulatorClock(is_frozen=True)
             simulator = simulators.enter_context(running(brain=Writer(), clock=clock))
-            made.append(Work(simulator, FileStore(tmp_path), model, settings))
+            made.append(Work(simulator, default_store(), model, settings))
             return made[-1]
 
         yield start

@@ -7,10 +7,10 @@ import pytest
 from casting import until
 from holdfast.cli.slash import SLASH
 from holdfast.log.entries import Said
-from holdfast.log.store import FileStore
 from holdfast.messages import Image, text_of
 from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
 from holdfast.simulator.brains import text, tool_use
+from holdfast.stores import default_store
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -108,7 +108,7 @@ class started(Terminal):
 
 
 def said(session=0):
-    store = FileStore()
+    store = default_store()
     entries = store.load(store.sessions()[session].id).entries
     return [e for e in entries if isinstance(e, Said) and not e.hidden]
 
@@ -205,7 +205,7 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     chat.type("\x03")
     chat.see("` goes on where you were.", "Stopped.")
     assert chat.end() == 130
-    session = FileStore().sessions()[0].id
+    session = default_store().sessions()[0].id
     assert f"holdfast chat --resume {session}" in chat.text()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import anthropic
 import pytest
 
+from casting import project_memory
 from holdfast.agent.build import build_agent
 from holdfast.log.entries import (
     CacheBroke,
@@ -19,10 +20,8 @@ from holdfast.log.entries import (
 )
 from holdfast.memory.commits import MemoryChange
 from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
 from holdfast.models.anthropic import AnthropicModel
-from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
+from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text, tool_use
 from holdfast.simulator.brains.digest import DigestBrain
@@ -147,9 +146,8 @@ async def test_a_dream_prunes_and_keeps_its_good_part(project):
 
     It reads its parent's prefix, and what it adds itself is cached for five minutes only.
     """
-    root = memory_directory(home(), project)
     facts = {"over.md": "the release of May", "board.md": "tickets are in Linear", "a.md": "Ann"}
-    with MemoryStore(root) as store:
+    with project_memory(project) as store:
         memories = [
             Memory(file=file, name=file, description=said, evidence=(f"s#{file}",))
             for file, said in facts.items()
@@ -171,7 +169,7 @@ async def test_a_dream_prunes_and_keeps_its_good_part(project):
     assert ["one dream may remove 1 of 3" in said for said in brain.results] == [False, False, True]
     [dreamt] = [e for e in history if isinstance(e, Dreamt)]
     assert (dreamt.by, dreamt.removed, dreamt.names) == ("model", 1, ("board.md", "over.md"))
-    with MemoryStore(root) as store:
+    with project_memory(project) as store:
         assert list(store.versions()) == ["a.md", "board.md"]
         assert "Everyone has an account." in store.read("board.md")
         [stone] = store.history.tombstones()

@@ -65,6 +65,7 @@ def test_every_view_of_the_log_is_the_one_it_was(release):
 
 
 @pytest.mark.parametrize("release", REQUESTS)
+@pytest.mark.files
 async def test_the_session_goes_on_with_the_request_it_would_have_sent(release):
     """Its frame is the one in the log; what is new comes behind what was there."""
     project = home() / "projects" / "shop"

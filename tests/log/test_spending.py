@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.log.entries import Forked, Replied
-from holdfast.log.spending import Budget, Spent, spent_in, spent_on
+from holdfast.log.spending import Budget, FileLedger, Spent, spent_in, spent_on
 from holdfast.messages import Usage
 from holdfast.settings import BudgetSettings
 
@@ -58,7 +58,7 @@ def test_a_day_is_shared_by_all_sessions():
     """What another session spent today counts, even if a crash tore its last line."""
     first = Budget(BudgetSettings())
     first.pay(MODEL, USAGE)
-    with next(first.ledger.glob("*.jsonl")).open("ab") as ledger:
+    with next(first.ledger.directory.glob("*.jsonl")).open("ab") as ledger:
         ledger.write(b'\n{"usd": 3')
     second = Budget(BudgetSettings(max_usd_per_day=0.03))
     assert second.session == Spent()
@@ -87,7 +87,9 @@ def test_a_past_answer_is_priced_at_its_day():
 def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
     """It is said why; the day's limit holds here all the same, and nothing is forgotten."""
     (tmp_path / "spent").write_text("in the way")
-    budget = Budget(BudgetSettings(max_tokens_per_day=20_000), ledger=tmp_path / "spent")
+    budget = Budget(
+        BudgetSettings(max_tokens_per_day=20_000), ledger=FileLedger(tmp_path / "spent")
+    )
     budget.pay(MODEL, USAGE)
     assert "the day's spending is not written down" in budget.problem
     assert budget.exhausted() == ""
@@ -96,4 +98,4 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
     (tmp_path / "spent").unlink()
     budget.pay(MODEL, USAGE)
     assert budget.problem == ""
-    assert Budget(BudgetSettings(), ledger=tmp_path / "spent").day().answers == 3
+    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().answers == 3

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.log.entries import Ran, Said
+from holdfast.log.shared import FileRecords
 from holdfast.memory.daybook import daybook
 from holdfast.messages import Text
 
@@ -34,7 +35,7 @@ def told(tmp_path):
     """Read the daybook of the logs."""
 
     def read(most_chars=10_000):
-        return daybook(tmp_path, SINCE, current="mine", most_chars=most_chars)
+        return daybook(FileRecords(tmp_path), SINCE, current="mine", most_chars=most_chars)
 
     return read
 

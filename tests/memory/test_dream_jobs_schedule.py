@@ -4,13 +4,8 @@ import os
 
 import pytest
 
-from holdfast.memory.dream_jobs import (
-    SCANNED,
-    last_noted,
-    note,
-    sessions_touched,
-    time_to_dream,
-)
+from holdfast.log.shared import FileRecords
+from holdfast.memory.dream_jobs import SCANNED, last_noted, note, time_to_dream
 from holdfast.memory.lock import LockState
 from holdfast.settings import DreamSettings
 
@@ -114,9 +109,9 @@ def test_a_scan_is_remembered(tmp_path):
     assert last_noted(tmp_path, SCANNED) == 123.0
 
 
-def test_sessions_touched_leaves_the_current_one_out(tmp_path):
-    """Logs by their time; other files are none."""
+def test_sessions_touched_since_are_counted(tmp_path):
+    """Logs by their time, the newest first; other files are none."""
     for name, at in (("a.jsonl", 10), ("b.jsonl", 20), ("now.jsonl", 30), ("c.lock", 30)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (at, at))
-    assert sessions_touched(tmp_path, 10.0, current="now") == 1
+    assert FileRecords(tmp_path).sessions_since(10.0) == ["now", "b"]

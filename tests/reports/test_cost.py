@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from holdfast.log.entries import Compacted, Forked, Replied, Said
-from holdfast.log.spending import Spent
+from holdfast.log.spending import FileLedger, Spent
 from holdfast.messages import Text, Usage
 from holdfast.messages.measure import measure_content
-from holdfast.reports.cost import CostItem, bill, spent_by_day
+from holdfast.reports.cost import CostItem, bill
 from holdfast.reports.session_calls import Tokens
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
@@ -143,7 +143,7 @@ def test_the_ledger_is_summed_by_day(tmp_path):
     line = msgspec.json.encode(Spent(usd=0.5, answers=1, input_tokens=10)) + b"\n"
     (tmp_path / "2026-11-09.jsonl").write_bytes(line)
     (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
-    found = spent_by_day(tmp_path)
+    found = FileLedger(tmp_path).by_day()
     assert [(day, spent.usd) for day, spent in found.items()] == [
         ("2026-11-09", 0.5),
         ("2026-11-10", 1.0),
@@ -152,7 +152,7 @@ def test_the_ledger_is_summed_by_day(tmp_path):
 
 def test_without_a_ledger_there_are_no_days(tmp_path):
     """Nobody has paid for anything yet."""
-    assert spent_by_day(tmp_path / "spent") == {}
+    assert FileLedger(tmp_path / "spent").by_day() == {}
 
 
 def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():

@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.log import Header
 from holdfast.log.entries import Compacted, Forked, Ran, Replied, Said, measured
-from holdfast.log.store import FileStore
 from holdfast.messages import Text, ToolUse, Usage, text_of
 from holdfast.session import Session
 from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
@@ -14,6 +13,7 @@ from holdfast.settings import Settings, home
 from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import NotShorter
 from holdfast.stages.compact.hooks import CompactRequest
+from holdfast.stores import default_store
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)
@@ -97,11 +97,11 @@ async def test_a_changed_summary_that_is_longer_is_refused():
 
 async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
     """The session's bill holds the call, and the compaction its usage."""
-    FileStore().add(Header(session="s1", directory=str(tmp_path)), history())
+    default_store().add(Header(session="s1", directory=str(tmp_path)), history())
     usage = Usage(input_tokens=900, output_tokens=30)
     with (
         on_paper(history(), Settings()) as paper,
-        Session.over(FileStore().open("s1"), Settings()) as session,
+        Session.over(default_store().open("s1"), Settings()) as session,
     ):
         draft = await tried(paper, MANUAL, Manner())
         paper.engine.record(Forked(source="compact", model="m", usage=usage))

@@ -263,6 +263,7 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
     assert len(told) == 1
 
 
+@pytest.mark.files
 async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
     """A calibration that cannot be saved does not keep the lock; the log says so."""
     session = Session.open(model=MODEL, directory=tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Session
-from holdfast.log.entries import Compacted, Undone
+from holdfast.log.entries import Compacted, Spawned, Undone
 from holdfast.log.store import FileStore
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -84,6 +84,40 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     assert holdfast("sessions", "--delete", branched, "--yes").returncode == 0
     assert [found.id for found in database.sessions()] == [id]
     assert not FileStore().sessions()
+
+
+def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
+    """As of a session in files: from the log where none are kept, by the writer where they change."""
+    id = asyncio.run(talked(database, tmp_path))
+    made = json.loads(holdfast("notes", id, "--json").stdout)
+    assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
+    done = json.loads(holdfast("notes", id, "--rebuild", "--json").stdout)
+    assert done["is_kept"]
+    assert "harvest plan" in database.beside(id)["notes.md"].decode()
+    assert "harvest plan" in holdfast("notes", id).stdout
+    with database.open(id):
+        assert "harvest plan" in holdfast("notes", id).stdout
+        assert "is being written by" in holdfast("notes", id, "--rebuild").stderr
+
+
+def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
+    """What the log says of them; their own logs are on the node that runs them."""
+    with database.create(directory=tmp_path, session="s") as log:
+        log.append(Spawned(agent="a-1", kind="general", task="look on"))
+    [one] = json.loads(holdfast("agents", "s", "--json").stdout)
+    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "")
+    assert "only --stop works here" in holdfast("agents", "s", "--log", "a-1").stderr
+    assert "is stopped" in holdfast("agents", "s", "--stop", "a-1").stdout
+    assert database.load("s").entries[-1].state == "stopped"
+    assert "has ended already" in holdfast("agents", "s", "--stop", "a-1").stdout
+
+
+def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
+    """With what every message says."""
+    id = asyncio.run(talked(database, tmp_path, turns=2))
+    done = holdfast("inspect", id, "--html", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    assert "Part 1 is ripe." in (tmp_path / "page.html").read_text()
 
 
 def test_an_opened_body_comes_from_the_database(database, tmp_path):

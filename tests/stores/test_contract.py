@@ -7,6 +7,7 @@ import pytest
 from holdfast.errors import LogLocked, SessionExists, SessionNotFound, StoreError
 from holdfast.log import Header
 from holdfast.log.entries import Failed, Ran, Replied, Said, Titled
+from holdfast.log.spending import Spent
 from holdfast.messages import Text, ToolUse
 
 TICK_SECONDS = 0.02
@@ -263,3 +264,42 @@ def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
     with pytest.raises(ValueError, match="no"), log.closed_on_failure():
         raise ValueError("no")
     reopened().open("s").close()
+
+
+def test_sessions_share_what_was_spent_today(store, reopened, project, tmp_path):
+    """Every process adds to the same day, whatever the project."""
+    one = Spent(usd=0.5, input_tokens=10, output_tokens=2, answers=1)
+    with store.create(directory=project) as log:
+        assert log.shared.ledger.today() == Spent()
+        log.shared.ledger.add(one)
+        log.shared.ledger.add(one)
+    reopened().shared(tmp_path).ledger.add(one)
+    whole = Spent(usd=1.5, input_tokens=30, output_tokens=6, answers=3)
+    assert store.shared(project).ledger.today() == whole
+    assert list(store.shared(project).ledger.by_day().values()) == [whole]
+
+
+def test_what_was_learnt_is_there_for_every_session(store, reopened, project, tmp_path):
+    """Kept under a name; the last one counts."""
+    with store.create(directory=project) as log:
+        assert log.shared.read("calibration/m.json") == b""
+        for data in (b"one", b"two \x00\xff"):
+            log.shared.keep("calibration/m.json", data)
+    assert reopened().shared(tmp_path).read("calibration/m.json") == b"two \x00\xff"
+
+
+def test_what_was_said_in_the_sessions_of_a_project_can_be_read(store, project, tmp_path):
+    """By those that were written since a time, the newest first; other projects' are left out."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for id, place in (("a", project), ("b", project), ("c", elsewhere)):
+        made(store, place, id, f"hello from {id} ☂", "again")
+        time.sleep(TICK_SECONDS)
+    with store.open("b") as log:
+        log.append(Titled(title="no words of a user"))
+    shared = store.shared(project)
+    assert shared.sessions_since(0.0) == ["b", "a"]
+    assert shared.sessions_since(store.find("a").modified + TICK_SECONDS / 2) == ["b"]
+    assert shared.sessions_since(time.time() + 60) == []
+    assert [one.content[0].text for one in shared.said("b")] == ["hello from b ☂", "again"]
+    assert list(shared.said("nothing")) == []

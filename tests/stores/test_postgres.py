@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from holdfast import Session
 from holdfast.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
 from holdfast.log.entries import Said
+from holdfast.log.spending import Spent
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import BlockFinished, Finished, Reply
 from holdfast.settings import StoreSettings
@@ -282,11 +283,24 @@ def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other
             with store.create(directory=tmp_path, session=id) as log:
                 log.append(said(tenant))
                 log.keep_text("notes.md", tenant)
+            shared = store.shared(tmp_path)
+            shared.keep("calibration/m.json", tenant.encode())
+            known = shared.ledger.today().answers  # of an earlier example
+            shared.ledger.add(Spent(answers=1))
+            assert shared.ledger.today().answers == known + 1
+            number = len(shared.memory.after(0)) + 1
+            assert shared.memory.add(number, f"{tenant} {number}".encode())
         for store, tenant in zip((first, second), tenants, strict=True):
             assert [one.id for one in store.sessions()] == [id]
             assert texts(store.load(id)) == [tenant]
             assert store.beside(id) == ({"notes.md": tenant.encode()})
             assert [one.id for one in store.sessions(tmp_path)] == [id]
+            shared = store.shared(tmp_path)
+            assert shared.read("calibration/m.json") == tenant.encode()
+            assert shared.sessions_since(0.0) == [id]
+            assert [one.content[0].text for one in shared.said(id)] == [tenant]
+            commits = shared.memory.after(0)
+            assert commits == [(n, f"{tenant} {n}".encode()) for n, _ in commits]
         if other != id:
             first.create(directory=tmp_path, session=other).close()
             with pytest.raises(SessionNotFound):

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from holdfast.log.entries import Compacted, Ran, Replied, Said, Undone
+from holdfast.log.shared import FileRecords
 from holdfast.messages import Text, Usage
 from holdfast.messages.measure import measure_content
-from holdfast.settings import GaugeSettings
+from holdfast.settings import GaugeSettings, home
 from holdfast.simulator.sessions import generate
 from holdfast.transcripts.formats import read_lines
 from holdfast.view import View, fold
@@ -129,19 +130,20 @@ def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it()
 def test_what_was_learnt_is_kept_per_model():
     """A calibration comes back as it was saved, and only for its own model."""
     learnt = Calibration.fresh(MODEL).learn(measure_content("some text " * 500), 2_000)
-    save_calibration(learnt)
-    assert load_calibration(MODEL) == learnt
-    assert load_calibration("claude-opus-4-5").lessons == 0
+    shared = FileRecords(home())
+    save_calibration(shared, learnt)
+    assert load_calibration(shared, MODEL) == learnt
+    assert load_calibration(shared, "claude-opus-4-5").lessons == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"not json", b"[]", b'{"model":"claude-opus-4-6"}'])
 def test_a_damaged_calibration_counts_as_none(body):
     """Nothing that lies on disk can break the gauge."""
-    save_calibration(Calibration.fresh(MODEL))
-    from holdfast.view.gauge import _place
-
-    _place(MODEL).write_bytes(body)
-    assert load_calibration(MODEL) == Calibration.fresh(MODEL)
+    shared = FileRecords(home())
+    save_calibration(shared, Calibration.fresh(MODEL))
+    [file] = (home() / "calibration").iterdir()
+    file.write_bytes(body)
+    assert load_calibration(shared, MODEL) == Calibration.fresh(MODEL)
 
 
 def test_a_result_of_an_unknown_tool_use_does_not_count():

@@ -31,7 +31,7 @@ from holdfast.log import load_header
 from holdfast.log.entries import AnyEntry
 from holdfast.log.store import FileStore
 from holdfast.memory.branch import Direct
-from holdfast.memory.paths import memory_directory
+from holdfast.memory.paths import memory_place
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import MEMORY, MemoryInput, memory_tool
 from holdfast.messages import Image, JsonObject, ResultContent, Text
@@ -42,6 +42,7 @@ from holdfast.settings import home, load_settings
 from holdfast.stages.notes.asking import template
 from holdfast.stages.notes.file import NotesFile
 from holdfast.stages.notes.pages import shown
+from holdfast.stores import default_store
 from holdfast.tools.context import ToolContext
 from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.tool import history_tool
@@ -238,10 +239,11 @@ class SessionServer:
         named = self._name != "newest"
         directory = (await asyncio.to_thread(self._session)).directory if named else Path.cwd()
         limits = load_settings(directory).memory
-        place = memory_directory(home(), directory, limits.directory)
-        if not place.is_dir() and not self._can_write:
+        commits = None if limits.directory else default_store().shared(directory).memory
+        place = memory_place(commits, home(), directory, limits.directory)
+        if commits is None and not place.is_dir() and not self._can_write:
             return Outcome(content="The project has no memories yet.")
-        with MemoryStore(place, limits) as store:
+        with MemoryStore(place, limits, commits=commits) as store:
             store.adopt()
             asked = {name: getattr(given, name) for name in given.__struct_fields__}
             return await memory_tool(Direct(store=store, by="agent")).run(asked, self._context)

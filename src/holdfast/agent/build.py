@@ -123,6 +123,7 @@ def _budget(engine: Engine) -> Budget:
     return Budget(
         engine.settings.budget,
         session=spent_in(engine.view.history),
+        ledger=engine.log.shared.ledger,
         is_simulated=lambda: is_simulated(engine.model),
     )
 

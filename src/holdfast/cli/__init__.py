@@ -52,6 +52,7 @@ COMMANDS = {
     "status": "Show in one line how full, how warm and how dear a session is.",
     "trust": "Review what a project wants to run or allow, and trust it.",
     "undo": "Undo a change to what the model sees.",
+    "worker": "Run jobs on sessions in a database: resumed turns, memories, notes.",
     "wrap": "Run a command with its context managed.",
 }
 """Each command with the first sentence of its help; its module is `cli/<name>_command.py`."""
@@ -67,7 +68,9 @@ JOBS = {
         *("chat", "run", "agents", "sessions", "memory", "dream"),
         *("gateway", "wrap", "mcp", "install", "statusline", "keep"),
     ),
-    "Look after it": ("config", "doctor", "model", "trust", "store", "simulator", "demo"),
+    "Look after it": (
+        *("config", "doctor", "model", "trust", "store", "worker", "simulator", "demo"),
+    ),
 }
 """Commands by what one wants to do; one that is in no group is listed last."""
 

@@ -10,12 +10,13 @@ from holdfast.agent.subagents.supervisor import Wish, request_file
 from holdfast.cli import options
 from holdfast.cli.output import one_line, plain, report
 from holdfast.cli.target import open_target
-from holdfast.errors import LogLocked
+from holdfast.errors import ConfigError, LogLocked
 from holdfast.log import Log
 from holdfast.log.entries import Ended
-from holdfast.log.store import FileStore, FoundSession
+from holdfast.log.store import FileStore, FoundSession, Store
 from holdfast.reports.foreign_agents import ForeignAgent, foreign_agents
 from holdfast.settings.files import private_directory
+from holdfast.stores import default_store
 
 
 @click.command(epilog="Example: holdfast agents newest")
@@ -42,7 +43,11 @@ def command(
         none = f"No agent was started in {plain(opened.name)}."
         report(as_json, theirs, [_foreign_line(one) for one in theirs] or [none])
         return
-    found = FileStore().find(opened.name)
+    store = default_store()
+    if not isinstance(store, FileStore):
+        _over_store(store, opened.name, known, stopped, sent_back or shown, as_json)
+        return
+    found = store.find(opened.name)
     if named:
         one = _named(known, named)
         said = str(_log_of(found, one))
@@ -53,7 +58,41 @@ def command(
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
     lines = [plain(notices.line(one)) for one in known.values()]
-    report(as_json, [_as_json(found, one) for one in known.values()], lines)
+    report(as_json, [_as_json(one, _log_of(found, one)) for one in known.values()], lines)
+
+
+def _over_store(
+    store: Store,
+    session: str,
+    known: dict[str, Known],
+    stopped: str | None,
+    other: str | None,
+    as_json: bool,
+) -> None:
+    """List or stop agents of a session in a database; their logs are on the node that runs them."""
+    if other:
+        raise ConfigError(
+            f"{other}: agents' logs are on the machine that runs {session}; only --stop works here"
+        )
+    if stopped:
+        one = _named(known, stopped)
+        said = _ended(one)
+        if one.ended is None:
+            with store.open(session) as log:
+                log.append(Ended(agent=one.id, state="stopped", by_user=True))
+            said = _stopped(one)
+        report(as_json, {"agent": one.id, "done": said}, [said])
+        return
+    lines = [plain(notices.line(one)) for one in known.values()]
+    report(as_json, [_as_json(one) for one in known.values()], lines)
+
+
+def _stopped(one: Known) -> str:
+    return f"{one.id} is stopped; only you can start it again."
+
+
+def _ended(one: Known) -> str:
+    return f"{one.id} has ended already: {one.state}; nothing was changed."
 
 
 def _foreign_line(one: ForeignAgent) -> str:
@@ -77,14 +116,14 @@ def _log_of(found: FoundSession, one: Known) -> Path:
 def _stop(found: FoundSession, one: Known) -> str:
     """Write the agent's end to the log, or ask the process that holds the log to stop it."""
     if one.ended is not None:  # a second end would hide the first and its report
-        return f"{one.id} has ended already: {one.state}; nothing was changed."
+        return _ended(one)
     try:
         with Log.open(found.path) as log:
             log.append(Ended(agent=one.id, state="stopped", by_user=True))
     except LogLocked:
         _request(found, one, "stop")
         return f"{one.id} is being stopped."
-    return f"{one.id} is stopped; only you can start it again."
+    return _stopped(one)
 
 
 def _send_back(found: FoundSession, one: Known) -> str:
@@ -102,7 +141,7 @@ def _request(found: FoundSession, one: Known, wish: Wish) -> None:
     request.touch(mode=0o600)
 
 
-def _as_json(found: FoundSession, one: Known) -> dict[str, object]:
+def _as_json(one: Known, log: Path | None = None) -> dict[str, object]:
     ended = one.ended
     return {
         "id": one.id,
@@ -117,5 +156,5 @@ def _as_json(found: FoundSession, one: Known) -> dict[str, object]:
         "worktree": one.spawned.worktree,
         "branch": one.spawned.branch,
         "output": ended.file if ended else "",
-        "log": str(_log_of(found, one)),
+        "log": str(log or ""),
     }

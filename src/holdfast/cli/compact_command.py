@@ -35,6 +35,7 @@ from holdfast.stages.compact.compose import Manner
 from holdfast.stages.compact.draft import spent_in
 from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest, manual_request
 from holdfast.stages.compact.restore import Restoring
+from holdfast.stores import default_store
 from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import HISTORY
 from holdfast.tools.permissions import Gate, Places, load_permissions
@@ -217,6 +218,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             arguments.settings,
             client=client,
             model=arguments.model,
+            shared=default_store().shared(arguments.directory),
             hooks=partial(_compaction_hooks, arguments),
         )
         return await _draft_and_apply(arguments, stack.enter_context(paper), session)

@@ -8,11 +8,11 @@ import click
 
 from holdfast.cli import options
 from holdfast.cli.output import bar, plain, report_all, tokens
-from holdfast.cli.target import CommandTarget, open_targets
+from holdfast.cli.target import CommandTarget, calibrated, open_targets
 from holdfast.reports.context import Context, ContextPart, describe
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import WindowSettings, load_settings
-from holdfast.view.gauge import Follower, load_calibration, replay
+from holdfast.view.gauge import replay
 from holdfast.view.window import evident_window
 
 INNER_PARTS = 6
@@ -36,7 +36,7 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
 
 
 def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
-    view, gauge = replay(opened.history, Follower(load_calibration))
+    view, gauge = replay(opened.history, calibrated())
     cost = load_settings(Path.cwd()).cost
     window = window_at_cost(model or view.model, window_settings(opened, model), cost, view.frame)
     context = describe(view, gauge, window)

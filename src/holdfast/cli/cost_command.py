@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from holdfast.log.entries import AnyEntry
 from holdfast.log.own_spending import is_own
 from holdfast.log.spending import Spent
 from holdfast.messages.cut import counted
-from holdfast.reports.cost import Bill, CostItem, bill, spent_by_day
+from holdfast.reports.cost import Bill, CostItem, bill
 from holdfast.request.cache.advice import (
     FRAME_TOKENS,
     SUMMARY_TOKENS,
@@ -33,10 +34,11 @@ from holdfast.request.cache.advice import (
 from holdfast.request.cache.calls import CallReport, explain_calls, last_of_conversation
 from holdfast.request.cache.cost_model import expect
 from holdfast.request.lifetime import Lifetime, seconds_of
-from holdfast.settings import ClearSettings, home, load_settings
+from holdfast.settings import ClearSettings, load_settings
 from holdfast.stages.clear.candidates import Candidates, weight
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT
 from holdfast.stages.clear.snapshot import STAND_IN_WEIGHT
+from holdfast.stores import default_store
 from holdfast.tools.describe import describing
 from holdfast.view import View
 from holdfast.view.gauge import replay
@@ -70,7 +72,7 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
 
 def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
     history = opened.view.history
-    found, days = bill(history), spent_by_day(home() / "spent")
+    found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
     calls = explain_calls(history)
     last = last_of_conversation(calls)
     since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written

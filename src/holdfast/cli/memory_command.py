@@ -22,11 +22,12 @@ from holdfast.memory.commits import Commit, MemoryChange, Tombstone
 from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
 from holdfast.memory.inbox import Inbox, Proposal
 from holdfast.memory.memory import Memory, parse
-from holdfast.memory.paths import INDEX, checked_name, memory_directory, team_directory
+from holdfast.memory.paths import INDEX, checked_name, memory_place, team_directory
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.team import PREFIX, TeamMemories
 from holdfast.settings import home, load_settings
 from holdfast.settings.files import write_private
+from holdfast.stores import default_store
 
 SHOWN_COMMITS = 20
 """A screen of the log; -n lists more."""
@@ -58,7 +59,9 @@ def _chosen_agent() -> tuple[str, Scope | None]:
 def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
     if not agent:
-        return MemoryStore(memory_directory(home(), here, limits.directory), limits)
+        commits = None if limits.directory else default_store().shared(here).memory
+        place = memory_place(commits, home(), here, limits.directory)
+        return MemoryStore(place, limits, commits=commits)
     scopes = scopes_of(agent, here, home())
     if scope is None and len(scopes) > 1:
         raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")

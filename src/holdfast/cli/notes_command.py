@@ -9,12 +9,13 @@ from holdfast.cli.output import report, say
 from holdfast.cli.target import CommandTarget, open_target
 from holdfast.errors import HoldfastError, LogLocked
 from holdfast.log import Log, load
-from holdfast.log.store import FileStore, FoundSession
+from holdfast.log.store import FileStore, FoundSession, Store, StoredSession
 from holdfast.settings import home, load_settings
 from holdfast.stages.notes.asking import template
-from holdfast.stages.notes.file import NotesFile
+from holdfast.stages.notes.file import NAME, NotesFile, NotesToRead, notes_of
 from holdfast.stages.notes.page import NotesPage, read_page
 from holdfast.stages.notes.pages import edited, last_noted, rebuilt, shown, together
+from holdfast.stores import default_store
 
 
 @click.command(epilog="Example: holdfast notes newest")
@@ -34,7 +35,11 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
             raise click.UsageError("a file has no notes to change; import it first")
         _show_file(open_target(session), as_json)
         return
-    found = FileStore().find(session)
+    store = default_store()
+    if not isinstance(store, FileStore):
+        _over_store(store, store.find(session), edit, rebuild, as_json)
+        return
+    found = store.find(session)
     file = NotesFile(found.directory, template(home()))
     settings = load_settings(Path(found.header.directory or ".")).notes
     history = load(found.path).entries
@@ -45,6 +50,29 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         _edit(found, file, shown(file, history, settings))
     page = shown(file, history, settings)
     report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
+
+
+def _over_store(
+    store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
+) -> None:
+    """Do the same where notes are kept with the log; they are changed as the session's writer."""
+    settings = load_settings(Path.cwd()).notes
+    if edit or rebuild:
+        with store.open(found.id) as log:
+            kept = notes_of(log, template(home()))
+            before = kept.read()
+            if rebuild:
+                kept.write(rebuilt(before, log.entries, settings), before)
+            page = shown(kept, log.entries, settings)
+            theirs = click.edit(page.render(), extension=".md") if edit else None
+            if theirs is not None:
+                kept.write(read_page(theirs, kept.template), kept.read())
+                log.append(edited(kept.read(), kept.read().page, last_noted(log.entries)))
+    text = store.beside(found.id).get(NAME, b"").decode("utf-8", "replace")
+    file = NotesToRead(text, template(home()))
+    page = shown(file, store.load(found.id).entries, settings)
+    document = {"session": found.id, "path": "", "is_kept": bool(text), **_sections(page)}
+    report(as_json, document, [page.render().removesuffix("\n")])
 
 
 def _show_file(target: CommandTarget, as_json: bool) -> None:

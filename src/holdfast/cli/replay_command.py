@@ -1,13 +1,16 @@
 """`holdfast replay`: what another policy would have cost on sessions you already have."""
 
+import importlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from holdfast.cli import options
 from holdfast.cli.output import dollars, percent, plain, progress_bar, report, say, tokens
-from holdfast.errors import TranscriptError
+from holdfast.errors import ConfigError, TranscriptError
 from holdfast.messages.cut import counted
 from holdfast.reports.places import find_sessions
 from holdfast.simulator.replay.policies import POLICIES, chosen
@@ -28,6 +31,13 @@ WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14)
 @click.option("--lifetime", type=click.Choice(["5m", "1h"]), help="Of the cache; else as recorded.")
 @click.option("--window", type=click.IntRange(min=1), help="Tokens; else what the sessions show.")
 @click.option(
+    "--executor",
+    "executor",
+    default="",
+    metavar="NAME",
+    help="Who computes: a Dask scheduler (tcp://…) or module:function; else processes here.",
+)
+@click.option(
     "--html", "page", type=click.Path(path_type=Path), help="Write a page of it to this file."
 )
 @options.as_json
@@ -37,6 +47,7 @@ def command(
     model: str,
     lifetime: str | None,
     window: int | None,
+    executor: str,
     page: Path | None,
     as_json: bool,
 ) -> None:
@@ -51,9 +62,14 @@ def command(
     wanted = ReplayOptions(model=model, lifetime=lifetime or "", window_tokens=window or 0)
     policies = chosen(names)
     label = f"Replaying {counted(len(found), 'session')} under {len(policies)} policies"
-    with progress_bar(sum(file.path.stat().st_size for file in found), label, floor=0) as advance:
+    size = sum(file.path.stat().st_size for file in found)
+    with progress_bar(size, label, floor=0) as advance, named_executor(executor) as pool:
         done = replay_all(
-            [file.path for file in found], policies, wanted, advance=advance or (lambda _: None)
+            [file.path for file in found],
+            policies,
+            wanted,
+            advance=advance or (lambda _: None),
+            executor=pool,
         )
     if page:
         from holdfast.cli.inspect_command import write_page  # where a page is asked for
@@ -62,6 +78,30 @@ def command(
         write_page(page, render_replay(list(_verdict(done)), HEADS, list(rows(done))).encode())
         say(f"{page} is the page of this replay; open it in a browser", err=True)
     report(as_json, done.document(), _lines(done))
+
+
+@contextmanager
+def named_executor(name: str) -> Iterator[Executor | None]:
+    """Make the executor that a name means; '' is none."""
+    if not name:
+        yield None
+    elif "://" in name:
+        try:
+            distributed = importlib.import_module("distributed")
+        except ImportError as error:
+            raise ConfigError(f"--executor {name}: pip install distributed ({error})") from error
+        with distributed.Client(name) as client, client.get_executor() as made:
+            yield made
+    else:
+        module, _, function = name.partition(":")
+        try:
+            make = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"--executor {name}: {error}; give module:function or a scheduler's address"
+            ) from error
+        with make() as made:
+            yield made
 
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:

@@ -7,13 +7,13 @@ import click
 
 from holdfast.cli import options
 from holdfast.cli.output import report
-from holdfast.cli.target import open_target
+from holdfast.cli.target import calibrated, open_target
 from holdfast.log.own_spending import OwnSpending
 from holdfast.request.cache.advice import window_at_cost
 from holdfast.settings import load_settings
 from holdfast.terminal.status import make_status
 from holdfast.turn.engine import Fullness
-from holdfast.view.gauge import Follower, load_calibration, replay
+from holdfast.view.gauge import replay
 
 COLUMNS = 120
 
@@ -29,7 +29,7 @@ def command(session: str, as_json: bool) -> None:
     """
     opened = open_target(session)
     settings = load_settings(Path.cwd())
-    view, gauge = replay(opened.history, Follower(load_calibration))
+    view, gauge = replay(opened.history, calibrated())
     lifetime = view.frame.lifetime if view.frame is not None else ""
     full = Fullness(
         used_tokens=gauge.size_tokens(view.total),

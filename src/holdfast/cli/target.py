@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from holdfast.cli.output import reading, say
@@ -16,6 +16,7 @@ from holdfast.reports.places import find_sessions, newest_session
 from holdfast.stores import default_store
 from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view import View, fold
+from holdfast.view.gauge import Follower, load_calibration
 
 NEWEST = "newest"
 """The session of this project that was written to last, whichever agent's it is."""
@@ -54,6 +55,11 @@ class CommandTarget:
         yield from self.damage_lines()
         if self.imported and self.imported.malformed:
             yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
+
+
+def calibrated() -> Follower:
+    """Make a gauge that begins with what sessions have learnt about each model."""
+    return Follower(partial(load_calibration, default_store().shared(Path.cwd())))
 
 
 def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli import options
 from holdfast.cli.output import plain, report, tokens
-from holdfast.cli.target import open_target
+from holdfast.cli.target import calibrated, open_target
 from holdfast.log import OpenLog
 from holdfast.log.entries import AnyEntry, Redone, Undone, ViewChange
 from holdfast.log.handover import GATEWAY, open_when_free
@@ -19,7 +19,7 @@ from holdfast.stores import default_store
 from holdfast.turn.engine import Engine
 from holdfast.turn.undo import undo
 from holdfast.view import fold
-from holdfast.view.gauge import Follower, load_calibration, replay
+from holdfast.view.gauge import replay
 
 HANDOVER_SECONDS = 10.0
 """A gateway lets go of a log once the call in progress is answered."""
@@ -89,7 +89,7 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
 
 def _used_tokens(history: Sequence[AnyEntry]) -> int:
     """Return what `holdfast context` says of a history."""
-    view, gauge = replay(history, Follower(load_calibration))
+    view, gauge = replay(history, calibrated())
     return gauge.size_tokens(view.total)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.log.spending import Budget, Spent
+from holdfast.log.spending import Budget, FileLedger, Spent
 from holdfast.messages import Usage
 from holdfast.settings import BudgetSettings
 
@@ -23,13 +23,14 @@ NOBODY = "all"
 class _Ledger:
     """A day's file, of which everything up to `read` is in `spent`."""
 
+    file: Path
     budget: Budget
     day: str
     read: int = 0
     spent: Spent = field(default_factory=Spent)
 
     def total(self) -> Spent:
-        with self.budget.file.open("rb") as file:
+        with self.file.open("rb") as file:
             file.seek(self.read)
             lines = file.read()
         for line in lines.split(b"\n"):
@@ -76,6 +77,7 @@ class TenantBudgets:
         day = time.strftime("%Y-%m-%d", time.localtime(self._clock()))
         found = self._ledgers.get(tenant)
         if found is None or found.day != day:
-            budget = Budget(BudgetSettings(), ledger=self._place / (tenant or NOBODY))
-            found = self._ledgers[tenant] = _Ledger(budget=budget, day=day)
+            ledger = FileLedger(self._place / (tenant or NOBODY))
+            budget = Budget(BudgetSettings(), ledger=ledger)
+            found = self._ledgers[tenant] = _Ledger(file=ledger.file, budget=budget, day=day)
         return found

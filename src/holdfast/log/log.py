@@ -27,6 +27,7 @@ from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.protocol import StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
+from holdfast.log.shared import FileRecords, SharedRecords
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
 from holdfast.settings.files import private_directory, write_new, write_private
@@ -43,12 +44,15 @@ class Log:
     has_file = True
     mail: StoredMail | None = None
 
-    def __init__(self, path: Path, loaded: Loaded, descriptor: int) -> None:
+    def __init__(
+        self, path: Path, loaded: Loaded, descriptor: int, shared: SharedRecords | None = None
+    ) -> None:
         self.path = path
         self.header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
         self.results = Results(path.with_suffix(""))
+        self.shared: SharedRecords = shared or FileRecords(path.parent)
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
         self._syncing: Future[None] | None = None
@@ -73,10 +77,11 @@ class Log:
         return log
 
     @classmethod
-    def open(cls, path: Path, session: str = "") -> Self:
+    def open(cls, path: Path, session: str = "", *, shared: SharedRecords | None = None) -> Self:
         """Open an existing log for writing; links to it share its lock.
 
-        `session` is the id it is known by, which counts where the first line has another.
+        `session` is the id it is known by, which counts where the first line has another; `shared`
+        are the records of another store, of which this is a copy.
         """
         path = path.resolve()
         load_header(path)  # says what is wrong before anything is put beside it
@@ -87,7 +92,7 @@ class Log:
         except BaseException:
             release(path, descriptor)
             raise
-        log = cls(path, loaded, descriptor)
+        log = cls(path, loaded, descriptor, shared)
         if not loaded.ends_with_newline:
             log._begin(b"\n")
         return log

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import Damage, Header
 from holdfast.log.results import Results
+from holdfast.log.shared import SharedRecords
 
 
 class StoredMail(Protocol):
@@ -49,6 +50,10 @@ class OpenLog(Protocol):
     @property
     def mail(self) -> StoredMail | None:
         """The session's mailbox; None where other sessions reach it on this machine only."""
+
+    @property
+    def shared(self) -> SharedRecords:
+        """What the session has in common with the others of its project and store."""
 
     def append(self, entry: AnyEntry) -> AnyEntry:
         """Number, date and measure an entry, and return it as it is written.

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
+from holdfast.errors import StoreError
 from holdfast.log.answers import day_of, paid_calls
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Usage
@@ -78,13 +80,52 @@ def read_ledger(file: Path) -> Spent:
     return total
 
 
+class DayLedger(Protocol):
+    """What all sessions spent today, kept where they all reach it."""
+
+    def add(self, spent: Spent) -> None: ...
+    def today(self) -> Spent: ...
+    def by_day(self) -> dict[str, Spent]:
+        """Return every day's sum, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLedger:
+    """A directory with a file for each day, a line for each call."""
+
+    directory: Path = field(default_factory=lambda: home() / "spent")
+
+    @property
+    def file(self) -> Path:
+        return self.directory / f"{time.strftime('%Y-%m-%d')}.jsonl"
+
+    def add(self, spent: Spent) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            descriptor = os.open(self.file, flags, PRIVATE_FILE)
+        except FileNotFoundError:
+            private_directory(self.directory)
+            descriptor = os.open(self.file, flags, PRIVATE_FILE)
+        try:
+            # the newline comes first, so that a line torn by a crash spoils only itself
+            os.write(descriptor, b"\n" + msgspec.json.encode(spent))
+        finally:
+            os.close(descriptor)
+
+    def today(self) -> Spent:
+        return read_ledger(self.file)
+
+    def by_day(self) -> dict[str, Spent]:
+        return {file.stem: read_ledger(file) for file in sorted(self.directory.glob("*.jsonl"))}
+
+
 @dataclass(slots=True)
 class Budget:
     """What this session and this day have spent, against their limits."""
 
     limits: BudgetSettings
     session: Spent = field(default_factory=Spent)
-    ledger: Path = field(default_factory=lambda: home() / "spent")
+    ledger: DayLedger = field(default_factory=FileLedger)
     is_simulated: Callable[[], bool] = lambda: False
     """Whether calls cost nothing just now; they count for the session's limits only."""
     problem: str = ""
@@ -100,29 +141,16 @@ class Budget:
             return spent
         self._unwritten = self._unwritten + spent
         try:
-            # the newline comes first, so that a line torn by a crash spoils only itself
-            self._append(b"\n" + msgspec.json.encode(self._unwritten))
-        except OSError as error:
+            self.ledger.add(self._unwritten)
+        except (OSError, StoreError) as error:
             self.problem = f"the day's spending is not written down: {error}"
         else:
             self._unwritten, self.problem = Spent(), ""
         return spent
 
-    def _append(self, line: bytes) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        try:
-            descriptor = os.open(self.file, flags, PRIVATE_FILE)
-        except FileNotFoundError:
-            private_directory(self.ledger)
-            descriptor = os.open(self.file, flags, PRIVATE_FILE)
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
-
     def day(self) -> Spent:
         """What all sessions spent today."""
-        return read_ledger(self.file) + self._unwritten
+        return self.ledger.today() + self._unwritten
 
     def exhausted(self) -> str:
         """Describe the limit that is reached; '' if none is."""
@@ -130,11 +158,6 @@ class Budget:
         if found or not (self.limits.max_usd_per_day or self.limits.max_tokens_per_day):
             return found
         return _over("day", self.day(), self.limits.max_usd_per_day, self.limits.max_tokens_per_day)
-
-    @property
-    def file(self) -> Path:
-        """The ledger of today."""
-        return self.ledger / f"{time.strftime('%Y-%m-%d')}.jsonl"
 
 
 def _over(what: str, spent: Spent, max_usd: float, max_tokens: int) -> str:

@@ -22,6 +22,7 @@ from holdfast.log.ages import earliest_now
 from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
 from holdfast.log.results import DIRECTORY, Results
+from holdfast.log.shared import FileRecords, SharedRecords
 from holdfast.log.titles import NOTES, title_of
 from holdfast.settings import home
 from holdfast.settings.files import write_private
@@ -86,6 +87,9 @@ class Store(Protocol):
         self, directory: Path | None = None, *, since: float = 0, limit: int = 0
     ) -> Sequence[StoredSession]:
         """List the sessions of one project or of all, the newest first."""
+
+    def shared(self, directory: Path) -> SharedRecords:
+        """Give what the sessions of a directory's project have in common."""
 
     def title(self, found: StoredSession) -> str: ...
     def delete(self, session: str) -> None:
@@ -153,6 +157,9 @@ class FileStore:
 
     def results(self, session: str) -> Results:
         return Results(self.find(session).directory)
+
+    def shared(self, directory: Path) -> FileRecords:
+        return FileRecords(self._project(directory))
 
     def title(self, found: StoredSession) -> str:
         return title_of(self.find(found.id).path)

@@ -4,41 +4,36 @@ Only the user's own words are listed, each with the session and the number of it
 a memory made from them can name its evidence. Output of tools and fetched pages is not in it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from pathlib import Path
-
-import msgspec
 
 from holdfast.log.entries import Said
 from holdfast.log.secrets import masked
+from holdfast.log.shared import SharedRecords
 from holdfast.memory.memory import stamp
 from holdfast.messages import text_of
 from holdfast.messages.cut import printable_line
 
 LINE_CHARS = 200
 """Enough to see whether a message decides or corrects something; the log has the rest."""
-_SAID = b'{"entry":"said"'
 
 
-def daybook(directory: Path, since: float, *, current: str, most_chars: int) -> str:
-    """List what was said in a project's sessions since a time, newest session first.
+def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: int) -> str:
+    """List what the user said in a project's sessions since a time, newest session first.
 
     `current` is the session that asks, which needs no telling. Of a session only the newest messages
     that fit are listed.
     """
-    logs = sorted(
-        ((path.stat().st_mtime, path) for path in directory.glob("*.jsonl")), reverse=True
-    )
-    fresh = [path for at, path in logs if at > since and path.stem != current]
     pages: list[str] = []
     room = most_chars
-    for path in fresh:
-        lines = [_line(one) for one in _said(path) if one.at > since]
+    for session in shared.sessions_since(since):
+        if session == current:
+            continue
+        lines = [_line(one) for one in shared.said(session) if one.at > since and _is_users(one)]
         kept = _newest(lines, room // 2)  # so that one long session does not hide all others
         if kept:
             left = len(lines) - len(kept)
-            head = f"{path.name}{f' ({left} earlier messages not listed)' if left else ''}:"
+            head = f"{session}.jsonl{f' ({left} earlier messages not listed)' if left else ''}:"
             pages.append("\n".join([head, *kept]))
             room -= len(pages[-1])
     return "\n\n".join(pages)
@@ -56,18 +51,5 @@ def _line(said: Said) -> str:
     return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
 
 
-def _said(path: Path) -> Iterator[Said]:
-    """Read what the user said in a log; damaged lines are passed over."""
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if not line.startswith(_SAID):
-                    continue
-                try:
-                    said = msgspec.json.decode(line, type=Said)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    continue
-                if not said.hidden and not said.mail and text_of(said.content).strip():
-                    yield said
-    except OSError:
-        return
+def _is_users(said: Said) -> bool:
+    return not said.hidden and not said.mail and bool(text_of(said.content).strip())

@@ -97,8 +97,8 @@ def dream(
 class Dreamer:
     ask: AskFork
     permit: Permit
-    logs: Path
-    """The directory of the project's session logs."""
+    logs: Path | None
+    """The directory of the project's session logs; None where they are no files."""
     since: float = 0.0
     """When the last dream was; 0 if never."""
     touched: int = 0
@@ -166,10 +166,11 @@ async def dream_with(
 
 def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
     text = (files("holdfast.memory") / "prompts" / "dream.md").read_text(encoding="utf-8")
+    can_search = dreamer.can_look and dreamer.logs is not None
     return Template(text).substitute(
         today=stamp(branch.store.clock())[:10],
         since=stamp(dreamer.since)[:10] if dreamer.since else "the beginning",
-        logs=LOGS.format(logs=dreamer.logs, touched=dreamer.touched) if dreamer.can_look else "",
+        logs=LOGS.format(logs=dreamer.logs, touched=dreamer.touched) if can_search else "",
         check=CHECK if dreamer.can_look else CHECK_BLIND,
         tools=dreamer.tools,
         daybook=dreamer.daybook or "Nothing was said.",

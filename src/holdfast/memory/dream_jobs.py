@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.log.entries import Dreamt, Failed
+from holdfast.log.shared import SharedCommits
 from holdfast.memory.daybook import daybook
 from holdfast.memory.dream import Dreamer, DreamReport, dream, dream_with
 from holdfast.memory.dream_steps import Steps
@@ -100,20 +101,12 @@ def note(directory: Path, name: str, at: float) -> None:
     os.utime(path, (at, at))
 
 
-def sessions_touched(directory: Path, since: float, *, current: str = "") -> int:
-    """Count the logs of a project written since a time, except the current session's."""
-    return sum(
-        1
-        for path in directory.glob("*.jsonl")
-        if path.stem != current and path.stat().st_mtime > since
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamJobs:
     engine: Engine
     place: Path
     """The directory of the store."""
+    commits: SharedCommits | None
     open: Callable[[], MemoryStore]
     repository: Path
     ask: AskFork | None
@@ -223,8 +216,9 @@ class DreamJobs:
             self.notify(f"the dream failed: {why}; it is tried again in {minutes:.0f} minutes")
 
     def _touched(self, since: float) -> int:
+        """Count the project's sessions written since a time, without this one."""
         log = self.engine.log
-        return sessions_touched(log.path.parent, since, current=log.header.session)
+        return len({*log.shared.sessions_since(since)} - {log.header.session})
 
     def _steps(self) -> Steps:
         """Begin to record phase, counts and last steps, for display."""
@@ -249,10 +243,14 @@ class DreamJobs:
     ) -> DreamReport:
         engine = self.engine
         assert self.ask is not None, "a dream with a model has one to ask"
-        logs, session = engine.log.path.parent, engine.log.header.session
-        permit = memories_only(self.unasked((logs,)) if self.unasked else deny_all)
+        shared, session = engine.log.shared, engine.log.header.session
+        logs = engine.log.path.parent if engine.log.has_file else None
+        readable = (logs,) if logs else ()
+        permit = memories_only(self.unasked(readable) if self.unasked else deny_all)
         most_chars = engine.settings.dream.daybook_chars
-        said = await asyncio.to_thread(daybook, logs, since, current=session, most_chars=most_chars)
+        said = await asyncio.to_thread(
+            daybook, shared, since, current=session, most_chars=most_chars
+        )
         return await dream_with(
             Dreamer(
                 ask=self.ask,
@@ -275,7 +273,9 @@ class DreamJobs:
     def _by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
-        with MemoryStore(self.place, settings.memory, clock=self.clock) as store:
+        with MemoryStore(
+            self.place, settings.memory, commits=self.commits, clock=self.clock
+        ) as store:
             return dream(store, settings.dream, repository=self.repository, steps=steps)
 
     def _lock(self) -> DreamLock:

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.log.entries import AnyEntry, Failed, Remembered
+from holdfast.log.shared import SharedCommits
 from holdfast.memory.dream_jobs import DREAM, DreamJobs, Unasked
 from holdfast.memory.errors import MemoryBusy
 from holdfast.memory.extract import Extraction, ExtractionCursor, line
 from holdfast.memory.inbox import ConsentedMemories
 from holdfast.memory.memory_calls import MemoryPlace, ViewedMemories
-from holdfast.memory.paths import TEAM, memory_directory, team_directory
+from holdfast.memory.paths import TEAM, memory_place, team_directory
 from holdfast.memory.provenance import Provenance
 from holdfast.memory.recall import Recall, RecallStage, Recollection, choose_with
 from holdfast.memory.store import MemoryStore
@@ -55,18 +56,21 @@ class LazyStore:
         place: Path,
         team: Path,
         limits: MemorySettings,
+        commits: SharedCommits | None = None,
         claim: Callable[[MemoryStore], None] = lambda _store: None,
     ) -> None:
         """`claim` takes what the agent wrote into the directory itself, before it is adopted."""
         self.place = place
         self._limits = limits
+        self._commits = commits
         self._claim = claim
         self._store: MemoryStore | None = None
         self.team = TeamMemories(team, limits) if limits.team != "off" else None
 
     @property
     def exists(self) -> bool:
-        return self._store is not None or self.place.is_dir()
+        """Whether there are memories already; those of other machines are fetched for that."""
+        return self._store is not None or self._commits is not None or self.place.is_dir()
 
     @property
     def has_any(self) -> bool:
@@ -77,7 +81,11 @@ class LazyStore:
         """Return the store, with what the agent wrote claimed and edits made by hand adopted."""
         is_new = self._store is None
         if self._store is None:
-            self._store = MemoryStore(self.place, self._limits, wait_seconds=LOOP_SECONDS)
+            self._store = MemoryStore(
+                self.place, self._limits, commits=self._commits, wait_seconds=LOOP_SECONDS
+            )
+        else:
+            self._store.refresh()
         self._claim(self._store)
         if is_new:
             self._store.adopt()
@@ -127,16 +135,18 @@ class MemoryJobs:
 
     def __post_init__(self) -> None:
         limits, team = self.engine.settings.memory, team_directory(self.root)
-        place = memory_directory(self.home, self.root, limits.directory)
+        commits = None if limits.directory else self.engine.log.shared.memory
+        place = memory_place(commits, self.home, self.root, limits.directory)
         at = MemoryPlace(store=place, root=self.root)
         self._cursor, self._viewed = ExtractionCursor(at), ViewedMemories(at)
-        self.store = LazyStore(place, team, limits, self._claim)
+        self.store = LazyStore(place, team, limits, commits, self._claim)
         self.is_outside = watch_session(self.engine)
         self._repository = team.parents[len(TEAM.parts) - 1]
         self.stage = RecallStage(self.recall, answered=self.engine.view.history)
         self.dreams = DreamJobs(
             engine=self.engine,
             place=place,
+            commits=commits,
             open=self.store.store,
             repository=self._repository,
             ask=self.ask,
@@ -252,6 +262,11 @@ class MemoryJobs:
         )
         await when_free(self.store.store, self.engine.settings.memory.busy_seconds)
         await extraction.run(new, prefix)
+
+    async def extract_now(self) -> None:
+        """Look for what is worth remembering in all that is new, whatever the schedule."""
+        self._cursor.follow(self.engine.view.history)
+        await self._extract(self._cursor.last, self.engine.prefix())
 
     def _report(self, entry: AnyEntry) -> None:
         if isinstance(entry, Remembered):

@@ -8,6 +8,7 @@ be hidden or look like another one is refused with the reason. Team memories are
 import unicodedata
 from pathlib import Path
 
+from holdfast.log.shared import SharedCommits
 from holdfast.memory.errors import MemoryRefused
 from holdfast.settings.project import project_root, slug
 
@@ -29,6 +30,13 @@ def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
             f"memory.directory is {chosen!r}; use an absolute path below a directory of your own"
         )
     return path
+
+
+def memory_place(
+    commits: SharedCommits | None, home: Path, directory: Path, chosen: str = ""
+) -> Path:
+    """Return the directory of a project's memories on this machine; `commits` are those of all."""
+    return commits.place if commits else memory_directory(home, directory, chosen)
 
 
 def team_directory(directory: Path) -> Path:

@@ -12,109 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from holdfast.errors import StoreError
 from holdfast.log.secrets import find_secrets
+from holdfast.log.shared import SharedCommits
 from holdfast.memory.checkout import Checkout, CheckoutStep, no_step
-from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange, sha
-from holdfast.memory.errors import MemoryBusy, MemoryConflict, MemoryRefused, NoSuchMemory
+from holdfast.memory.commit_writer import CommitWriter
+from holdfast.memory.commits import Commit, CommitAuthor, CommitHistory, Database, MemoryChange
+from holdfast.memory.errors import MemoryBusy, MemoryRefused, NoSuchMemory
 from holdfast.memory.index import IndexLine, links_in, loaded, make_index
 from holdfast.memory.memory import Memory, parse
 from holdfast.memory.paths import INDEX, checked_place
+from holdfast.memory.replica import Replica
 from holdfast.memory.search import MemoryHit, MemorySearch
 from holdfast.settings import MemorySettings
 from holdfast.settings.files import private_directory
-
-
-class CommitWriter:
-    def __init__(self, database: Database, at: float) -> None:
-        self._sql = database
-        self._version = CommitHistory(database).version
-        self._at = at
-        self.id = 0
-        """The commit's number, once it has begun."""
-
-    def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
-        """Return the changes that change something; raise if one was made from an old version."""
-        chosen: list[MemoryChange] = []
-        for change in changes:
-            current = self._version(change.file)
-            wanted = "" if change.text is None else sha(change.text)
-            if current == wanted:
-                continue
-            if current != change.expected:
-                raise MemoryConflict(self._conflict_message(change.file))
-            if not current:
-                self._check_new(change.file)
-            chosen.append(change)
-        return chosen
-
-    def begin(self, by: CommitAuthor, why: str, undoes: int) -> None:
-        self.id = self._sql.insert(
-            "INSERT INTO commits (at, by, why, undoes) VALUES (?, ?, ?, ?)",
-            *(self._at, by, why, undoes or None),
-        )
-
-    def put(self, change: MemoryChange) -> None:
-        reason = change.reason if change.text is None else ""
-        self._note(change.file, change.text, reason)
-        self._sql.all(
-            "DELETE FROM words WHERE rowid = (SELECT id FROM tree WHERE file = ?)", change.file
-        )
-        if change.text is None:
-            self._sql.all("DELETE FROM tree WHERE file = ?", change.file)
-        else:
-            self._file(change.file, change.text)
-
-    def put_index(self, text: str) -> None:
-        """Record the index if it changed; an empty one is removed."""
-        if self._version(INDEX) == (sha(text) if text else ""):
-            return
-        self._note(INDEX, text or None, "")
-        if text:
-            self._sql.all("INSERT OR REPLACE INTO state VALUES ('index', ?)", sha(text))
-        else:
-            self._sql.all("DELETE FROM state WHERE key = 'index'")
-
-    def _file(self, file: str, text: str) -> None:
-        memory = parse(file, text, at=self._at)
-        self._sql.all(
-            "INSERT INTO tree (file, sha, name, description, type, modified, superseded_by)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file) DO UPDATE SET sha = excluded.sha,"
-            " name = excluded.name, description = excluded.description, type = excluded.type,"
-            " modified = excluded.modified, superseded_by = excluded.superseded_by",
-            *(file, sha(text), memory.name, memory.description),
-            *(memory.type, memory.modified, memory.superseded_by),
-        )
-        self._sql.all(
-            "INSERT INTO words (rowid, name, description, body)"
-            " SELECT id, ?, ?, ? FROM tree WHERE file = ?",
-            *(memory.name, memory.description, memory.body, file),
-        )
-
-    def _note(self, file: str, text: str | None, reason: str) -> None:
-        before = self._version(file) or None
-        after = None if text is None else sha(text)
-        if text is not None:
-            self._sql.all("INSERT OR IGNORE INTO texts VALUES (?, ?)", after, text)
-        self._sql.all(
-            "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self.id, file, before, after, reason
-        )
-
-    def _check_new(self, file: str) -> None:
-        """Refuse a name that some file systems cannot distinguish from an existing one."""
-        alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
-        if alike:
-            raise MemoryRefused(
-                f"{file} differs from {alike[0][0]} only in case; use one of the two names"
-            )
-
-    def _conflict_message(self, file: str) -> str:
-        rows = self._sql.all(
-            'SELECT id, by FROM commits WHERE id = (SELECT max("commit") FROM changes WHERE file = ?)',
-            file,
-        )
-        culprit = f" by {rows[0][1]} in commit {rows[0][0]}" if rows else ""
-        return f"{file} was changed{culprit} since it was read; read it again, then change it"
-
 
 DATABASE = ".history.db"
 """Hidden, so that it is not reverted for a memory."""
@@ -141,11 +52,14 @@ class MemoryStore:
         limits: MemorySettings | None = None,
         *,
         history: Path | None = None,
+        commits: SharedCommits | None = None,
         wait_seconds: float | None = None,
         clock: Callable[[], float] = time.time,
         step: CheckoutStep = no_step,
     ) -> None:
         """Open a store; `history` is its database, beside the files by default.
+
+        With `commits` it is one of several nodes that share them.
 
         While another process writes, a call blocks for `wait_seconds` (`memory.busy_seconds` if
         not given), and then raises `MemoryBusy`. On an event loop wait with `when_free` instead.
@@ -160,7 +74,15 @@ class MemoryStore:
         self.history = CommitHistory(self.database)
         self._search = MemorySearch(self.database)
         self._checkout = Checkout(root, self.database, step)
+        self._replica = Replica(self.database, commits)
         self._checkout.recover()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what other nodes committed, as far as they can be reached."""
+        with suppress(StoreError):
+            if self._replica.pull():
+                self._checkout.bring_up()
 
     def close(self) -> None:
         self.database.close()
@@ -305,12 +227,16 @@ class MemoryStore:
         """Commit edits made to the files by hand; those that may not be stored become problems."""
         if not self._checkout.drift():
             return None
-        with self.database.writing():  # no other process writes files now, so this is an edit
+        indexes: list[str] = []
+
+        def record() -> int:  # no other process writes files now, so this is an edit
             drifted = self._checkout.drift()
-            index = (drifted.pop(INDEX) or "") if INDEX in drifted else None
-            id = self._record(self._drifted(drifted), "person", "changed by hand", index=index)
-        done = self._published(id)
-        if index is not None and not self._is_sound(index):
+            indexes[:] = [drifted.pop(INDEX) or ""] if INDEX in drifted else []
+            index = indexes[0] if indexes else None
+            return self._record(self._drifted(drifted), "person", "changed by hand", index=index)
+
+        done = self._published(self._replica.committed(record))
+        if indexes and not self._is_sound(indexes[0]):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
 
@@ -354,11 +280,13 @@ class MemoryStore:
         undoes: int = 0,
         index: str | None = None,
     ) -> Commit | None:
-        with self.database.writing():
+        def record() -> int:
             self._step("begun")
             id = self._record(changes, by, why, undoes=undoes, index=index)
             self._step("recorded")
-        return self._published(id)
+            return id
+
+        return self._published(self._replica.committed(record))
 
     def _record(
         self,

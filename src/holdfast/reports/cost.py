@@ -7,12 +7,10 @@ an answer recorded in mid-stream or the call that wrote a summary, is estimated 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from holdfast.log.answers import MAIN, UniqueAnswer, answers_of, day_of
 from holdfast.log.entries import AnyEntry, Compacted, Forked, Said
 from holdfast.log.own_spending import is_own
-from holdfast.log.spending import Spent, read_ledger
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import Cost, cost, usage_cost
 from holdfast.reports.session_calls import Tokens
@@ -187,8 +185,3 @@ def _unrecorded_output(answer: UniqueAnswer | Forked) -> int:
     shown = round(weigh(answer.measure, default_weights(answer.model)))
     recorded = answer.usage.output_tokens
     return shown - recorded if recorded < BELIEVED_SHARE * shown else 0
-
-
-def spent_by_day(ledger: Path) -> dict[str, Spent]:
-    """Add up each day's ledger, oldest first."""
-    return {file.stem: read_ledger(file) for file in sorted(ledger.glob("*.jsonl"))}

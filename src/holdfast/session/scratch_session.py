@@ -15,6 +15,7 @@ from msgspec import structs
 
 from holdfast.log import Header, Log, write_log
 from holdfast.log.entries import AnyEntry, Compacted, Forked
+from holdfast.log.shared import SharedRecords
 from holdfast.session import Session
 from holdfast.settings import Settings
 from holdfast.stages.compact.compose import Composed, Manner, compose
@@ -34,14 +35,18 @@ def on_paper(
     *,
     client: object = None,
     model: str = "",
+    shared: SharedRecords | None = None,
     hooks: Callable[[Engine], CompactionHooks] | None = None,
 ) -> Iterator[Session]:
-    """Make a session of a history, on a log that is thrown away; nothing is learnt from it."""
+    """Make a session of a history, on a log that is thrown away; nothing is learnt from it.
+
+    `shared` has what was learnt before, where that is not in files.
+    """
     quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
     with tempfile.TemporaryDirectory(prefix="holdfast-") as place:
         path = Path(place) / f"{PAPER}.jsonl"
         write_log(path, Header(session=PAPER), history)
-        session = Session.over(Log.open(path), quiet, client=client, hooks=hooks)
+        session = Session.over(Log.open(path, shared=shared), quiet, client=client, hooks=hooks)
         try:
             if model and session.view.model != model:
                 session.switch(model, "tried out")

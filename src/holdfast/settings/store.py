@@ -28,3 +28,17 @@ class StoreSettings:
         high=600,
         personal=True,
     )
+    worker_beat_seconds: float = setting(
+        5.0,
+        "how often a worker says that it lives, and looks for jobs of workers that do not",
+        low=0.1,
+        high=600,
+        personal=True,
+    )
+    worker_stalled_seconds: float = setting(
+        20.0,
+        "a worker that is silent for so long is taken for dead and its jobs are run again; a few beats",
+        low=0.2,
+        high=3_600,
+        personal=True,
+    )

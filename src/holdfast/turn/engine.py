@@ -100,7 +100,9 @@ class Engine:
         self.monitor = CacheMonitor(clock)
         self.own = OwnSpending()
         self._on_result = on_result or take_bounded
-        self._follower = Follower(load_calibration, settings.gauge, window=settings.window)
+        self._follower = Follower(
+            partial(load_calibration, log.shared), settings.gauge, window=settings.window
+        )
         self._wire = Wire()
         self._markers = Markers()
         self._asked_as = "main"
@@ -378,8 +380,8 @@ class Engine:
         try:
             if self.settings.gauge.calibrate and not self._was_simulated():
                 for calibration in self._follower.calibrations.values():
-                    save_calibration(calibration)
-        except OSError as error:
+                    save_calibration(self.log.shared, calibration)
+        except (OSError, StoreError) as error:
             with suppress(StoreError):
                 self.report(Failed(what="calibration", error=f"not saved: {error}"))
         finally:

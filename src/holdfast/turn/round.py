@@ -10,6 +10,7 @@ import functools
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -34,6 +35,13 @@ SIBLING_FAILED = "The tool was stopped: another command of the same answer faile
 NOT_BEGUN = "The tool was not run: the turn was stopped before it began."
 NOT_RUN_FAILED = "The tool was not run: an earlier command of the same answer failed."
 NOT_RUN_REFUSED = "The tool was not run: an earlier call of the same answer was refused."
+
+_RUNNING: ContextVar[str] = ContextVar("tool_use_id", default="")
+
+
+def running_call() -> str:
+    """Return the id of the call that the tool which asks is running for; '' outside of one."""
+    return _RUNNING.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +293,7 @@ class _Runner:
         self.events.append(ToolBegan(use=use))
         self._changed.set()
         began = time.monotonic()
+        _RUNNING.set(use.id)  # in this call's own task
         outcome = await tool.run(verdict.input, self.toolbox.tool_context)
         ran = structs.replace(use, input=verdict.input)
         return await self.toolbox.after(ran, outcome, time.monotonic() - began)

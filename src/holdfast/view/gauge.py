@@ -1,6 +1,6 @@
 """The gauge of a view, kept up to date, and what answers teach it.
 
-What was learnt is kept per model under the home directory, so that the next session starts with it.
+What was learnt is kept per model, for all sessions of a store, so that the next session starts with it.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Replied
+from holdfast.log.shared import SharedRecords
 from holdfast.messages.measure import NOTHING, Measure
-from holdfast.settings import GaugeSettings, WindowSettings, home
-from holdfast.settings.files import write_private
+from holdfast.settings import GaugeSettings, WindowSettings
 from holdfast.settings.project import slug
 from holdfast.view import View, folding
 from holdfast.view.items import Round
@@ -120,18 +120,18 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
     return view, follower.follow(view)
 
 
-def load_calibration(model: str) -> Calibration:
-    """Load what was learnt about a model; unreadable or outdated files count as nothing."""
+def load_calibration(shared: SharedRecords, model: str) -> Calibration:
+    """Load what was learnt about a model; what is unreadable or outdated counts as nothing."""
     try:
-        found = msgspec.json.decode(_place(model).read_bytes(), type=Calibration)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = msgspec.json.decode(shared.read(_name(model)), type=Calibration)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Calibration.fresh(model)
     return found if found.model == model and found.is_current() else Calibration.fresh(model)
 
 
-def save_calibration(calibration: Calibration) -> None:
-    write_private(_place(calibration.model), msgspec.json.encode(calibration), is_synced=False)
+def save_calibration(shared: SharedRecords, calibration: Calibration) -> None:
+    shared.keep(_name(calibration.model), msgspec.json.encode(calibration))
 
 
-def _place(model: str) -> Path:
-    return home() / "calibration" / f"{slug(Path(model))}.json"
+def _name(model: str) -> str:
+    return f"calibration/{slug(Path(model))}.json"

@@ -16,9 +16,10 @@ from holdfast.log.entries import (
     Switched,
     Undone,
 )
+from holdfast.log.shared import FileRecords
 from holdfast.messages import Text, Thinking, ToolUse, Usage
 from holdfast.messages.rules import violations
-from holdfast.settings import CollapseSettings, Settings, WindowSettings
+from holdfast.settings import CollapseSettings, Settings, WindowSettings, home
 from holdfast.stages.collapse.collapse import (
     Collapse,
     drain,
@@ -117,7 +118,8 @@ async def test_below_the_line_nothing_happens(make):
 async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
     """Parts are weighed in the gauge's own tokens, so one run is enough."""
     learnt = Calibration.fresh(FREE)
-    save_calibration(structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors)))
+    halved = structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors))
+    save_calibration(FileRecords(home()), halved)
     engine = filled(make(settings(limit=LIMIT_TOKENS // 2)))
     await Collapse()(engine)
     full = engine.fullness()

@@ -10,7 +10,7 @@ from casting import until
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import Header, Log, load
 from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
-from holdfast.log.spending import Budget, spent_in
+from holdfast.log.spending import Budget, FileLedger, spent_in
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Started, TextDelta
 from holdfast.settings import BudgetSettings
@@ -247,7 +247,7 @@ async def test_a_pause_of_the_provider_is_gone_on_from(talk):
 
 async def test_without_money_no_call_is_made(talk, tmp_path):
     """The limits of the session hold for its forks."""
-    budget = Budget(BudgetSettings(max_tokens=10), ledger=tmp_path / "spent")
+    budget = Budget(BudgetSettings(max_tokens=10), ledger=FileLedger(tmp_path / "spent"))
     budget.pay("claude-opus-5-5", Usage(input_tokens=50))
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
@@ -269,7 +269,7 @@ async def test_past_the_engines_share_only_the_user_is_answered(talk):
 
 async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
     """They count for the session and for the day."""
-    budget = Budget(BudgetSettings(), ledger=tmp_path / "spent")
+    budget = Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent"))
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
     reply = await one.forks.ask(SUM_UP)

@@ -5,7 +5,6 @@ written once, when a session begins; a resumed session keeps the one it has.
 """
 
 import secrets
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -17,10 +16,10 @@ from holdfast.agent.subagents.order import Order
 from holdfast.agent.subagents.supervisor import Supervisor
 from holdfast.agent.subagents.task_tools import prompt_text, team_tool
 from holdfast.errors import ConfigError
-from holdfast.log.entries import AnyEntry, Began
 from holdfast.tools.context import ToolContext
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.turn.fork import check_may_fork
+from holdfast.turn.round import running_call
 
 TASK_CHARS = 200
 """Of the short description of a task."""
@@ -44,12 +43,11 @@ def agent_tool(supervisor: Supervisor, *, description: str = "", only_back: bool
     """Make the Agent tool; with `only_back`, agents run in the background only."""
 
     async def start(given: AgentInput, tool_context: ToolContext) -> Outcome:
-        call = call_just_begun(supervisor.engine.view.history)
         order = ordered(given, supervisor, only_back=only_back)
         if order.is_fork:
             _check_fork(given, tool_context, only_back)
         isolation = given.isolation or ("" if order.is_fork else order.definition.isolation)
-        return await supervisor.start(order, call, is_isolated=isolation == "worktree")
+        return await supervisor.start(order, running_call(), is_isolated=isolation == "worktree")
 
     known = listing(supervisor.definitions.known)
     return make_tool(
@@ -124,12 +122,6 @@ def _free_name(name: str, supervisor: Supervisor) -> str:
     if name.casefold() in taken:
         raise Refused(f"Another agent is called {name!r}; choose another name.")
     return name
-
-
-def call_just_begun(history: Sequence[AnyEntry]) -> str:
-    """Return the id of the running call: `Began` is recorded directly before the tool runs."""
-    last = history[-1] if history else None
-    return last.tool_use_id if isinstance(last, Began) else ""
 
 
 def _check_fork(given: AgentInput, tool_context: ToolContext, only_back: bool) -> None:

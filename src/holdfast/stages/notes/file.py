@@ -138,6 +138,18 @@ class KeptNotes(NotesFile):
         return hashed(text)
 
 
+class NotesToRead(NotesFile):
+    """Notes of a session in a store that another process may be writing."""
+
+    def __init__(self, text: str, template: NotesPage) -> None:
+        super().__init__(Path(), template)
+        self._text = text
+
+    def read(self) -> NotesOnDisk:
+        page = read_page(self._text, self.template) if self._text else self.template
+        return NotesOnDisk(page=page, text=self._text)
+
+
 def notes_of(log: OpenLog, template: NotesPage) -> NotesFile:
     if log.has_file:
         return NotesFile(log.path.with_suffix(""), template)

@@ -19,6 +19,7 @@ from holdfast.log.log import as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
 from holdfast.log.protocol import StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
+from holdfast.log.shared import SharedRecords
 from holdfast.stores.postgres.writer import Lease, Writer
 
 
@@ -44,9 +45,11 @@ class PostgresLog:
         path: Path,
         writer: Writer,
         beside: SessionRows,
+        shared: SharedRecords,
         mail: StoredMail,
     ) -> None:
         self.mail: StoredMail | None = mail
+        self.shared = shared
         self.header: Header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage: list[Damage] = loaded.damage

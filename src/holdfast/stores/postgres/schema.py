@@ -70,6 +70,37 @@ CREATE TABLE holdfast.mail (
     UNIQUE (session, key)
 );
 """,
+    """
+CREATE TABLE holdfast.shared (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    body bytea NOT NULL,
+    modified timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant, name)
+);
+COMMENT ON TABLE holdfast.shared IS 'what all sessions of a tenant use, such as calibrations';
+CREATE TABLE holdfast.spending (
+    tenant text NOT NULL,
+    day date NOT NULL,
+    holder uuid NOT NULL,
+    usd double precision NOT NULL,
+    input_tokens bigint NOT NULL,
+    cache_read_tokens bigint NOT NULL,
+    cache_write_tokens bigint NOT NULL,
+    output_tokens bigint NOT NULL,
+    answers bigint NOT NULL,
+    PRIMARY KEY (tenant, day, holder)
+);
+CREATE TABLE holdfast.commits (
+    tenant text NOT NULL,
+    project text NOT NULL,
+    n bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (tenant, project, n)
+);
+COMMENT ON TABLE holdfast.commits IS 'of the memories of a project; nodes add them up';
+COMMENT ON TABLE holdfast.spending IS 'a row for each process and day, so that none waits';
+""",
 )
 """Version n is what the first n make. Never changed once released: a change is another one."""
 

@@ -21,6 +21,7 @@ from holdfast.log.beside import result_names
 from holdfast.log.entries import AnyEntry
 from holdfast.log.log import branch_header
 from holdfast.log.results import DIRECTORY, Results, StoredBody
+from holdfast.log.shared import SharedRecords
 from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
 from holdfast.log.titles import NOTES, title_in
 from holdfast.settings import StoreSettings, home
@@ -30,6 +31,7 @@ from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
 from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
 from holdfast.stores.postgres.mail import PostgresMail
+from holdfast.stores.postgres.records import PostgresRecords
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
 from holdfast.stores.postgres.writer import Lease, Writer
 
@@ -248,6 +250,15 @@ class PostgresStore:
             self._database.run(self._holder.close, retries=False)
         self._database.close()
 
+    def shared(self, directory: Path) -> SharedRecords:
+        return PostgresRecords(
+            self._database,
+            self.tenant,
+            self._holder,
+            directory=directory,
+            scratch=self._scratch,
+        )
+
     def body(self, key: int, name: str) -> bytes | None:
         rows = self._database.rows(
             "SELECT name, body FROM holdfast.bodies WHERE session = %s AND name = %s", (key, name)
@@ -286,6 +297,7 @@ class PostgresStore:
             path=self._scratch / f"{lease.session}.jsonl",
             writer=self._writer,
             beside=self,
+            shared=self.shared(Path(loaded.header.directory)),
             mail=PostgresMail(self._database, self.tenant, lease.key),
         )
 

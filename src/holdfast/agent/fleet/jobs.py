@@ -1,0 +1,141 @@
+"""What can be done for a session beside or after a turn, on any machine that reaches its store.
+
+A job is named by its session and the position in the log from which it is wanted. It is done once
+the log holds what it leaves behind that position, so running one twice does it once: whoever comes
+second finds it done. While another process writes the session, `LogLocked` or `LeaseLost` is raised,
+and the job is to be tried again. Any queue can call `run_job`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from holdfast.agent.agent import Agent
+from holdfast.agent.build import build_agent
+from holdfast.errors import ConfigError, StoreError
+from holdfast.log import Header
+from holdfast.log.entries import AnyEntry, Dreamt, Failed, Noted, Remembered, Replied
+from holdfast.log.store import Store
+from holdfast.memory.jobs import MemoryJobs
+from holdfast.models.protocol import Model
+from holdfast.settings import Mode
+from holdfast.turn.loop import Stopped
+from holdfast.view import fold
+
+JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
+JOBS: tuple[JobKind, ...] = get_args(JobKind)
+"""Go on with a turn; look for memories; tidy the project's; bring the notes up to date."""
+_LEAVES: dict[JobKind, tuple[type[AnyEntry], str]] = {
+    "extract": (Remembered, "memory"),
+    "dream": (Dreamt, "dream"),
+    "notes": (Noted, "notes"),
+}
+"""What a job leaves in the log, and the name of its failures there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionJob:
+    kind: JobKind
+    session: str
+    position: int = 0
+    """The last entry when the job was asked for."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in JOBS:
+            raise ConfigError(f"there is no job {self.kind!r}; choose one of {', '.join(JOBS)}")
+
+    def is_done(self, later: Iterable[AnyEntry]) -> bool:
+        """Return whether entries behind the position say that it was done."""
+        behind = (entry for entry in later if entry.n > self.position)
+        if self.kind == "resume":
+            return any(isinstance(one, Replied) and one.stop_reason == "end_turn" for one in behind)
+        return any(isinstance(one, _LEAVES[self.kind][0]) for one in behind)
+
+    def failure(self, later: Iterable[AnyEntry]) -> str:
+        """Return why it failed, as the log says it; '' if it did not."""
+        if self.kind == "resume":
+            return ""
+        failed = [one for one in later if isinstance(one, Failed) and one.n > self.position]
+        return next((one.error for one in failed if one.what == _LEAVES[self.kind][1]), "")
+
+
+def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
+    """Ask for a job from where a session is now."""
+    loaded = store.load(session)
+    last = loaded.entries[-1].n if loaded.entries else 0
+    return SessionJob(kind=kind, session=loaded.header.session, position=last)
+
+
+async def run_job(
+    job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None = None
+) -> str:
+    """Do a job unless it is done; return one line about it.
+
+    `open_model` is given the name of the session's own model. What a tool may do is decided as in a
+    run that nobody watches.
+    """
+    if job.is_done(store.load(job.session, after=job.position).entries):
+        return "done already"
+    async with _agent_of(job, store, open_model, mode) as agent:
+        if job.is_done(agent.engine.view.history):
+            return "done already"
+        match job.kind:
+            case "resume":
+                return await _resume(agent)
+            case "extract":
+                await _memory(agent).extract_now()
+            case "dream":
+                report = await _memory(agent).dreams.dream_now(is_trial=False)
+                return report.line
+            case "notes":
+                await agent.session.layers.notes.update(agent.engine)
+        history = agent.engine.view.history
+        if failure := job.failure(history):
+            raise StoreError(f"{job.kind} of {job.session}: {failure}")
+        return "done" if job.is_done(history) else "nothing to do"
+
+
+@asynccontextmanager
+async def _agent_of(
+    job: SessionJob, store: Store, open_model: Callable[[str], Model], mode: Mode | None
+) -> AsyncIterator[Agent]:
+    loaded = store.load(job.session)
+    agent = await build_agent(
+        open_model(fold(loaded.entries).model),
+        directory=_directory_of(loaded.header),
+        resume=job.session,
+        mode=mode,
+        store=store,
+    )
+    try:
+        yield agent
+    finally:
+        await agent.close()
+
+
+def _directory_of(header: Header) -> Path:
+    directory = Path(header.directory)
+    if not directory.is_dir():
+        raise StoreError(
+            f"session {header.session} works in {directory}, which is not on this machine; run a "
+            "worker where it is"
+        )
+    return directory
+
+
+async def _resume(agent: Agent) -> str:
+    end = Stopped(reason="completed")
+    async for event in agent.work():
+        if isinstance(event, Stopped):
+            end = event
+    if end.reason != "completed":
+        raise StoreError(f"the turn ended as {end.reason}: {end.detail}")
+    return end.text or end.detail or "done"
+
+
+def _memory(agent: Agent) -> MemoryJobs:
+    if agent.memory is None:
+        raise ConfigError("memory is off (memory.on): there is nothing to learn or to tidy")
+    return agent.memory

@@ -1,0 +1,193 @@
+"""Jobs on sessions: each is done once, by whichever process comes first, on either store."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from casting import until
+from command_line import holdfast
+from holdfast import Session
+from holdfast.agent.fleet import SessionJob, run_job
+from holdfast.agent.fleet.jobs import job_for
+from holdfast.errors import ConfigError, LogLocked, StoreError
+from holdfast.log.entries import Noted, Remembered, Replied
+from holdfast.models import open_model
+from holdfast.simulator import BrainAnswer, running
+from holdfast.simulator.brains import text
+from holdfast.stores import default_store
+
+pytest.importorskip("anthropic")
+
+MODEL = "simulated/claude-sonnet-5-5"
+
+
+class Answers:
+    """Answers at once, or when it is let go; counts what it is asked."""
+
+    def __init__(self):
+        self.asked = []
+        self.arrived = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    async def answer(self, request):
+        self.asked.append(request.messages[-1]["content"][-1].get("text", ""))
+        self.arrived.set()
+        await until(self.may_answer.is_set)
+        return BrainAnswer(blocks=(text("It is ripe."),))
+
+
+@pytest.fixture
+def brain():
+    return Answers()
+
+
+@pytest.fixture
+def simulator(brain):
+    with running(brain) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def models(simulator):
+    return lambda name: open_model(name, base_url=simulator.url, api_key="x")
+
+
+def waiting_session(directory, id="s", words="Is it ripe?"):
+    """A session whose user waits for an answer."""
+    with Session.open(model=MODEL, id=id, directory=directory) as session:
+        session.user(words)
+    return id
+
+
+def answers(id="s"):
+    found = [one for one in default_store().load(id).entries if isinstance(one, Replied)]
+    return [one.response_id for one in found if one.stop_reason == "end_turn"]
+
+
+async def test_a_turn_is_resumed_once(tmp_path, models, brain):
+    """Whoever comes second finds it done, and asks no model."""
+    job = job_for(default_store(), "resume", waiting_session(tmp_path))
+    assert await run_job(job, default_store(), models) == "It is ripe."
+    assert await run_job(job, default_store(), models) == "done already"
+    assert len(brain.asked) == len(answers()) == 1
+
+
+async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
+    """The job is to be tried again, and nothing was asked meanwhile."""
+    job = job_for(default_store(), "resume", waiting_session(tmp_path))
+    with default_store().open("s"), pytest.raises(LogLocked):
+        await run_job(job, default_store(), models)
+    assert brain.asked == []
+    assert await run_job(job, default_store(), models) == "It is ripe."
+
+
+@pytest.mark.parametrize(("kind", "left"), [("extract", Remembered), ("notes", Noted)])
+async def test_memories_and_notes_are_made_once(tmp_path, models, brain, monkeypatch, kind, left):
+    """Each leaves an entry behind the position it was wanted from."""
+    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
+    monkeypatch.setenv("HOLDFAST_NOTES_FIRST_TOKENS", "1")
+    store = default_store()
+    await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
+    job = job_for(store, kind, "s")
+    assert await run_job(job, store, models) == "done"
+    assert sum(isinstance(one, left) for one in store.load("s", after=job.position).entries) == 1
+    asked = len(brain.asked)
+    assert await run_job(job, store, models) == "done already"
+    assert len(brain.asked) == asked
+
+
+async def test_a_job_whose_directory_is_elsewhere_says_so(tmp_path, models):
+    """An agent that edits a checkout goes on where the checkout is."""
+    place = tmp_path / "checkout"
+    place.mkdir()
+    job = job_for(default_store(), "resume", waiting_session(place))
+    place.rmdir()
+    with pytest.raises(StoreError, match="not on this machine"):
+        await run_job(job, default_store(), models)
+
+
+def test_an_unknown_job_names_those_there_are():
+    """Whoever asks learns what can be asked for."""
+    with pytest.raises(ConfigError, match="resume, extract, dream, notes"):
+        SessionJob(kind="sleep", session="s")
+
+
+def test_a_worker_needs_a_database():
+    """And says how to name one."""
+    done = holdfast("worker", "--until-done")
+    assert done.returncode == 2
+    assert "HOLDFAST_STORE" in done.stderr
+
+
+@pytest.fixture
+def database(postgres_url, monkeypatch):
+    """Let every session and worker use a tenant of the database."""
+    pytest.importorskip("procrastinate", reason="procrastinate is not installed: no worker")
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    monkeypatch.setenv("HOLDFAST_STORE_TENANT", f"tenant {os.getpid()} ☂ {os.urandom(4).hex()}")
+    monkeypatch.setenv("HOLDFAST_STORE_LEASE_SECONDS", "1")
+    monkeypatch.setenv("HOLDFAST_STORE_WORKER_BEAT_SECONDS", "0.3")
+    monkeypatch.setenv("HOLDFAST_STORE_WORKER_STALLED_SECONDS", "1.5")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    yield
+    default_store().close()
+
+
+def worker(simulator, *arguments):
+    """Start a worker as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "holdfast", "worker", "--base-url", simulator.url, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, simulator, brain):
+    """However often it is asked for."""
+    for id in ("a", "b"):
+        waiting_session(tmp_path, id)
+        added = [holdfast("worker", "--add", "resume", id).stdout for _ in range(2)]
+        assert [line.split(": ")[1].strip() for line in added] == ["queued", "waits already"]
+    said, problems = worker(simulator, "--until-done").communicate(timeout=60)
+    assert sorted(said.splitlines()) == [f"resume of {id}: It is ripe." for id in ("a", "b")], (
+        problems
+    )
+    assert len(brain.asked) == 2
+    assert [len(answers(id)) for id in ("a", "b")] == [1, 1]
+
+
+def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, simulator, brain):
+    """Once, after the dead one was silent for long enough."""
+    waiting_session(tmp_path)
+    holdfast("worker", "--add", "resume", "s")
+    brain.may_answer.clear()
+    first = worker(simulator)
+    assert brain.arrived.wait(60)
+    second = worker(simulator)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    brain.may_answer.set()
+    assert second.stdout.readline() == "resume of s: It is ripe.\n"
+    second.send_signal(signal.SIGTERM)
+    second.communicate(timeout=60)
+    assert len(answers()) == 1
+
+
+def test_a_job_waits_for_the_sessions_writer(database, tmp_path, simulator, brain):
+    """It is tried again, as often as it takes, and fails no turn."""
+    waiting_session(tmp_path)
+    held = default_store().open("s")
+    holdfast("worker", "--add", "resume", "s")
+    running_worker = worker(simulator)
+    assert "is being written by" in running_worker.stderr.readline()
+    held.close()
+    assert running_worker.stdout.readline() == "resume of s: It is ripe.\n"
+    running_worker.send_signal(signal.SIGTERM)
+    running_worker.communicate(timeout=60)
+    assert len(answers()) == 1
