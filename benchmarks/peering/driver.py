@@ -289,13 +289,13 @@ async def serve(peer: Peer) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         peer.add(asked["new"])
-        began = time.perf_counter()
+        began = time.process_time()
         sent = await peer.turn()
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         if isinstance(peer, PydanticAI):
-            began = time.perf_counter()
+            began = time.process_time()
             await peer.overhead()
-            seconds = max(0.0, seconds - (time.perf_counter() - began))
+            seconds = max(0.0, seconds - (time.process_time() - began))
         answer = {"ms": seconds * 1_000, "summaries": peer.summaries, "count": len(sent)}
         if not asked.get("quiet"):
             answer["messages"] = flat([peer.plain(message) for message in sent])
