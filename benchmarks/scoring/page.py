@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from scoring.lines import LINES, ScoreLine
+from scoring.line import ScoreLine
+from scoring.lines import LINES
 
 HEAD = """# Benchmarks
 
 Each line is a command that anyone can run; `make bench` runs them all and writes this page. A goal stands in
 brackets; **missed** is a goal that is not reached, **worse** a figure that got worse by more than its noise
 since the run before, whose figure stands beside it. Ratios are measured in one run. Milliseconds are from
-shared cores.
+shared cores. A line that needs more than the library says so; faults, attacks and long runs are in
+[reliability.md](reliability.md), the peers one by one in [peers.md](peers.md).
 
 | claim | command | measured | when, on what |
 |---|---|---|---|
@@ -36,8 +38,9 @@ def _row(line: ScoreLine, found: Mapping[str, Any]) -> str:
     measured = "; ".join(_cells(line, figures, found)) or "not yet"
     if problem := found.get("problem"):
         measured = f"{measured} (the last run {problem})"
+    claim = f"{line.claim} (needs {line.needs})" if line.needs else line.claim
     when = f"{found['date']}, {found['machine']}" if "date" in found else ""
-    return f"| {line.claim} | `{line.command}` | {measured} | {when} |\n"
+    return f"| {claim} | `{line.command}` | {measured} | {when} |\n"
 
 
 def _cells(line: ScoreLine, figures: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:

@@ -80,8 +80,8 @@ def salts_of(
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
     ahead = able.model in settings.thinking_ahead_models
     said = [piece for piece in pieces if piece.tier == "messages"]
-    has_images = any([piece.has_image for piece in said])
-    has_citations = any([piece.has_citations for piece in said])
+    has_images = any(piece.has_image for piece in said)
+    has_citations = any(piece.has_citations for piece in said)
     return Salts(
         tools=_salt(able.model, thinking if ahead else None),
         system=_salt(has_citations, request.speed or "standard"),
