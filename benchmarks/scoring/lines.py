@@ -53,7 +53,7 @@ LINES = (
         )
         | {"read_ratio": (">=", 0.95)},
         noise=0.1,
-        seconds=600,
+        seconds=900,
         needs=RECORDED,
     ),
     _line(

@@ -14,7 +14,8 @@ HEAD = """# Benchmarks
 Each line is a command that anyone can run; `make bench` runs them all and writes this page. A goal stands in
 brackets; **missed** is a goal that is not reached, **worse** a figure that got worse by more than its noise
 since the run before, whose figure stands beside it. Ratios are measured in one run. Milliseconds are from
-shared cores. A line that needs more than the library says so; faults, attacks and long runs are in
+shared cores; the load is how many programs wanted a core when the line was measured, and where it is above their
+number, times are longer by its share. A line that needs more than the library says so; faults, attacks and long runs are in
 [reliability.md](reliability.md), the peers one by one in [peers.md](peers.md).
 
 | claim | command | measured | when, on what |
@@ -29,6 +30,11 @@ def machine() -> str:
     return f"{kind}, Python {platform.python_version()}, holdfast {version('holdfast')}"
 
 
+def load() -> float:
+    """Return how many programs wanted a core in the last minute."""
+    return round(os.getloadavg()[0], 1)
+
+
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     return HEAD + "".join(_row(line, results.get(line.name, {})) for line in LINES)
 
@@ -40,6 +46,8 @@ def _row(line: ScoreLine, found: Mapping[str, Any]) -> str:
         measured = f"{measured} (the last run {problem})"
     claim = f"{line.claim} (needs {line.needs})" if line.needs else line.claim
     when = f"{found['date']}, {found['machine']}" if "date" in found else ""
+    if "load" in found:
+        when += f", load {found['load']}"
     return f"| {claim} | `{line.command}` | {measured} | {when} |\n"
 
 
