@@ -31,12 +31,17 @@ RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Where it is set every process compiles what it imports, and that is what would be measured."""
+QUIET_LOAD = 1.5
+"""Programs that want a core, for each core; past it delays are those of the others."""
 MINUTES = 90.0
 """On two busy cores all lines take about so long."""
 
 
 def run(line: ScoreLine) -> dict[str, Any]:
     """Run one command in a home of its own; what it measured, or why it measured nothing."""
+    cores, busy = os.cpu_count() or 1, load()
+    if line.needs_quiet and busy > QUIET_LOAD * cores:
+        return {"problem": f"was left out: a load of {busy} on {cores} cores"}
     began = time.perf_counter()
     environment = {key: said for key, said in os.environ.items() if key != NO_BYTECODE}
     with tempfile.TemporaryDirectory() as home:

@@ -1,6 +1,7 @@
 """The scorecard's own judgement: what it reads, what it calls worse, and what it calls missed."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -9,10 +10,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "benchmarks"))
 
-from scorecard import joined, oldest_first, printed, run  # noqa: E402
+from scorecard import QUIET_LOAD, joined, oldest_first, printed, run  # noqa: E402
 from scoring.line import ScoreLine  # noqa: E402
 from scoring.lines import LINES  # noqa: E402
-from scoring.page import page  # noqa: E402
+from scoring.page import load, page  # noqa: E402
 
 
 def line(**changes):
@@ -101,6 +102,14 @@ def test_a_command_that_fails_or_hangs_is_a_problem_and_not_a_figure():
     assert failed == {"problem": "ended with code 3 and no figures"}
     hung = run(line(words=("-c", "import threading; threading.Event().wait()"), seconds=1))
     assert hung == {"problem": "took more than 1 s"}
+
+
+def test_a_line_for_quiet_cores_is_left_out_on_busy_ones():
+    """Its figure would be that of the other programs; what was known of it stays."""
+    if load() <= QUIET_LOAD * (os.cpu_count() or 1):
+        pytest.skip("these cores are quiet")
+    done = run(line(words=("-c", "raise SystemExit(3)"), needs_quiet=True))
+    assert done["problem"].startswith("was left out: a load of ")
 
 
 def test_what_was_not_measured_for_longest_comes_first():

@@ -78,7 +78,9 @@ def _table(rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str]) ->
 def _cell(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+    if isinstance(value, int) or value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def _settings(peers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

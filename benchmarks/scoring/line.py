@@ -26,6 +26,8 @@ class ScoreLine:
     """After which the command is ended."""
     details: str = ""
     """A key of the result that is kept in the results whole, though the page does not show it."""
+    needs_quiet: bool = False
+    """Its goals are for cores that nothing else wants: on busy ones it is left out."""
     needs: str = ""
     """What it cannot be measured without, beyond the library and its development tools."""
 

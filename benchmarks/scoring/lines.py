@@ -245,6 +245,7 @@ LINES = (
         {"growing_per_second": "requests_per_second"},
         goals={"growing_per_second": (">=", 500.0)},
         noise=TIMED,
+        needs_quiet=True,
     ),
     _line(
         "policy",
@@ -339,6 +340,7 @@ LINES = (
             rss_mb=200.0,
         ),
         noise=TIMED,
+        needs_quiet=True,
         seconds=400,
         needs="the extras `gateway` and `simulator`",
     ),
@@ -376,6 +378,7 @@ LINES = (
         named("start_s", "key_lag_p99_ms", "rss_mb", "load_average"),
         goals=at_most(start_s=0.5, key_lag_p99_ms=30.0, rss_mb=200.0),
         noise=TIMED,
+        needs_quiet=True,
         seconds=400,
         needs="the extra `terminal`",
     ),

@@ -14,7 +14,7 @@ from holdfast.simulator.replay.policies import POLICIES, chosen
 from holdfast.simulator.replay.result import PolicyFigures
 from holdfast.simulator.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
 from holdfast.simulator.replay.run import replay as replay_all
-from holdfast.simulator.replay.standing import Standing, standings
+from holdfast.simulator.replay.standing import PolicyStanding, standings
 
 OURS = "ours"
 HEADS = (
@@ -131,7 +131,9 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
         yield from _standing(name, stands, done.policies)
 
 
-def _standing(name: str, stands: Standing, policies: Mapping[str, PolicyFigures]) -> Iterator[str]:
+def _standing(
+    name: str, stands: PolicyStanding, policies: Mapping[str, PolicyFigures]
+) -> Iterator[str]:
     """Say where a policy of ours stands among those that stay under the window, and where it loses."""
     ours = policies[name]
     yield (

@@ -10,7 +10,7 @@ ALIKE_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PolicyStanding:
     fitting: int
     """How many of the others stay under the window."""
     cheaper: tuple[str, ...]
@@ -28,14 +28,14 @@ def is_ours(name: str) -> bool:
     return name.startswith("ours")
 
 
-def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> Standing:
+def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> PolicyStanding:
     """Compare a policy of ours with all that are not."""
     others = {name: one for name, one in policies.items() if not is_ours(name)}
     fit = {
         name: one for name, one in others.items() if not one.over_window_calls and not one.stopped
     }
     near = ALIKE_SHARE * ours.mean_context
-    return Standing(
+    return PolicyStanding(
         fitting=len(fit),
         cheaper=tuple(name for name, one in fit.items() if one.usd < ours.usd),
         less_regret=tuple(
@@ -46,6 +46,6 @@ def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> Stan
     )
 
 
-def standings(policies: Mapping[str, PolicyFigures]) -> dict[str, Standing]:
+def standings(policies: Mapping[str, PolicyFigures]) -> dict[str, PolicyStanding]:
     """Compare each policy of ours."""
     return {name: standing(one, policies) for name, one in policies.items() if is_ours(name)}
