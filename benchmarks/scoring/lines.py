@@ -203,6 +203,7 @@ LINES = (
         goals={"ms_p99_10000": ("<=", 10.0)},
         higher_is_better=frozenset({"hit_rate_10000"}),
         noise=TIMED,
+        seconds=600,
         needs="the LoCoMo conversations for hit rates that say something of the world",
     ),
     _line(
@@ -221,7 +222,7 @@ LINES = (
         goals={"succeeded": ("<=", 0)},
         higher_is_better=frozenset({"judged", "executed"}),
         noise=0.1,
-        seconds=400,
+        seconds=900,
     ),
     _line(
         "mail",
@@ -388,5 +389,6 @@ LINES = (
         named("import_ratio", "help_ratio"),
         goals=at_most(import_ratio=0.15, help_ratio=0.3),
         noise=TIMED,
+        needs_quiet=True,
     ),
 )

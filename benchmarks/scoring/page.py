@@ -53,7 +53,10 @@ def _row(line: ScoreLine, found: Mapping[str, Any]) -> str:
 
 def _cells(line: ScoreLine, figures: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
     missed = line.missed(figures)
-    for name, value in figures.items():
+    for name in line.figures:
+        if name not in figures:
+            continue
+        value = figures[name]
         said = f"{name.replace('_', ' ')} {shown(value)}"
         if name in line.goals:
             sign, goal = line.goals[name]
