@@ -7,11 +7,13 @@ recorded pace, with markers on the system prompt and the newest two messages; a 
 reads its messages without the cache, as these libraries ask for it. Rules are those of the Messages API.
 
 `ms_per_turn_1000` and `ms_per_turn_10000` are medians of the library's own work for one turn of a session
-with so many messages and nothing to do; ours includes writing the log. Retention is measured as
+with so many messages and nothing to do, in milliseconds of processor time, so that other programs do
+not count; ours includes writing the log. Retention is measured as
 `retention.py` does, where the view first became smaller. A peer that cannot be installed or driven
 has a reason instead of figures.
 
-    python benchmarks/peers.py [FILES…] [--peer NAME]… [--sessions N] [--environments DIR] [--json]
+    python benchmarks/peers.py [FILES…] [--peer NAME]… [--sessions N] [--environments DIR] [--page FILE]
+        [--json]
 """
 
 import argparse
@@ -23,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +35,7 @@ from holdfast.log.entries import Compacted
 from holdfast.simulator.replay.policies import POLICIES
 from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
 from peering.ours import kept_by_ours, ms_per_turn
+from peering.page import render
 from peering.play import PeerProcess, Played, play_peer, timed
 from recordings import recordings
 
@@ -44,15 +48,18 @@ SIZES = (1_000, 10_000)
 PACKAGES = {
     "langchain_summary": ("langchain", ("langchain",)),
     "langchain_editing": ("langchain", ("langchain",)),
+    "deepagents": ("deepagents", ("deepagents",)),
     "pydantic_ai": ("pydantic_ai", ("pydantic-ai-slim", "pydantic-ai-harness")),
     "openai_agents": ("openai_agents", ("openai-agents",)),
+    "openai_agents_newest": ("openai_agents", ("openai-agents",)),
     "agent_framework": ("agent_framework", ("agent-framework-core",)),
     "headroom": ("headroom", ("headroom-ai",)),
     "litellm": ("litellm", ("litellm",)),
 }
 """For each peer its environment, and what is installed into it."""
-NOT_DRIVEN = {"deepagents": "not driven here: it is an agent of its own, not a function of a list"}
 INSTALL_SECONDS = 600
+PLAY_SECONDS = 300
+"""For all sessions of one peer; one that takes longer has its times only, and a reason."""
 
 
 def environment(place: Path, packages: Sequence[str]) -> Path:
@@ -119,20 +126,22 @@ def ours(found: Sequence[RecordedSession]) -> dict[str, Any]:
 
 
 def measured(name: str, place: Path, found: Sequence[RecordedSession]) -> dict[str, Any]:
+    """Install and drive a peer; what was found until something failed, and the reason."""
     folder, packages = PACKAGES[name]
+    known: dict[str, Any] = {}
     try:
         python = environment(place / folder, packages)
-        times = {}
+        known["version"] = version_of(python, packages[-1])
         for size in SIZES:
             with PeerProcess(python, name, QUIET_LINE_TOKENS) as peer:
-                times[f"ms_per_turn_{size}"] = timed(peer, size)
-        played = []
+                known[f"ms_per_turn_{size}"] = timed(peer, size)
+        until, played = time.monotonic() + PLAY_SECONDS, []
         for recording in found:
             with PeerProcess(python, name, LINE_TOKENS) as peer:
-                played.append(play_peer(peer, recording, WINDOW_TOKENS))
-        return {"version": version_of(python, packages[-1])} | times | figures(played)
+                played.append(play_peer(peer, recording, WINDOW_TOKENS, until=until))
+        return known | figures(played)
     except (OSError, subprocess.SubprocessError, RuntimeError, ValueError) as error:
-        return {"reason": f"{type(error).__name__}: {str(error).splitlines()[-1][:200]}"}
+        return known | {"reason": f"{type(error).__name__}: {str(error).splitlines()[-1][:200]}"}
 
 
 def chosen_sessions(files: Sequence[Path], most: int) -> list[RecordedSession]:
@@ -152,6 +161,10 @@ def ratios(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, 
         key = f"ms_per_turn_{size}"
         times = [one[key] for one in peers.values() if one.get(key)]
         found[f"fastest_peer_ratio_{size}"] = round(min(times) / ours[key], 2) if times else None
+    first, last = (f"ms_per_turn_{size}" for size in SIZES)
+    found["ours_growth"] = round(ours[last] / ours[first], 2)
+    fit = [one["usd"] for one in peers.values() if one.get("over_window_calls") == 0]
+    found["cheapest_peer_usd"] = min(fit, default=None)
     return found
 
 
@@ -161,6 +174,7 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], choices=list(PACKAGES))
     parser.add_argument("--sessions", type=int, default=2)
     parser.add_argument("--environments", type=Path, default=None)
+    parser.add_argument("--page", type=Path, help="write a page of it to this file")
     parser.add_argument("--json", action="store_true", help="print nothing but the result")
     given = parser.parse_args()
     place = given.environments or Path(
@@ -177,13 +191,16 @@ def main() -> None:
             peers[name] = measured(name, place, found)
             if not given.json:
                 print(name, json.dumps(peers[name]), flush=True)
-    peers |= {name: {"reason": reason} for name, reason in NOT_DRIVEN.items()}
     fixed = {
         "sessions": len(found),
+        "calls": sum(len(one.answers) for one in found),
         "line_tokens": LINE_TOKENS,
         "python": platform.python_version(),
     }
-    print(json.dumps({"ours": own, "peers": peers} | ratios(own, peers) | fixed))
+    result = {"ours": own, "peers": peers} | ratios(own, peers) | fixed
+    if given.page:
+        given.page.write_text(render(result), encoding="utf-8")
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

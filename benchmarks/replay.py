@@ -1,19 +1,29 @@
 """What other policies cost on the recorded sessions: `holdfast replay` over all of them.
 
 The figures of every policy, and `cheapest_other_usd`: the cheapest of the others that stays under
-the window. Without recorded sessions some are generated.
+the window. `ours_regret_losses` counts the others with a context of the same size that miss
+less. `cpu_seconds_per_core` is what `seconds` would be on quiet cores, evenly used. Without
+recorded sessions some are generated.
 
     python benchmarks/replay.py [FILES…] [--json]
 """
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 
 from holdfast.simulator.replay.policies import OTHERS, chosen
 from holdfast.simulator.replay.run import ReplayOptions, replay
+from holdfast.simulator.replay.standing import standings
 from recordings import recordings
+
+
+def processor_seconds() -> float:
+    """Return what this process and its workers computed; other programs on the machine do not count."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def main() -> None:
@@ -26,13 +36,16 @@ def main() -> None:
         wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
         found = replay(wanted, chosen(()), ReplayOptions())
     others = [found.policies[policy.name] for policy in OTHERS]
+    stands = standings(found.policies)
     fit = [one.usd for one in others if not one.over_window_calls]
     cheapest = min(fit, default=0.0)
     ours = found.policies["ours"]
     more = {
         "cheapest_other_usd": cheapest,
+        "ours_regret_losses": len(stands["ours"].less_regret),
         "ours_to_cheapest": round(ours.usd / cheapest, 4) if cheapest else None,
         "seconds": round(time.perf_counter() - began, 1),
+        "cpu_seconds_per_core": round(processor_seconds() / (os.cpu_count() or 1), 1),
     }
     document = found.document() | more
     if not given.json:

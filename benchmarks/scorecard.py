@@ -2,10 +2,11 @@
 
 Runs each command of `scoring/lines.py` with its limit of time, and writes `benchmarks/results.json` and
 `docs/benchmarks.md`. A figure that got worse by more than its noise since the last run is marked. A line
-that fails, or takes too long, keeps its last figure and says so. `--only` runs some lines and
-leaves the others as they were; `--page` only writes the page again.
+that fails, or takes too long, keeps its last figure and says so. Lines that were not measured for longest
+come first, and after `--minutes` none is begun. `--only` runs some lines and leaves the
+others as they were; `--page` only writes the page again.
 
-    python benchmarks/scorecard.py [--only NAME]… [--page] [--json]
+    python benchmarks/scorecard.py [--only NAME]… [--minutes 90] [--page] [--json]
 """
 
 import argparse
@@ -15,27 +16,40 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scoring.lines import LINES, ScoreLine
-from scoring.page import machine, page
+from scoring.line import ScoreLine
+from scoring.lines import LINES
+from scoring.page import load, machine, page
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Where it is set every process compiles what it imports, and that is what would be measured."""
+QUIET_LOAD = 1.5
+"""Programs that want a core, for each core; past it delays are those of the others."""
+MINUTES = 90.0
+"""On two busy cores all lines take about so long."""
 
 
 def run(line: ScoreLine) -> dict[str, Any]:
     """Run one command in a home of its own; what it measured, or why it measured nothing."""
+    cores, busy = os.cpu_count() or 1, load()
+    if line.needs_quiet and busy > QUIET_LOAD * cores:
+        return {"problem": f"was left out: a load of {busy} on {cores} cores"}
     began = time.perf_counter()
+    environment = {key: said for key, said in os.environ.items() if key != NO_BYTECODE}
     with tempfile.TemporaryDirectory() as home:
         try:
             done = subprocess.run(
                 [sys.executable, *line.words],
                 cwd=HERE.parent,
-                env=os.environ | {"HOLDFAST_HOME": home},
+                env=environment | {"HOLDFAST_HOME": home},
                 capture_output=True,
                 text=True,
                 timeout=line.seconds,
@@ -43,22 +57,26 @@ def run(line: ScoreLine) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"problem": f"took more than {line.seconds} s"}
     seconds = round(time.perf_counter() - began, 1)
-    try:
-        found = json.loads(done.stdout[done.stdout.index("{") :].splitlines()[-1])
-    except (ValueError, IndexError):
-        try:
-            found = json.loads(done.stdout)
-        except ValueError:
-            return {"problem": f"ended with code {done.returncode} and no figures"}
-    figures = {name: looked_up(found, path) for name, path in line.figures.items()}
-    return {"figures": figures, "seconds": seconds, "date": today(), "machine": machine()}
+    found = printed(done.stdout)
+    if found is None:
+        return {"problem": f"ended with code {done.returncode} and no figures"}
+    details = {line.details: found.get(line.details)} if line.details else {}
+    return {
+        "figures": line.read(found),
+        **details,
+        "seconds": seconds,
+        "date": today(),
+        "machine": machine(),
+        "load": load(),
+    }
 
 
-def looked_up(found: Any, path: str) -> float | None:
-    """Follow a dotted path into the figures; None where there is none."""
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, int | float) else None
+def printed(text: str) -> Any:
+    """Return the JSON object that a benchmark printed, on its last line or over several."""
+    for candidate in (text.strip().rpartition("\n")[2], text):
+        with suppress(ValueError):
+            return json.loads(candidate)
+    return None
 
 
 def joined(line: ScoreLine, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +90,11 @@ def joined(line: ScoreLine, before: dict[str, Any], now: dict[str, Any]) -> dict
     return now | {"before": old, "worse": worse}
 
 
+def oldest_first(lines: Sequence[ScoreLine], results: Mapping[str, Any]) -> list[ScoreLine]:
+    """Order lines by when they were measured last, so that a run cut short is gone on with."""
+    return sorted(lines, key=lambda line: results.get(line.name, {}).get("date", ""))
+
+
 def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
@@ -79,12 +102,16 @@ def today() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], choices=[n.name for n in LINES])
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="no line begins after that")
     parser.add_argument("--page", action="store_true", help="write the page from what is known")
     parser.add_argument("--json", action="store_true", help="print nothing but the result")
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     wanted = [] if given.page else [n for n in LINES if not given.only or n.name in given.only]
-    for line in wanted:
+    ends = time.monotonic() + given.minutes * 60
+    for line in oldest_first(wanted, results):
+        if time.monotonic() > ends:
+            break
         results[line.name] = joined(line, results.get(line.name, {}), run(line))
         if not given.json:
             print(line.name, json.dumps(results[line.name]), flush=True)

@@ -2,20 +2,27 @@
 
     python driver.py NAME LINE_TOKENS
 
-One JSON object a line. In: `{"new": [messages in the shape of chat completions], "quiet": bool}`.
+One JSON object a line. In: `{"new": [messages in the shape of chat completions], "quiet": bool}`; an
+answer has the `usage` that its prompt was billed at, for those who go by it.
 Out: `{"ms": …, "summaries": …, "messages": […]}`, without the messages if quiet. Only the peer's own work is
-timed, not how messages are put into its types. Summaries are scripted: the same text for all.
+timed, by the processor's clock, not how messages are put into its types. Summaries are scripted: the same
+text for all.
 """
 
 import asyncio
 import copy
 import json
 import sys
+import tempfile
 import time
 from typing import Any
 
 Chat = dict[str, Any]
 KEEP_MESSAGES = 20
+LINE_SHARE = 0.8
+"""The line, of the window."""
+FAKE_PROVIDER = "genericfakechatmodel"
+"""What LangChain's scripted model calls its provider: only its own usage is believed."""
 
 
 class Peer:
@@ -40,9 +47,11 @@ class Peer:
 
     def add(self, new: list[Chat]) -> None:
         self.history += new
-        self.state += [self.typed(message) for message in new]
+        for message in new:
+            usage = message.pop("usage", None)
+            self.state.append(self.typed(message, usage))
 
-    def typed(self, message: Chat) -> Any:
+    def typed(self, message: Chat, usage: Chat | None) -> Any:
         return message
 
     async def turn(self) -> list[Any]:
@@ -57,21 +66,34 @@ class LangChainSummary(Peer):
 
     def begin(self) -> None:
         from langchain.agents.middleware import SummarizationMiddleware
-        from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-        from langchain_core.messages import AIMessage
 
-        answers = iter(lambda: AIMessage(content=self.summary()), None)
         self.middleware = SummarizationMiddleware(
-            model=GenericFakeChatModel(messages=answers),
+            model=self.model(),
             trigger=("tokens", self.line_tokens),
             keep=("messages", KEEP_MESSAGES),
             trim_tokens_to_summarize=None,
         )
 
-    def typed(self, message: Chat) -> Any:
+    def model(self) -> Any:
+        """Make a model that summarises, with the window whose line is given."""
+        from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+        from langchain_core.messages import AIMessage
+
+        answers = iter(lambda: AIMessage(content=self.summary()), None)
+        profile = {"max_input_tokens": round(self.line_tokens / LINE_SHARE)}
+        return GenericFakeChatModel(messages=answers, profile=profile)
+
+    def typed(self, message: Chat, usage: Chat | None) -> Any:
         from langchain_core.messages import convert_to_messages
 
-        return convert_to_messages([message])[0]
+        made = convert_to_messages([message])[0]
+        if usage:
+            counted = usage | {"total_tokens": sum(usage.values())}
+            provider = {"model_provider": FAKE_PROVIDER}
+            made = made.model_copy(
+                update={"usage_metadata": counted, "response_metadata": provider}
+            )
+        return made
 
     async def turn(self) -> list[Any]:
         update = await self.middleware.abefore_model({"messages": self.state}, None)
@@ -102,6 +124,40 @@ class LangChainEditing(LangChainSummary):
         return messages
 
 
+class DeepAgents(LangChainSummary):
+    """Its SummarizationMiddleware, with the defaults for a model whose window is known.
+
+    At 85 % of the window; the newest tenth stays, old arguments are cut, what leaves is written to a file.
+    """
+
+    def begin(self) -> None:
+        from deepagents.backends import FilesystemBackend
+        from deepagents.middleware.summarization import create_summarization_middleware
+
+        self.directory = tempfile.TemporaryDirectory()
+        backend = FilesystemBackend(root_dir=self.directory.name, virtual_mode=True)
+        self.answers_by = self.model()
+        self.middleware = create_summarization_middleware(self.answers_by, backend)
+        self.kept: dict[str, Any] = {}
+
+    async def turn(self) -> list[Any]:
+        from langchain.agents.middleware import ModelRequest, ModelResponse
+        from langchain_core.messages import AIMessage
+
+        sent: list[Any] = []
+
+        async def answer(request: Any) -> Any:
+            sent[:] = request.messages
+            return ModelResponse(result=[AIMessage(content="ok")])
+
+        state = self.kept | {"messages": self.state}
+        request = ModelRequest(model=self.answers_by, messages=self.state, state=state)
+        done = await self.middleware.awrap_model_call(request, answer)
+        if command := getattr(done, "command", None):
+            self.kept |= {name: new for name, new in command.update.items() if name != "messages"}
+        return sent
+
+
 class LiteLLM(Peer):
     """trim_messages, to the line."""
 
@@ -125,11 +181,13 @@ class Headroom(Peer):
         self.compress = compress
 
     async def turn(self) -> list[Any]:
-        return self.compress(self.state, model_limit=round(self.line_tokens / 0.8)).messages
+        return self.compress(self.state, model_limit=round(self.line_tokens / LINE_SHARE)).messages
 
 
 class OpenAIAgents(Peer):
-    """A SQLite session that gives the newest items; its compaction needs OpenAI's own service."""
+    """A SQLite session as it is by default: all items. Its compaction needs OpenAI's own service."""
+
+    limit: int | None = None
 
     def begin(self) -> None:
         from agents import SQLiteSession
@@ -139,7 +197,13 @@ class OpenAIAgents(Peer):
     async def turn(self) -> list[Any]:
         await self.session.add_items(self.state)
         self.state = []
-        return await self.session.get_items(limit=2 * KEEP_MESSAGES)
+        return await self.session.get_items(limit=self.limit)
+
+
+class OpenAIAgentsNewest(OpenAIAgents):
+    """The same with a limit, so that it stays in the window: the newest 40 items."""
+
+    limit = 2 * KEEP_MESSAGES
 
 
 class PydanticAI(Peer):
@@ -169,8 +233,9 @@ class PydanticAI(Peer):
         self.plain_agent = Agent(FunctionModel(answer))
         self.agent = Agent(FunctionModel(answer), capabilities=[capability])
 
-    def typed(self, message: Chat) -> Any:
+    def typed(self, message: Chat, usage: Chat | None) -> Any:
         from pydantic_ai import messages as m
+        from pydantic_ai.usage import RequestUsage
 
         text = str(message.get("content") or "")
         if message["role"] == "user":
@@ -182,7 +247,8 @@ class PydanticAI(Peer):
             m.ToolCallPart(c["function"]["name"], c["function"]["arguments"], tool_call_id=c["id"])
             for c in message.get("tool_calls") or ()
         ]
-        return m.ModelResponse(parts=[*([m.TextPart(text)] if text else []), *calls])
+        parts = [*([m.TextPart(text)] if text else []), *calls]
+        return m.ModelResponse(parts=parts, usage=RequestUsage(**usage or {}))
 
     async def turn(self) -> list[Any]:
         await self.agent.run(message_history=self.state)
@@ -221,12 +287,12 @@ class AgentFramework(Peer):
         self.framework = framework
         self.counter = framework.CharacterEstimatorTokenizer()
         self.strategy = framework.ContextWindowCompactionStrategy(
-            max_context_window_tokens=round(self.line_tokens / 0.8),
+            max_context_window_tokens=round(self.line_tokens / LINE_SHARE),
             max_output_tokens=1,
             tokenizer=self.counter,
         )
 
-    def typed(self, message: Chat) -> Any:
+    def typed(self, message: Chat, usage: Chat | None) -> Any:
         make, content = self.framework.Content, []
         if message["role"] == "tool":
             content = [
@@ -271,9 +337,11 @@ class AgentFramework(Peer):
 PEERS = {
     "langchain_summary": LangChainSummary,
     "langchain_editing": LangChainEditing,
+    "deepagents": DeepAgents,
     "litellm": LiteLLM,
     "headroom": Headroom,
     "openai_agents": OpenAIAgents,
+    "openai_agents_newest": OpenAIAgentsNewest,
     "pydantic_ai": PydanticAI,
     "agent_framework": AgentFramework,
 }
@@ -289,13 +357,13 @@ async def serve(peer: Peer) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         peer.add(asked["new"])
-        began = time.perf_counter()
+        began = time.process_time()
         sent = await peer.turn()
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         if isinstance(peer, PydanticAI):
-            began = time.perf_counter()
+            began = time.process_time()
             await peer.overhead()
-            seconds = max(0.0, seconds - (time.perf_counter() - began))
+            seconds = max(0.0, seconds - (time.process_time() - began))
         answer = {"ms": seconds * 1_000, "summaries": peer.summaries, "count": len(sent)}
         if not asked.get("quiet"):
             answer["messages"] = flat([peer.plain(message) for message in sent])

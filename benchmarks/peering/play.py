@@ -3,6 +3,7 @@
 import json
 import statistics
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,9 @@ SMALLER = 0.9
 """A view that lost more than a tenth was made smaller."""
 MARKED = 2
 SUMMARY_TOKENS = 5_000
+TIMED_SECONDS = 20.0
+"""For the turns that are timed; a slow peer has fewer, never under `FEWEST_TURNS`."""
+FEWEST_TURNS = 3
 Chat = dict[str, Any]
 
 
@@ -92,19 +96,32 @@ def timed(peer: PeerProcess, messages: int) -> float:
     for number in range(messages // 2):
         start += small_turn(number)
     peer.turn(start, quiet=True)
-    turns = [peer.turn(small_turn(messages + i), quiet=True)["ms"] for i in range(TURNS)]
+    turns: list[float] = []
+    ends = time.monotonic() + TIMED_SECONDS
+    while len(turns) < FEWEST_TURNS or (len(turns) < TURNS and time.monotonic() < ends):
+        turns.append(peer.turn(small_turn(messages + len(turns)), quiet=True)["ms"])
     return round(statistics.median(turns), 3)
 
 
-def play_peer(peer: PeerProcess, recording: RecordedSession, window_tokens: int) -> Played:
-    """Play a recording at its own pace, and bill and score what the peer would send."""
+def play_peer(
+    peer: PeerProcess, recording: RecordedSession, window_tokens: int, *, until: float
+) -> Played:
+    """Play a recording at its own pace, and bill and score what the peer would send.
+
+    Raises TimeoutError if the process's clock (`time.monotonic`) passes `until`.
+    """
     played, clock = Played(), SimulatorClock(is_frozen=True)
     biller = PromptBiller(clock, recording.counter, recording.density)
     earlier = clock.now() - next(entry.at for entry in recording.entries if entry.at)
     frame = filler(round(recording.frame_tokens / recording.density))
     new: list[Chat] = []
     largest, prompt = 0, 0
+    reported: dict[str, int] = {}
     for entry, at in calls_of(recording, new):
+        for answered in [message for message in new if message["role"] == "assistant"][:1]:
+            answered["usage"] = reported
+        if time.monotonic() > until:
+            raise TimeoutError(f"{recording.name} was not at its end when the time was over")
         clock.advance(max(0.0, entry.at + earlier - clock.now()))
         answer = peer.turn(new)
         new.clear()
@@ -117,6 +134,7 @@ def play_peer(peer: PeerProcess, recording: RecordedSession, window_tokens: int)
         assert entry.usage is not None
         usage = bill.usage + Usage(output_tokens=entry.usage.output_tokens)
         prompt = usage.prompt_tokens
+        reported = {"input_tokens": prompt, "output_tokens": usage.output_tokens}
         played.usd += spent_on(recording.model, usage).usd
         played.prefix_moves += bill.moved
         played.over_window_calls += prompt > window_tokens

@@ -1,51 +1,14 @@
-"""The lines of the scorecard: a claim, the command that measures it, its figures and their goals."""
+"""The lines of the scorecard, with the goals that were set for them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
+
+from scoring.line import ScoreLine
 
 TIMED = 0.5
 """Noise of a figure in milliseconds: the cores are shared."""
 COUNTED = 0.0
-SAMPLED = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreLine:
-    name: str
-    claim: str
-    words: Sequence[str]
-    """The command, after `python`."""
-    figures: Mapping[str, str]
-    """What is shown of the result: a name, and where it is in the JSON."""
-    goals: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    """What a figure should be: `<=` or `>=`, and the value."""
-    higher_is_better: frozenset[str] = frozenset()
-    """Of the figures without a goal."""
-    noise: float = SAMPLED
-    """The share by which a figure may be worse before it is marked."""
-    seconds: int = 240
-
-    @property
-    def command(self) -> str:
-        return f"python {' '.join(self.words)}"
-
-    def is_worse(self, name: str, value: float | None, before: float | None) -> bool:
-        """Return whether a figure got worse by more than its noise."""
-        if value is None or before is None:
-            return False
-        rises = name in self.higher_is_better or self.goals.get(name, ("<=",))[0] == ">="
-        room = abs(before) * self.noise
-        return value < before - room if rises else value > before + room
-
-    def missed(self, figures: Mapping[str, Any]) -> list[str]:
-        """Name the figures that do not reach their goal."""
-        return [
-            name
-            for name, (sign, goal) in self.goals.items()
-            if (value := figures.get(name)) is not None
-            and not (value <= goal if sign == "<=" else value >= goal)
-        ]
+RECORDED = "recorded sessions; without them some are made up, and the goals say nothing"
 
 
 def _line(
@@ -53,6 +16,20 @@ def _line(
 ) -> ScoreLine:
     command = words or f"benchmarks/{name}.py --json"
     return ScoreLine(name=name, claim=claim, words=command.split(), figures=figures, **more)
+
+
+def none(*names: str) -> dict[str, tuple[str, float]]:
+    """Set the goal of figures that must be 0."""
+    return dict.fromkeys(names, ("<=", 0))
+
+
+def at_most(**most: float) -> dict[str, tuple[str, float]]:
+    return {name: ("<=", value) for name, value in most.items()}
+
+
+def named(*names: str, under: str = "") -> dict[str, str]:
+    """Show figures by the names that they have in the JSON."""
+    return {name: f"{under}{name}" for name in names}
 
 
 LINES = (
@@ -63,15 +40,21 @@ LINES = (
             "ours_usd": "policies.ours.usd",
             "ours_to_cheapest_other": "ours_to_cheapest",
             "ours_regret": "policies.ours.regret",
+            "ours_regret_losses": "ours_regret_losses",
             "read_ratio": "as_recorded.read_ratio",
             "seconds": "seconds",
+            "cpu_seconds_per_core": "cpu_seconds_per_core",
         },
-        goals={
-            "ours_to_cheapest_other": ("<=", 1.0),
-            "read_ratio": (">=", 0.95),
-            "seconds": ("<=", 120.0),
-        },
-        seconds=600,
+        goals=at_most(
+            ours_to_cheapest_other=1.0,
+            ours_regret_losses=0,
+            seconds=120.0,
+            cpu_seconds_per_core=120.0,
+        )
+        | {"read_ratio": (">=", 0.95)},
+        noise=0.1,
+        seconds=900,
+        needs=RECORDED,
     ),
     _line(
         "peers",
@@ -81,10 +64,17 @@ LINES = (
             "ours_ms_10000": "ours.ms_per_turn_10000",
             "fastest_peer_ratio_1000": "fastest_peer_ratio_1000",
             "fastest_peer_ratio_10000": "fastest_peer_ratio_10000",
+            "ours_growth": "ours_growth",
+            "ours_usd": "ours.usd",
+            "cheapest_peer_usd": "cheapest_peer_usd",
         },
-        goals={"fastest_peer_ratio_1000": (">=", 1.0), "fastest_peer_ratio_10000": (">=", 1.0)},
+        "benchmarks/peers.py --page docs/peers.md --json",
+        goals=at_most(ours_growth=1.5)
+        | {"fastest_peer_ratio_1000": (">=", 1.0), "fastest_peer_ratio_10000": (">=", 1.0)},
         noise=TIMED,
-        seconds=900,
+        seconds=2_400,
+        details="peers",
+        needs="a package registry, or the peers installed already",
     ),
     _line(
         "turn_overhead",
@@ -92,9 +82,10 @@ LINES = (
         {
             "ms_at_100": "sizes.100.p50_ms",
             "ms_at_100000": "sizes.100000.p50_ms",
+            "p99_ms_at_10000": "sizes.10000.p99_ms",
             "exponent": "growth_exponent",
         },
-        goals={"exponent": ("<=", 0.1)},
+        goals=at_most(exponent=0.1, p99_ms_at_10000=1.0),
         noise=TIMED,
     ),
     _line(
@@ -108,50 +99,50 @@ LINES = (
         "loop",
         "the loop adds little to a turn",
         {"overhead_ms": "overhead_ms_p50", "sdk_ms": "sdk_ms_p50"},
-        goals={"overhead_ms": ("<=", 5.0)},
+        goals={"overhead_ms": ("<=", 2.0)},
         noise=TIMED,
     ),
     _line(
         "gauge",
         "the size of the context is known between two calls",
         {"error_median": "delta_error_p50", "error_p90": "delta_error_p90"},
-        goals={"error_median": ("<=", 0.05), "error_p90": ("<=", 0.2)},
+        goals=at_most(error_median=0.05, error_p90=0.2),
     ),
     _line(
         "kill_resume",
         "a killed agent loses nothing and repeats nothing",
-        {"lost": "lost", "doubled": "doubled"},
+        named("lost", "doubled"),
         "benchmarks/kill_resume.py --kills 40 --json",
-        goals={"lost": ("<=", 0), "doubled": ("<=", 0)},
+        goals=none("lost", "doubled"),
         noise=COUNTED,
         seconds=400,
     ),
     _line(
         "chaos",
         "failing models do not stop a session",
-        {"turns": "turns", "hangs": "hangs", "rejected": "rejected"},
-        goals={"hangs": ("<=", 0), "rejected": ("<=", 0)},
+        named("turns", "hangs", "rejected"),
+        goals=none("hangs", "rejected"),
         higher_is_better=frozenset({"turns"}),
         noise=COUNTED,
     ),
     _line(
         "breaks_real",
         "cold calls on record have a cause",
-        {"explained_share": "explained_share", "cold_calls": "cold_calls"},
+        named("explained_share", "cold_calls"),
         goals={"explained_share": (">=", 0.7)},
     ),
     _line(
         "payback",
         "waiting for the right moment pays",
         {"gap_to_best": "mean_gap", "false_alarms": "false_alarms"},
-        goals={"gap_to_best": ("<=", 0.02), "false_alarms": ("<=", 0)},
-        seconds=400,
+        goals=none("false_alarms") | at_most(gap_to_best=0.02),
+        seconds=900,
     ),
     _line(
         "fork_prefix",
         "forks read their parent's prefix",
         {"read_share": "fork_read_share", "ten_cost": "ten_forks_cost_ratio"},
-        goals={"read_share": (">=", 0.99), "ten_cost": ("<=", 2.0)},
+        goals=at_most(ten_cost=2.0) | {"read_share": (">=", 0.99)},
     ),
     _line(
         "clearing",
@@ -161,7 +152,7 @@ LINES = (
             "cost_ratio": "cost_ratio",
             "bytes_lost": "bytes_unrecoverable",
         },
-        goals={"calls_ratio": (">=", 1.0), "bytes_lost": ("<=", 0)},
+        goals=none("bytes_lost") | {"calls_ratio": (">=", 1.0)},
         seconds=400,
     ),
     _line(
@@ -173,7 +164,7 @@ LINES = (
             "anchors_said": "digest.anchors_said.median",
             "tokens_share": "digest.tokens_share.median",
         },
-        goals={"user_messages": (">=", 1.0), "tokens_share": ("<=", 0.12)},
+        goals=at_most(tokens_share=0.12) | {"user_messages": (">=", 1.0)},
         higher_is_better=frozenset({"changed_files", "anchors_said"}),
     ),
     _line(
@@ -185,22 +176,22 @@ LINES = (
             "survives_abort": "background_survives_abort",
             "tool_change_read_share": "tool_change_read_share",
         },
-        goals={"user_words_kept": (">=", 1.0), "false_statements": ("<=", 0)},
+        goals=none("false_statements") | {"user_words_kept": (">=", 1.0)},
         higher_is_better=frozenset({"survives_abort", "tool_change_read_share"}),
         noise=COUNTED,
-        seconds=400,
+        seconds=900,
     ),
     _line(
         "directives",
         "what the user said survives any number of compactions",
         {"kept": "kept_verbatim_share", "resurrected": "resurrected"},
-        goals={"kept": (">=", 1.0), "resurrected": ("<=", 0)},
+        goals=none("resurrected") | {"kept": (">=", 1.0)},
         noise=COUNTED,
     ),
     _line(
         "notes",
         "notes make compaction free",
-        {"no_call_share": "no_call_share", "ms_p95": "ms_p95"},
+        named("no_call_share", "ms_p95"),
         goals={"no_call_share": (">=", 0.9)},
         noise=TIMED,
         seconds=600,
@@ -208,14 +199,17 @@ LINES = (
     _line(
         "recall",
         "recall is quick",
-        {"hit_rate_10000": "10000.hit_rate_at_5", "ms_p50_10000": "10000.p50_ms"},
-        goals={"hit_rate_10000": (">=", 0.95), "ms_p50_10000": ("<=", 10.0)},
+        {"hit_rate_10000": "10000.hit_rate_at_5", "ms_p99_10000": "10000.p99_ms"},
+        goals={"ms_p99_10000": ("<=", 10.0)},
+        higher_is_better=frozenset({"hit_rate_10000"}),
         noise=TIMED,
+        seconds=600,
+        needs="the LoCoMo conversations for hit rates that say something of the world",
     ),
     _line(
         "dream",
         "dreams lose nothing",
-        {"planted": "planted", "lost": "lost"},
+        named("planted", "lost"),
         goals={"lost": ("<=", 0)},
         higher_is_better=frozenset({"planted"}),
         noise=COUNTED,
@@ -228,20 +222,20 @@ LINES = (
         goals={"succeeded": ("<=", 0)},
         higher_is_better=frozenset({"judged", "executed"}),
         noise=0.1,
-        seconds=400,
+        seconds=900,
     ),
     _line(
         "mail",
         "mail survives kills",
-        {"sent": "sent", "lost": "lost", "doubled": "doubled"},
-        goals={"lost": ("<=", 0), "doubled": ("<=", 0)},
+        named("sent", "lost", "doubled"),
+        goals=none("lost", "doubled"),
         higher_is_better=frozenset({"sent"}),
         noise=COUNTED,
     ),
     _line(
         "claims",
         "a task has one worker",
-        {"claims": "claims", "double": "double"},
+        named("claims", "double"),
         goals={"double": ("<=", 0)},
         higher_is_better=frozenset({"claims"}),
         noise=0.1,
@@ -250,7 +244,151 @@ LINES = (
         "simulator_load",
         "the simulator keeps up",
         {"growing_per_second": "requests_per_second"},
-        higher_is_better=frozenset({"growing_per_second"}),
+        goals={"growing_per_second": (">=", 500.0)},
         noise=TIMED,
+        needs_quiet=True,
+    ),
+    _line(
+        "policy",
+        "the cost policy costs less and misses less than that of 0.1.0",
+        {
+            "cost_to_0_1_0": "cost_ratio",
+            "regret_to_0_1_0": "regret_ratio",
+            "ours_usd": "policies.ours.usd",
+            "recorded_usd": "recorded_usd",
+        },
+        goals=at_most(cost_to_0_1_0=1.05, regret_to_0_1_0=0.5),
+        seconds=900,
+        needs=RECORDED,
+    ),
+    _line(
+        "own_cost",
+        "the engine's own calls pay for themselves",
+        named("own_share", "own_usd", "saved_usd"),
+        goals={"own_share": ("<=", 0.05)},
+        higher_is_better=frozenset({"saved_usd"}),
+        seconds=400,
+        needs=RECORDED,
+    ),
+    _line(
+        "exam",
+        "what can still be answered after a compaction, read by patterns",
+        {
+            "digest": "digest.score",
+            "digest_tokens_share": "digest.tokens_share.median",
+            "digest_at_recorded_size": "digest_at_recorded_size.score",
+            "recorded_summary": "recorded.score",
+            "recorded_with_engine": "recorded_with_engine.score",
+        },
+        higher_is_better=frozenset(
+            {"digest", "digest_at_recorded_size", "recorded_summary", "recorded_with_engine"}
+        ),
+        needs="recorded sessions for all but the digest's score; a model as reader is optional",
+    ),
+    _line(
+        "adopt",
+        "a program that adopts it loses nothing, whichever way; the worst of all ways",
+        named("read_share", "violations", "lost", "doubled", "false", under="ways.*.")
+        | {"follow_ms_at_10000": "follow_10000_p50_ms"}
+        | named("us_per_known_message", "loop_lag_p99_ms")
+        | named("mb_per_session", "descriptors_per_session"),
+        goals=none("violations", "lost", "doubled", "false")
+        | at_most(
+            follow_ms_at_10000=2.0,
+            us_per_known_message=1.0,
+            loop_lag_p99_ms=50.0,
+            mb_per_session=0.5,
+            descriptors_per_session=1.0,
+        )
+        | {"read_share": (">=", 0.95)},
+        noise=TIMED,
+        seconds=900,
+        needs="the frameworks of the adapters; one that is missing is skipped",
+    ),
+    _line(
+        "gateway",
+        "an agent behind the gateway costs less, and its answers stay as they are",
+        named(
+            "cost_ratio_warm",
+            "cost_ratio_paused",
+            "worst_session_ratio",
+            "streams_changed",
+            "unexplained_moves",
+            "errors",
+            "rss_mb",
+            under="targets.holdfast.",
+        ),
+        goals=none("streams_changed", "unexplained_moves", "errors")
+        | at_most(cost_ratio_warm=0.92, cost_ratio_paused=0.8, worst_session_ratio=1.01),
+        seconds=1_200,
+        needs="the extras `gateway` and `simulator`; " + RECORDED,
+    ),
+    _line(
+        "gateway_load",
+        "two hundred clients at once wait little longer behind the gateway",
+        {
+            "errors": "errors",
+            "added_first_byte_p99_ms": "added_first_byte_p99_ms",
+            "added_p50_ms_at_100K": "added_p50_ms",
+            "added_p99_ms_at_100K": "added_p99_ms",
+            "rss_mb": "rss_mb",
+        },
+        goals=none("errors")
+        | at_most(
+            added_first_byte_p99_ms=250.0,
+            added_p50_ms_at_100K=10.0,
+            added_p99_ms_at_100K=60.0,
+            rss_mb=200.0,
+        ),
+        noise=TIMED,
+        needs_quiet=True,
+        seconds=400,
+        needs="the extras `gateway` and `simulator`",
+    ),
+    _line(
+        "fleet",
+        "many machines on one database lose nothing, whatever is killed",
+        named(
+            "lost",
+            "doubled",
+            "gaps",
+            "tool_before_commit",
+            "takeover_s",
+            "append_p50_ms",
+            "turns_per_second",
+        ),
+        goals=none("lost", "doubled", "gaps", "tool_before_commit") | at_most(takeover_s=4.0),
+        higher_is_better=frozenset({"turns_per_second"}),
+        noise=TIMED,
+        seconds=600,
+        needs="the extra `postgres` and PostgreSQL's own programs",
+    ),
+    _line(
+        "report",
+        "a report over a gigabyte of sessions is soon there, and right",
+        named("first_s", "second_s", "search_ms", "rss_mb", "page_kb", "mismatches"),
+        "benchmarks/report.py --mb 1024 --json",
+        goals=none("mismatches")
+        | at_most(first_s=60.0, second_s=1.0, search_ms=300.0, rss_mb=300.0, page_kb=3_000),
+        noise=TIMED,
+        seconds=1_200,
+    ),
+    _line(
+        "terminal",
+        "the chat is there at once and keeps up with the keys",
+        named("start_s", "key_lag_p99_ms", "rss_mb", "load_average"),
+        goals=at_most(start_s=0.5, key_lag_p99_ms=30.0, rss_mb=200.0),
+        noise=TIMED,
+        needs_quiet=True,
+        seconds=400,
+        needs="the extra `terminal`",
+    ),
+    _line(
+        "startup",
+        "starting costs little beside the SDK's own import",
+        named("import_ratio", "help_ratio"),
+        goals=at_most(import_ratio=0.15, help_ratio=0.3),
+        noise=TIMED,
+        needs_quiet=True,
     ),
 )

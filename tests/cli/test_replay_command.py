@@ -32,6 +32,7 @@ def test_json_has_every_figure_of_every_policy(found):
     for figures in found["policies"].values():
         assert keys <= set(figures)
         assert figures["sent"] == figures["read"] + figures["written"] + figures["uncached"]
+    assert set(found["standings"]) == {"ours"}
     assert found["as_recorded"]["read"] > 0 and found["as_recorded"]["read_ratio"] > 0
 
 
@@ -52,6 +53,7 @@ def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp
     done = holdfast("replay", folder / "one.jsonl", *words, "--window", 60_000)
     assert done.returncode == 0, done.stderr
     assert "ours: $" in done.stdout and "sliding window" in done.stdout
+    assert "beats ours by" in done.stdout and "beats ours by" in page.read_text()
     assert "<script" not in page.read_text() and "sliding window" in page.read_text()
 
 

@@ -1,7 +1,7 @@
 """`holdfast replay`: what another policy would have cost on sessions you already have."""
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +17,14 @@ from holdfast.simulator.replay.policies import POLICIES, chosen
 from holdfast.simulator.replay.result import PolicyFigures
 from holdfast.simulator.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
 from holdfast.simulator.replay.run import replay as replay_all
+from holdfast.simulator.replay.standing import PolicyStanding, standings
 
-ALIKE_SHARE = 0.05
-"""Contexts that differ by less are of the same size."""
-HEADS = ("cost", "own", "read", "written", "uncached", "moves", "over", "mean", "peak", "regret")
-WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14)
+OURS = "ours"
+HEADS = (
+    *("cost", "own", "read", "written", "uncached", "moves", "over", "mean", "peak", "regret"),
+    "beats ours by",
+)
+WIDTHS = (10, 8, 8, 8, 9, 7, 6, 8, 8, 14, 15)
 
 
 @click.command(epilog="Example: holdfast replay ~/.claude/projects/my-project --policy ours")
@@ -110,9 +113,12 @@ def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
         AS_RECORDED.replace("_", " "),
         "what the recorded usage says",
         *_cells(done.as_recorded),
+        "",
     )
+    ours = standings(done.policies).get(OURS)
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
-        yield (name.replace("_", " "), POLICIES[name].label, *_cells(one))
+        ahead = ", ".join(ours.loses_by(name)) if ours else ""
+        yield (name.replace("_", " "), POLICIES[name].label, *_cells(one), ahead)
 
 
 def _cells(one: RecordedFigures | PolicyFigures) -> tuple[str, ...]:
@@ -161,39 +167,26 @@ def _verdict(done: ReplayReport) -> Iterator[str]:
         )
     if (ratio := done.as_recorded.read_ratio) is not None:
         yield f"the simulator reads {percent(ratio, 1)} of what was recorded as read from the cache"
-    if "ours" in done.policies:
-        yield from _standing(done.policies)
+    for name, stands in standings(done.policies).items():
+        yield from _standing(name, stands, done.policies)
 
 
-def _standing(policies: dict[str, PolicyFigures]) -> Iterator[str]:
-    """Say where ours stands among the policies that stay under the window, and where it loses."""
-    ours = policies["ours"]
-    fit = {
-        name: one
-        for name, one in policies.items()
-        if not name.startswith("ours") and not one.over_window_calls and not one.stopped
-    }
-    cheaper = [name for name, one in fit.items() if one.usd < ours.usd]
+def _standing(
+    name: str, stands: PolicyStanding, policies: Mapping[str, PolicyFigures]
+) -> Iterator[str]:
+    """Say where a policy of ours stands among those that stay under the window, and where it loses."""
+    ours = policies[name]
     yield (
-        f"ours: {dollars(ours.usd)}, cheaper than {len(fit) - len(cheaper)} of {len(fit)} others"
+        f"{name.replace('_', ' ')}: {dollars(ours.usd)}, cheaper than"
+        f" {stands.fitting - len(stands.cheaper)} of {stands.fitting} others"
         f" that stay under the window, with a regret of {ours.regret:,}"
     )
-    for name in cheaper:
-        one = fit[name]
+    for other in stands.cheaper:
+        one = policies[other]
         yield (
-            f"  {name.replace('_', ' ')} is cheaper by {dollars(ours.usd - one.usd)},"
+            f"  {other.replace('_', ' ')} is cheaper by {dollars(ours.usd - one.usd)},"
             f" with a regret of {one.regret:,}"
         )
-    for name in _less_regret(policies, ours):
-        yield f"  {name.replace('_', ' ')} has as large a context and less regret"
-
-
-def _less_regret(policies: dict[str, PolicyFigures], ours: PolicyFigures) -> Sequence[str]:
-    near = ALIKE_SHARE * ours.mean_context
-    return [
-        name
-        for name, one in policies.items()
-        if not name.startswith("ours")
-        and abs(one.mean_context - ours.mean_context) <= near
-        and one.regret < ours.regret
-    ]
+    for other in stands.less_regret:
+        regret = policies[other].regret
+        yield f"  {other.replace('_', ' ')} has as large a context and a regret of {regret:,}"

@@ -135,7 +135,8 @@ class _Rule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
     rules: tuple[_Rule, ...]
-    keywords: tuple[str, ...]
+    keywords: Mapping[str, tuple[int, ...]]
+    """For each keyword, which rules ask for it."""
     breaks: Mapping[int, str]
     allowed: _Allowed
 
@@ -144,10 +145,8 @@ def _every(text: str) -> Iterator[FoundSecret]:
     rules = _load()
     lowered = _lower(text)
     words = " ".join(set(lowered.translate(rules.breaks).split()))
-    present = {keyword for keyword in rules.keywords if keyword in words}
-    for rule in rules.rules:
-        if present.isdisjoint(rule.keywords):
-            continue
+    asked = {n for keyword, numbers in rules.keywords.items() if keyword in words for n in numbers}
+    for rule in (rules.rules[n] for n in sorted(asked)):
         for match in rule.matches(text, lowered):
             start, end = rule.place(match)
             secret = text[start:end]
@@ -236,7 +235,10 @@ def _rule_file() -> Path:
 def _load() -> _Rules:
     listed = tomllib.loads(_rule_file().read_text("utf-8"))
     rules = tuple(_rule(one) for one in listed["rules"] if "regex" in one and "path" not in one)
-    keywords = tuple(sorted({keyword for rule in rules for keyword in rule.keywords}))
+    keywords: dict[str, tuple[int, ...]] = {}
+    for number, rule in enumerate(rules):
+        for keyword in rule.keywords:
+            keywords[keyword] = (*keywords.get(keyword, ()), number)
     kept = set("".join(keywords))
     breaks = {code: " " for code in range(128) if chr(code) not in kept}
     return _Rules(

@@ -43,6 +43,9 @@ class PromptPiece(NamedTuple):
     marker: Marker | None
     place: tuple[int, int]
     """Index of the message (or tool, or system block) and of the block in it, as sent."""
+    has_image: bool
+    """It is an image, or a result that holds one."""
+    has_citations: bool
 
     @property
     def path(self) -> str:
@@ -75,7 +78,18 @@ class PieceMeter:
             read = self._with_definitions(read)
         digest = self._digest(role, read)
         tokens = self._counter.block_tokens(read, digest, self._scale)
-        return PromptPiece(tier, role, block.get("type", ""), block, digest, tokens, marker, place)
+        return PromptPiece(
+            tier=tier,
+            role=role,
+            type=block.get("type", ""),
+            block=block,
+            digest=digest,
+            tokens=tokens,
+            marker=marker,
+            place=place,
+            has_image=_holds(block, "image"),
+            has_citations=_cites(block),
+        )
 
     def _with_definitions(self, result: JsonObject) -> JsonObject:
         """Put definitions in the place of references."""
@@ -153,6 +167,22 @@ def can_be_marked(piece: PromptPiece) -> bool:
     if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
         return False
     return piece.type != "text" or bool(piece.block.get("text"))
+
+
+def _holds(block: JsonObject, kind: str) -> bool:
+    """Return whether a block is, or a tool result contains, a block of a type."""
+    if block.get("type") == kind:
+        return True
+    content = block.get("content")
+    if not isinstance(content, list):
+        return False
+    return any(isinstance(part, dict) and part.get("type") == kind for part in content)
+
+
+def _cites(block: JsonObject) -> bool:
+    citations = block.get("citations")
+    is_document = block.get("type") == "document"
+    return is_document and isinstance(citations, dict) and bool(citations.get("enabled"))
 
 
 def _hash(role: str, content: bytes) -> bytes:

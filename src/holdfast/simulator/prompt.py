@@ -8,16 +8,18 @@ that tier and all after it, and nothing before it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
 
 from holdfast.models.capabilities import Capabilities
 from holdfast.simulator.pieces import DIGEST_BYTES, Marker, PromptPiece
-from holdfast.simulator.request import ApiRequest, JsonObject
+from holdfast.simulator.request import ApiRequest
 from holdfast.simulator.settings import SimulatorSettings
 
-RICH_TYPES = frozenset({"image", "document", "tool_result"})  # what can hold images or citations
+LINKS = 20_000
+"""Links remembered: more than the prompts of a long session have; they mostly share theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +79,9 @@ def salts_of(
     """Derive the tiers' salts from a request's settings."""
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
     ahead = able.model in settings.thinking_ahead_models
-    rich = [p.block for p in pieces if p.type in RICH_TYPES and p.tier == "messages"]
-    has_images = any(_holds(block, "image") for block in rich)
-    has_citations = any(_cites(block) for block in rich)
+    said = [piece for piece in pieces if piece.tier == "messages"]
+    has_images = any(piece.has_image for piece in said)
+    has_citations = any(piece.has_citations for piece in said)
     return Salts(
         tools=_salt(able.model, thinking if ahead else None),
         system=_salt(has_citations, request.speed or "standard"),
@@ -94,6 +96,7 @@ def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
     return _link(link, salts.messages) if next_tier == "messages" else link
 
 
+@lru_cache(maxsize=LINKS)
 def _link(previous: bytes, addition: bytes) -> bytes:
     return blake2b(previous + addition, digest_size=DIGEST_BYTES).digest()
 
@@ -122,19 +125,3 @@ def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
 def _effort_salt(request: ApiRequest, settings: SimulatorSettings) -> str:
     config = request.output_config or {}
     return str(config.get("effort") or settings.default_effort)
-
-
-def _holds(block: JsonObject, kind: str) -> bool:
-    """Return whether a block is, or a tool result contains, a block of a type."""
-    if block.get("type") == kind:
-        return True
-    content = block.get("content")
-    if not isinstance(content, list):
-        return False
-    return any(isinstance(part, dict) and part.get("type") == kind for part in content)
-
-
-def _cites(block: JsonObject) -> bool:
-    citations = block.get("citations")
-    is_document = block.get("type") == "document"
-    return is_document and isinstance(citations, dict) and bool(citations.get("enabled"))

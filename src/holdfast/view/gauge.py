@@ -4,7 +4,6 @@ What was learnt is kept per model, for all sessions of a store, so that the next
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -84,16 +83,14 @@ class Follower:
         if reported.is_framed:
             prompt = self._believed(prompt, reported.then, gauge.calibration)
             output = self._believed(output, reply, gauge.calibration)
-        after = gauge.observe_usage(
+        return gauge.observe_usage(
             prompt_tokens=prompt,
             before=reported.then,
             reply=reply,
             output_tokens=output if answer else 0,
             is_final=bool(answer and answer.stop_reason),
+            learns=self._settings.calibrate,
         )
-        if self._settings.calibrate:
-            return after
-        return replace(after, calibration=gauge.calibration)
 
     def _believed(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
         """Bound a reported size by our own estimate; a provider may report anything."""

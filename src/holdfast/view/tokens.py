@@ -195,8 +195,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
                 for factor, r in zip(self.factors, reach, strict=True)
             ),
             covariance=tuple(
-                tuple(p + DRIFT - calm * r * q for p, q in zip(row, reach, strict=True))
-                for row, r in zip(self.covariance, reach, strict=True)
+                _less(row, calm * r, reach) for row, r in zip(self.covariance, reach, strict=True)
             ),
             lessons=self.lessons + 1,
         )
@@ -206,7 +205,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     def _reach(self, parts: Row) -> Row:
         """Return the covariance of each factor with this estimate."""
-        return tuple(_dot(row, parts) for row in self.covariance)
+        return tuple([_dot(row, parts) for row in self.covariance])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,20 +247,22 @@ class Gauge:
         reply: Measure = NOTHING,
         output_tokens: int = 0,
         is_final: bool = False,
+        learns: bool = True,
     ) -> "Gauge":
-        """Learn from an answer's usage and start from it.
+        """Learn from an answer's usage, unless it is not to, and start from it.
 
         `before` is the view's measure without any piece of the answer, `reply` the whole
         answer's. Output tokens count for the reply only once they are final; those of a
         piece stored in mid-stream are a lower bound.
         """
         calibration = self.calibration
-        if self.is_reported:
+        if self.is_reported and learns:
             calibration = calibration.observe(
                 before - self.then, prompt_tokens - self.reported_tokens
             )
         if is_final and output_tokens:
-            calibration = calibration.learn(reply, output_tokens)
+            if learns:
+                calibration = calibration.learn(reply, output_tokens)
             known_tokens, then = float(prompt_tokens + output_tokens), before + reply
         else:
             overhang = max(0.0, output_tokens - calibration.weigh(reply))
@@ -284,6 +285,11 @@ def _shape(tokens: float) -> float:
 
 def _dot(one: Iterable[float], other: Iterable[float]) -> float:
     return float(sum(map(mul, one, other)))
+
+
+def _less(row: Row, step: float, reach: Row) -> Row:
+    """Return a row of the covariance after a lesson; a list is built, since this runs every turn."""
+    return tuple([p + DRIFT - step * q for p, q in zip(row, reach, strict=True)])
 
 
 def _clamp(value: float, low: float, high: float) -> float:

@@ -123,6 +123,18 @@ def test_sections_are_called_by_their_names():
     assert list(fingerprint(request, names=["one"]).sections) == ["block 1", "block 2"]
 
 
+def test_sections_after_others_are_hashed_as_if_alone():
+    """Reused where all are as before, in text and in name; never where one is not."""
+    texts = [["a", "b"], ["a", "b"], ["a", "c"], ["b", "a"], ["a"], ["a"]]
+    names = [["x", "y"], ["x", "y"], ["x", "y"], ["x", "y"], ["x"], ["z"]]
+    last = None
+    for words, called in zip(texts, names, strict=True):
+        system = [{"type": "text", "text": word, "cache_control": MARK} for word in words]
+        request = Request(kwargs={"messages": [], "system": system})
+        last = fingerprint(request, last, called)
+        assert last.sections == fingerprint(request, None, called).sections
+
+
 def test_what_no_cache_depends_on_is_left_out():
     """The output limit and the like may differ from call to call."""
     one = taken([], max_tokens=1, metadata={"user": "a"}, thinking={"type": "adaptive"})

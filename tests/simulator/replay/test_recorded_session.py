@@ -5,7 +5,9 @@ import json
 import pytest
 
 from conftest import RECORDED
-from holdfast.simulator.replay.recorded_session import filler, read_recording
+from holdfast.log.entries import Said
+from holdfast.messages import Text
+from holdfast.simulator.replay.recorded_session import RecordedSession, filler, read_recording
 from holdfast.simulator.replay.run import ReplayOptions, replay
 from holdfast.simulator.sessions import write
 from holdfast.simulator.tokens import encode
@@ -32,6 +34,13 @@ def test_history_before_the_first_record_is_not_taken_for_the_frame(tmp_path):
     path.write_text("\n".join(map(json.dumps, records)))
     late = read_recording(path)
     assert late.frame_tokens <= 70_000 and late.missing_tokens > 30_000
+
+
+def test_names_come_in_the_order_of_the_text():
+    """Whatever a process's hashes are: the order decides what is missed first, so figures repeat."""
+    paths = [f"src/part_{n}.py" for n in (7, 2, 9, 4, 1, 8)]
+    said = Said(n=1, content=(Text(text=f"Look at {', then '.join(paths)}."),))
+    assert list(RecordedSession("one", [said]).names(said)) == paths
 
 
 def test_a_filler_has_the_size_that_was_asked_for():

@@ -213,6 +213,28 @@ def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
     assert way(plan_clearing(enough, now, CacheStanding(can_move=False), SETTINGS)) == "line"
 
 
+class Watched(list):
+    """A list that counts how often it is gone through."""
+
+    looks = 0
+
+    def __iter__(self):
+        self.looks += 1
+        return super().__iter__()
+
+
+def test_while_there_is_room_old_results_are_not_gone_through():
+    """A turn in which nothing is due costs the same however many results there are."""
+    made = stock(*[4_000] * 12)
+    made.newest = Watched(made.newest)
+    unasked = CacheStanding(asks_price=False)
+    assert plan_clearing(made, moment(used_tokens=70_000), unasked, SETTINGS) is None
+    assert made.newest.looks == 0
+    full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
+    assert way(plan_clearing(made, full, unasked, SETTINGS)) == "line"
+    assert made.newest.looks > 0
+
+
 def test_a_cache_that_is_off_is_not_one_that_died():
     """It is cold before every call, so only a batch that pays is taken."""
     found = plan_clearing(

@@ -94,10 +94,7 @@ def fingerprint(
         model=str(kwargs.get("model", "")),
         betas=tuple(sorted(request.betas)),
         tools=_tool_hashes(kwargs.get("tools") or (), like),
-        sections={
-            name: digest(unmarked(block))
-            for name, block in zip(_distinct(names), system, strict=True)
-        },
+        sections=_section_hashes(tuple(_distinct(names)), system, like),
         options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
         markers=markers,
         lifetimes=lifetimes,
@@ -205,6 +202,15 @@ def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mappi
     return {name: digest(unmarked(tool)) for name, tool in zip(names, tools, strict=True)}
 
 
+def _section_hashes(
+    names: Sequence[str], system: Sequence[JsonObject], like: Fingerprint | None
+) -> Mapping[str, str]:
+    """Hash each block, unless they are as before: unchanged texts are the same objects."""
+    if like is not None and tuple(like.sections) == names and system_blocks(like.parts) == system:
+        return like.sections
+    return {name: digest(unmarked(block)) for name, block in zip(names, system, strict=True)}
+
+
 def _markers(
     kwargs: JsonObject, system: Sequence[JsonObject], messages: Sequence[JsonObject]
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
@@ -224,11 +230,15 @@ def _markers(
 
 def _marked_messages(messages: Sequence[JsonObject]) -> list[int]:
     last = len(messages) - 1
-    recent = (
-        (i, messages[i].get("content")) for i in range(last, max(-1, last - MARKER_SEARCH), -1)
-    )
-    found = (i for i, blocks in recent if isinstance(blocks, list) and any(map(_control, blocks)))
-    return sorted(islice(found, SLOTS))
+    recent = range(last, max(-1, last - MARKER_SEARCH), -1)
+    return sorted(islice((i for i in recent if _is_marked(messages[i])), SLOTS))
+
+
+def _is_marked(message: JsonObject) -> bool:
+    for block in message.get("content") or ():
+        if isinstance(block, dict) and block.get("cache_control"):
+            return True
+    return False
 
 
 def _control(block: Json) -> Json:

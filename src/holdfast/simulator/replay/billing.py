@@ -58,7 +58,9 @@ class PromptBiller:
         measure = PieceMeter(self._counter, able.tokenizer_scale * self._density)
         sent = take_apart(asked, measure)
         for index, message in enumerate(request.kwargs["messages"]):
-            sent += self._pieces(index, message, measure)
+            known = self._known[index] if index < len(self._known) else None
+            is_known = known is not None and known[0] is message
+            sent += known[1] if known and is_known else self._pieces(index, message, measure)
         read = strip_earlier_thinking(sent, able)
         context = EditContext(able=able, settings=SETTINGS, measure=measure)
         edited = apply_edits(read, edits_of(asked.context_management), context).pieces
@@ -79,9 +81,6 @@ class PromptBiller:
         return PromptBill(usage=usage, moved=moved, cleared=_cleared(read, edited))
 
     def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
-        known = self._known[index] if index < len(self._known) else None
-        if known is not None and known[0] is message:
-            return known[1]
         blocks = ApiMessage(message["role"], message["content"]).blocks()
         role = str(message["role"])
         pieces = [

@@ -49,7 +49,7 @@ class RecordedSession:
     """Records of kinds that have no place in a conversation."""
     counter: TokenCounter = field(default_factory=lambda: TokenCounter(SETTINGS))
     """Remembers what was counted, for all replays."""
-    _names: dict[int, frozenset[str]] = field(default_factory=dict)
+    _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def answers(self) -> Sequence[UniqueAnswer]:
@@ -102,11 +102,14 @@ class RecordedSession:
         """History from before the first record."""
         return _sizes(self.entries)[1]
 
-    def names(self, entry: AnyEntry) -> frozenset[str]:
-        """Return the exact names in what was said, answered or returned."""
+    def names(self, entry: AnyEntry) -> tuple[str, ...]:
+        """Return the exact names in what was said, answered or returned.
+
+        In order of appearance: which of two sources is missed first decides which is back for the other.
+        """
         if entry.n not in self._names:
             found = named_in(_text(entry))
-            self._names[entry.n] = frozenset(
+            self._names[entry.n] = tuple(
                 name
                 for name, kind in found.items()
                 if kind in EXACT and len(name) >= LEAST_NAME_CHARS

@@ -19,6 +19,7 @@ from holdfast.simulator.replay.policies import NO_LAYERS, POLICIES, Policy, no_s
 from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
 from holdfast.simulator.replay.result import PolicyFigures, ReplayResult, total
 from holdfast.simulator.replay.session_replay import play_session
+from holdfast.simulator.replay.standing import standings
 from holdfast.transcripts.formats import printable
 
 AS_RECORDED = "as_recorded"
@@ -98,9 +99,10 @@ class ReplayReport:
     by_session: tuple[dict[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
-        """Return it as plain values, `sent` included."""
+        """Return it as plain values, with what was sent and where ours stands."""
         policies = {name: asdict(one) | {"sent": one.sent} for name, one in self.policies.items()}
-        return asdict(self) | {"policies": policies}
+        stands = {name: asdict(one) for name, one in standings(self.policies).items()}
+        return asdict(self) | {"policies": policies, "standings": stands}
 
 
 def replay_file(
