@@ -42,6 +42,8 @@ class Harbour:
         words = last.get("text", "")
         if last["type"] == "tool_result":
             return BrainAnswer(blocks=(text("The tool has run."),))
+        if words.startswith("[File "):
+            return BrainAnswer(blocks=(text(f"Read {words.split()[8]!r}."),))
         if words == "Count the masts." or "hang" in words[-20:]:
             await until(self.hold.is_set)
             return BrainAnswer(blocks=(text("There are three masts."),))
@@ -51,6 +53,8 @@ class Harbour:
             return BrainAnswer(blocks=(tool_use("Bash", {"command": "seq 1 50"}),))
         if words == "sleep":
             return BrainAnswer(blocks=(tool_use("Bash", {"command": "echo begun; sleep 60"}),))
+        if "A question of the user's beside" in words:
+            return BrainAnswer(blocks=(text(f"Beside: {words.splitlines()[-1]}"),))
         if words == "stream":
             return BrainAnswer(blocks=(text("word " * 200),))
         if words == "long":
@@ -129,7 +133,7 @@ def test_input_is_edited_recalled_completed_and_of_any_size(chat, tmp_path):
     chat.type("\x15see @mas")
     chat.see("masts.txt")
     chat.type("\t\r\r")
-    chat.see("Heard 'see @masts.txt'.")
+    chat.see("masts.txt goes with it", "Read 'three'.")
     chat.type("/contxt\r")
     chat.see("did you mean /context?")
     long = "\n".join(f"line {n} of a long paste" for n in range(40_000))
@@ -184,6 +188,54 @@ def test_words_typed_while_it_works_are_kept_shown_and_editable(chat):
     assert words_said() == ["stream", "first", "second"]
 
 
+def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(chat, brain):
+    """While the model is silent: figures, help and a side question come at once."""
+    chat.type("hang\r")
+    chat.see("Esc interrupts")
+    for words, shown in (
+        ("/context", "free until room is made"),
+        ("/cost", "by source"),
+        ("/jobs", "No job is running."),
+        ("/pin", "Nothing is pinned."),
+        ("/history hang", "hang"),
+        ("/history", "/history needs words"),
+        ("/ask how many", "Beside: how many"),
+    ):
+        chat.type(f"{words}\r")
+        chat.see(f"> {words}\n", shown, "Esc interrupts")
+    chat.type("/undo\r/memory off\r")
+    chat.see("waits for the answer: /undo", "waits for the answer: /memory off")
+    brain.hold.set()
+    chat.see("There are three masts.", "memory.on = False", gone=("waits for the answer",))
+    assert words_said() == ["hang"]
+
+
+def test_what_is_typed_right_behind_an_answer_belongs_to_the_input(chat, brain):
+    """A question and a list are closed by their key, not a moment later."""
+    chat.type("sleep\r")
+    chat.see("Allow?")
+    chat.type("n\rafter\r")
+    chat.see("Stopped, as you refused the call", "Heard 'after'.")
+    chat.type("/mode\r")
+    chat.see("Mode")
+    chat.type("1half")
+    chat.see("mode: ask")
+    chat.see_input("half")
+
+
+def test_a_list_is_searched_by_typing_and_leaves_what_was_typed_before(chat):
+    """Only the rows with those words are left; Esc changes nothing."""
+    chat.type("/model\r")
+    chat.see("type to search", "claude-opus-5")
+    chat.type("haiku 4")
+    chat.see("Model (now simulated/claude-sonnet-5-5)  haiku 4", gone=("claude-opus-5",))
+    chat.type("zzz")
+    chat.see("nothing like that")
+    chat.type("\r\x1b")
+    chat.see(gone=("nothing like that",))
+    chat.see_input("")
+
+
 def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, brain):
     """A silent model, a running tool, a question, typed text, and then the program itself."""
     chat.type("hang\r")
@@ -193,7 +245,7 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     chat.type("/mode bypass\rsleep\r")
     chat.see("begun")
     chat.type("\x1b")
-    chat.see("Interrupted while a tool ran")
+    chat.see("✗ Bash echo begun; sleep 60  stopped after", "Interrupted while a tool ran")
     chat.type("/mode ask\rsleep\r")
     chat.see("Allow?")
     chat.type("\x03")
@@ -281,7 +333,7 @@ COMMANDS = {
     "/redo": "is re-applied: compacted",
     "/drop 999": "#999 is not in the view",
     "/pin": "Nothing is pinned.",
-    "/ask what is it": "Heard ",
+    "/ask what is it": "Beside: ",
     "/history masts": "masts",
     "/explain": "forked: compact asked",
     "/cost": "by source",

@@ -13,7 +13,6 @@ from holdfast.cli.slash.changing import CompactWords
 from holdfast.messages import ToolUse
 from holdfast.terminal.blocks import whole_blocks
 from holdfast.terminal.completion import InputCompleter, ProjectFiles
-from holdfast.terminal.mentions import with_images
 from holdfast.terminal.paint import Paint
 from holdfast.terminal.pastes import Pastes
 from holdfast.terminal.slash import unknown_command
@@ -155,14 +154,3 @@ def test_an_edit_is_drawn_as_what_goes_and_what_comes():
         "  line 7", "  line 8", "- line 9", "+ line nine", "  line 10", "  line 11",
     ]  # fmt: skip
     assert PAINT.diff("", before, most=3, indent=0).splitlines()[-1] == "… 17 more lines"
-
-
-def test_only_images_that_can_be_sent_go_with_a_message(tmp_path):
-    """Other files stay names; an image that is too large is said."""
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 4_000_000)
-    content, problems = with_images("see @a.txt and @b.png", tmp_path)
-    assert content == "see @a.txt and @b.png"
-    assert problems == [
-        "b.png is not sent as an image: it has 4,000,008 bytes and 3,750,000 are allowed"
-    ]

@@ -28,6 +28,20 @@ def whole_blocks(text: str) -> int:
     return cut
 
 
+def with_breaks(text: str) -> str:
+    """Mark the ends of lines as breaks: who writes to a terminal means them; code is as it is."""
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        is_text = not fence and not found and line.strip()
+        lines.append(f"{line}  " if is_text else line)
+        if found and not fence:
+            fence = found[1]
+        elif found and _closes(fence, found[1], line):
+            fence = ""
+    return "\n".join(lines)
+
+
 def _goes_on(line: str) -> bool:
     return line.startswith(("  ", "\t")) or bool(re.match(r"(?:[-*+]|\d{1,9}[.)]) ", line))
 

@@ -13,6 +13,8 @@ INPUT_CHARS = 90
 """One line of a tool's input shows what it is about."""
 FOLDED_LINES = 3
 """Of a result; the whole of it is a keypress away."""
+ERROR_CHARS = 400
+"""Of a line that says what went wrong: it is folded and not cut at the terminal's edge."""
 DIFF_LINES = 40
 """Of a change; a whole new file need not scroll past."""
 OPENED_LINES = 400
@@ -59,7 +61,9 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
 
     A change that was shown already, with the question about it, is only counted.
     """
-    took = f"  {call.seconds:.1f} s" if call.seconds >= 1 else ""
+    took = (
+        "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
+    )  # without the question
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
     drawn = paint.toned(f"{mark} {call_title(call.use)}{took}", tone)
@@ -69,10 +73,21 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
     if changes:
         return drawn + "".join(paint.diff(*change, most=DIFF_LINES) for change in changes)
     lines = call.text.strip("\n").splitlines()
-    shown = [plain(line)[: paint.columns() - 6] for line in lines[:FOLDED_LINES]]
+    room = paint.columns() - 6 if not call.outcome.is_error else ERROR_CHARS
+    shown = [_cut(plain(line), room) for line in lines[:FOLDED_LINES]]
     if rest := len(lines) - len(shown):
         shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
     return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
+
+
+def interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
+    """Draw a call that was stopped, with the last line it printed."""
+    drawn = paint.toned(f"✗ {call_title(use)}  stopped after {seconds:.0f} s", "error")
+    return drawn + (paint.toned(plain(said), "dim", indent=4) if said else "")
+
+
+def _cut(line: str, chars: int) -> str:
+    return line if len(line) <= chars else f"{line[: max(chars - 1, 0)]}…"
 
 
 def unfolded(call: FinishedCall, paint: Paint) -> str:

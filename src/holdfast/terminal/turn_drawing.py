@@ -17,6 +17,7 @@ from holdfast.terminal.tool_calls import (
     call_title,
     changes_in,
     folded,
+    interrupted,
     unfolded,
 )
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
@@ -68,6 +69,7 @@ class TurnDrawing:
                 self._say(f"{plain(str(error))}; trying again in {seconds:.1f} s", "notice")
             case ToolBegan(use=use):
                 self._emit_rest()
+                self.phase = "running tools"
                 self._running[use.id] = (use, time.monotonic())
             case ToolRan(use=use, outcome=outcome, seconds=seconds):
                 self._running.pop(use.id, None)
@@ -85,8 +87,11 @@ class TurnDrawing:
 
     def _stop(self, end: Stopped) -> None:
         self._emit_rest()
+        for use, began in self._running.values():
+            seconds = time.monotonic() - began
+            self.emit(interrupted(use, seconds, self._progress, self.paint))
         self._running.clear()
-        self.phase = ""
+        self._progress = self.phase = ""
         if end.reason == "completed":
             if end.detail:
                 self._say(plain(end.detail), "dim")
@@ -132,12 +137,14 @@ class TurnDrawing:
 
     def _emit_answer(self, text: str) -> None:
         """Print a piece of an answer, apart from the tools before it."""
-        apart, self._is_after_tool = "\n" if self._is_after_tool else "", False
-        self.emit(f"{apart}{self.paint.markdown(text)}\n")
+        self._is_after_tool = False
+        self.emit(f"\n{self.paint.markdown(text)}\n")
 
     def live(self, rows: int) -> str:
         """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
         lines = self._drawn_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
+        if lines and self._is_after_tool:
+            lines.insert(0, "")
         now = time.monotonic()
         for use, began in self._running.values():
             lines.append(harmless(f"◌ {call_title(use)}  {now - began:.0f} s"))
