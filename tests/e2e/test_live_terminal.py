@@ -1,6 +1,7 @@
 """The chat on its live screen, in a real pseudo-terminal, against the simulator over HTTP."""
 
 import threading
+import time
 
 import pytest
 
@@ -194,7 +195,7 @@ def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(c
     chat.see("Esc interrupts")
     for words, shown in (
         ("/context", "free until room is made"),
-        ("/cost", "by source"),
+        ("/cost", "no call here reports its usage"),
         ("/jobs", "No job is running."),
         ("/pin", "Nothing is pinned."),
         ("/history hang", "hang"),
@@ -269,6 +270,7 @@ def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
         chat.hang_up()
         chat.child.wait(20)
     with started(tmp_path, simulator, "--resume", "newest") as again:
+        again.see("Where you were:", "the user last said [#", "remember the harbour")
         again.type("and the masts\r")
         again.see("Heard 'and the masts'.")
     assert words_said() == ["remember the harbour", "and the masts"]
@@ -296,6 +298,21 @@ def test_the_screen_follows_the_terminals_size(chat):
     chat.see("───\n> some words\n9.")  # no bar
     chat.resize(30, 120)
     chat.see("sonnet-5-5 · ask", "> some words")
+
+
+def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulator):
+    """At the first key, above the input, once."""
+    env = {"HOLDFAST_TERMINAL_AWAY_MINUTES": "0.02"}
+    with started(tmp_path, simulator, env=env) as chat:
+        chat.type("remember the harbour\r")
+        chat.see("Heard 'remember the harbour'.")
+        begun = time.monotonic()
+        chat.see("cache", gone=("Esc interrupts",))
+        while time.monotonic() - begun < 1.5:  # the pause itself
+            chat.see("% left")
+        chat.type("x")
+        chat.see("Where you were:", "remember the harbour")
+        chat.see_input("x")
 
 
 def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
