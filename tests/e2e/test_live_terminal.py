@@ -32,6 +32,16 @@ PNG = (
 )
 
 
+ANSWERS = {
+    "send someone": tool_use("Agent", WORKER),
+    "print": tool_use("Bash", {"command": "seq 1 50"}),
+    "sleep": tool_use("Bash", {"command": "echo begun; sleep 60"}),
+    "stream": text("word " * 200),
+    "long": text("The harbour has many masts. " * 1_500 + "The end."),
+    "markdown": text(MARKDOWN),
+}
+
+
 class Harbour:
     """Answers by what it was told last; `hold` keeps it silent until it is set."""
 
@@ -41,32 +51,24 @@ class Harbour:
     async def answer(self, request: BrainRequest) -> BrainAnswer:
         last = request.messages[-1]["content"][-1]
         words = last.get("text", "")
-        if last["type"] == "tool_result":
-            return BrainAnswer(blocks=(text("The tool has run."),))
-        if words.startswith("[File "):
-            return BrainAnswer(blocks=(text(f"Read {words.split()[8]!r}."),))
         if words == "Count the masts." or "hang" in words[-20:]:
             await until(self.hold.is_set)
             return BrainAnswer(blocks=(text("There are three masts."),))
-        if words == "send someone":
-            return BrainAnswer(blocks=(tool_use("Agent", WORKER),))
-        if words == "print":
-            return BrainAnswer(blocks=(tool_use("Bash", {"command": "seq 1 50"}),))
-        if words == "sleep":
-            return BrainAnswer(blocks=(tool_use("Bash", {"command": "echo begun; sleep 60"}),))
-        if "A question of the user's beside" in words:
-            return BrainAnswer(blocks=(text(f"Beside: {words.splitlines()[-1]}"),))
-        if words == "stream":
-            return BrainAnswer(blocks=(text("word " * 200),))
-        if words == "long":
-            return BrainAnswer(blocks=(text("The harbour has many masts. " * 1_500 + "The end."),))
-        if words == "markdown":
-            return BrainAnswer(blocks=(text(MARKDOWN),))
-        if "<agent id" in words:
-            return BrainAnswer(blocks=(text("So: three masts."),))
-        if "about to say something" in words:
-            return BrainAnswer(blocks=(text("Count the anchors"),))
-        return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}."),))
+        is_result = last["type"] == "tool_result"
+        said = text("The tool has run.") if is_result else ANSWERS.get(words) or heard(words)
+        return BrainAnswer(blocks=(said,))
+
+
+def heard(words):
+    if words.startswith("[File "):
+        return text(f"Read {words.split()[8]!r}.")
+    if "A question of the user's beside" in words:
+        return text(f"Beside: {words.splitlines()[-1]}")
+    if "<agent id" in words:
+        return text("So: three masts.")
+    if "about to say something" in words:
+        return text("Count the anchors")
+    return text(f"Heard {words[-30:]!r}.")
 
 
 @pytest.fixture
@@ -289,6 +291,15 @@ def test_an_agent_that_ends_wakes_the_model_and_disturbs_nobody_who_types(chat, 
     assert words_said() == ["send someone"]
 
 
+def test_ctrl_z_is_no_character_of_a_message(chat):
+    """It is for the shell, which has no say in a session of its own: the chat goes on as it was."""
+    chat.type("half")
+    chat.see_input("half")
+    chat.type("\x1a")
+    chat.type(" way\r")
+    chat.see("Heard 'half way'.")
+
+
 def test_the_screen_follows_the_terminals_size(chat):
     """Narrow, then wide: the status keeps what matters most, the input stays."""
     chat.type("markdown\r")
@@ -296,6 +307,8 @@ def test_the_screen_follows_the_terminals_size(chat):
     chat.type("some words")
     chat.resize(20, 34)
     chat.see("───\n> some words\n9.")  # no bar
+    chat.resize(5, 20)
+    chat.see("> some words")
     chat.resize(30, 120)
     chat.see("sonnet-5-5 · ask", "> some words")
 

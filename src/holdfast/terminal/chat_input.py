@@ -52,8 +52,9 @@ class MenuChoice:
         """Draw the rows around the chosen one."""
         found = self.shown(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
-        how = f"  {typed}" if typed else "  (↑ ↓ Enter, type to search, Esc)"
-        drawn: StyleAndTextTuples = [("class:prompt", self.title), ("class:rule", how)]
+        title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"
+        how = how[: columns - 1 - len(title)]
+        drawn: StyleAndTextTuples = [("class:prompt", title), ("class:rule", how)]
         for place, number in enumerate(found[first : first + rows], first):
             style = "class:chosen" if place == self.at else ""
             row = f" {number + 1:>3}  {self.rows[number]}"[: columns - 1]

@@ -54,6 +54,10 @@ def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> 
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         target.paste(event.data)

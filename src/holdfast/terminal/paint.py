@@ -93,8 +93,10 @@ class Paint:
             markup=False,
         )
         if isinstance(what, Text):  # no line of it begins further left, folded ones included
-            for line in folded_lines(what, console, console.width - indent):
-                console.print(Text(" " * indent) + line, no_wrap=True, crop=False)
+            lines = folded_lines(what, console, console.width - indent)
+            margin = Text(" " * indent)
+            text = Text("\n").join(margin + line for line in lines)
+            console.print(text, no_wrap=True, crop=False)
         else:
             console.print(what)
         return out.getvalue()
@@ -103,6 +105,12 @@ class Paint:
         if tone == "document":
             return self.markdown(text)
         return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
+
+    def cut(self, text: str, columns: int) -> str:
+        """Shorten a line to so many columns, of which a wide character takes two."""
+        line = Text(text)
+        line.truncate(max(columns, 1), overflow="ellipsis")
+        return line.plain
 
     def markdown(self, text: str) -> str:
         """Render Markdown; links show where they lead instead of hiding it."""
@@ -135,6 +143,7 @@ def folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
     text.expand_tabs()
     for line in text.split(allow_blank=True):
         first, *more = line.wrap(console, width) or [line]
+        first.rstrip()
         yield first
         if not more:
             continue
