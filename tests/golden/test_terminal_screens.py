@@ -34,10 +34,9 @@ def rest(text):
     text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{8}", "SESSION", text)
     text = re.sub(r"cache \d+:\d\d", "cache 59:59", text)
     text = re.sub(r"[\d.]+K of", "8.5K of", text)  # the prompt names the machine
-    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:"
-    return re.sub(
-        r"Allow\? y = yes.*?= no:", allow, text, flags=re.S
-    )  # folded by the path's length
+    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:\n>"
+    # the path's length decides how it is folded
+    return re.sub(r"Allow\? y = yes.*?= no:(?:\n>)?", allow, text, flags=re.S)
 
 
 def check(name, text):

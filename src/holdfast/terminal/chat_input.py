@@ -145,7 +145,7 @@ class ChatInput:
                 self._answer("")
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        picked = asyncio.get_running_loop().create_future()
+        picked: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self.choice = offered = MenuChoice(title, rows, self.buffer.text, picked)
         self.buffer.reset()
         self._redraw()

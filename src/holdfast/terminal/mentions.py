@@ -37,11 +37,11 @@ async def with_mentions(text: str, agent: Agent) -> Mentions:
     room = scaled(most, agent.engine.fullness().window.limit_tokens)
     for path in dict.fromkeys(_paths(text, agent)):
         if _is_image(path):
-            content = path.read_bytes()
-            if why := why_not_shown(content):
+            found = path.read_bytes()
+            if why := why_not_shown(found):
                 said.append(f"{path.name} is not sent as an image: {why}")
             else:
-                images.append(image_block(content))
+                images.append(image_block(found))
         elif not agent.parts.guard.may_read(READ, path):
             said.append(f"{path.name} is not sent: reading it has to be allowed first")
         else:

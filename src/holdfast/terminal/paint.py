@@ -57,6 +57,7 @@ class _Table(TableElement):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
+            assert not isinstance(table, Segment)
             for line in console.render_lines(table, options, pad=False)[1:-1]:
                 yield from line
                 yield Segment.line()
@@ -95,7 +96,7 @@ class Paint:
         if isinstance(what, Text):  # no line of it begins further left, folded ones included
             lines = folded_lines(what, console, console.width - indent)
             margin = Text(" " * indent)
-            text = Text("\n").join(margin + line for line in lines)
+            text = Text("\n").join(margin + line if line else line for line in lines)
             console.print(text, no_wrap=True, crop=False)
         else:
             console.print(what)
