@@ -33,7 +33,8 @@ def rest(text):
     """Replace what differs from run to run."""
     text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{8}", "SESSION", text)
     text = re.sub(r"cache \d+:\d\d", "cache 59:59", text)
-    text = re.sub(r"[\d.]+K of", "8.5K of", text)  # the prompt names the machine
+    # the prompt names the machine, and the line follows the prices
+    text = re.sub(r"[\d.]+K of [\d.]+K, \d+ %", "8.5K of 155.0K, 95 %", text)
     allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:\n>"
     # the path's length decides how it is folded
     return re.sub(r"Allow\? y = yes.*?= no:(?:\n>)?", allow, text, flags=re.S)
