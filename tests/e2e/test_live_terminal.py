@@ -264,6 +264,27 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     assert f"holdfast chat --resume {session}" in chat.text()
 
 
+def test_ctrl_c_closes_a_list_and_leaves_before_there_is_a_session(chat, tmp_path, simulator):
+    """Nothing is changed by the one, and the other needs no patience and leaves no traceback."""
+    chat.type("/mode\r")
+    chat.see("type to search")
+    chat.type("\x03")
+    chat.see(gone=("type to search",))
+    chat.see_input("")
+    chat.type("\x03")
+    assert chat.end() == 130
+    options = ["chat", "--base-url", simulator.url, "--model", MODEL]
+    early = Terminal(options, tmp_path)
+    try:
+        early.see("opening the session")
+        early.type("\x03")
+        assert early.end() == 130
+        assert "Traceback" not in early.text()
+        assert "goes on where you were" not in early.text()  # nothing was said
+    finally:
+        early.close()
+
+
 def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
     """Everything said is there, and the log is nobody's."""
     with started(tmp_path, simulator) as chat:
