@@ -32,8 +32,12 @@ MESSAGES = 10_000
 TOKENS_PER_SECOND = 200
 DELTA_CHARS = 12
 """About three tokens, so that an event comes every 15 ms."""
-LETTERS = "абвгдежзийклмнопрстуфхцчшщъыьэюя"
-"""They stand nowhere else on the screen, so that each is seen when it is drawn."""
+LETTERS = [
+    chr(code) for code in (*range(0x410, 0x482), *range(0x48A, 0x530), *range(0xAC00, 0xD7A3))
+]
+"""Each is typed once and stands nowhere else on the screen, so that it is seen when it is drawn."""
+LINE_KEYS = 32
+"""After so many the input is emptied, so that it stays on one line."""
 BETWEEN_KEYS_SECONDS = 0.06
 WAIT_SECONDS = 60.0
 DRAWN = b"opening the session"
@@ -125,8 +129,8 @@ def lags(home: Path, keys: int) -> list[float]:
         program.type("talk\r")
         program.wait_for(b"writing")
         for number in range(keys):
-            letter = LETTERS[number % len(LETTERS)]
-            if number % len(LETTERS) == 0:
+            letter = LETTERS[number]
+            if number % LINE_KEYS == 0:
                 program.type("\x15")
                 time.sleep(BETWEEN_KEYS_SECONDS)
             began = time.monotonic()

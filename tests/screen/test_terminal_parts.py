@@ -1,5 +1,7 @@
 """The parts of the terminal that need none: blocks, pastes, status, completion, drawing."""
 
+import re
+
 import pytest
 
 pytest.importorskip("prompt_toolkit")
@@ -11,14 +13,16 @@ from prompt_toolkit.document import Document
 from holdfast.cli.slash import SLASH
 from holdfast.cli.slash.changing import CompactWords
 from holdfast.messages import ToolUse
-from holdfast.terminal.blocks import whole_blocks
+from holdfast.models.protocol import TextDelta
+from holdfast.terminal.blocks import split_long, whole_blocks
 from holdfast.terminal.completion import InputCompleter, ProjectFiles
-from holdfast.terminal.mentions import with_images
 from holdfast.terminal.paint import Paint
 from holdfast.terminal.pastes import Pastes
 from holdfast.terminal.slash import unknown_command
+from holdfast.terminal.spacing import Spacing
 from holdfast.terminal.status import Status, fitted
 from holdfast.terminal.tool_calls import FinishedCall, folded
+from holdfast.terminal.turn_drawing import TurnDrawing
 from holdfast.tools.protocol import Outcome
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"
@@ -157,12 +161,48 @@ def test_an_edit_is_drawn_as_what_goes_and_what_comes():
     assert PAINT.diff("", before, most=3, indent=0).splitlines()[-1] == "… 17 more lines"
 
 
-def test_only_images_that_can_be_sent_go_with_a_message(tmp_path):
-    """Other files stay names; an image that is too large is said."""
-    (tmp_path / "a.txt").write_text("text")
-    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 4_000_000)
-    content, problems = with_images("see @a.txt and @b.png", tmp_path)
-    assert content == "see @a.txt and @b.png"
-    assert problems == [
-        "b.png is not sent as an image: it has 4,000,008 bytes and 3,750,000 are allowed"
+def test_a_long_block_is_printed_in_parts_that_add_up_and_stays_code():
+    """Code that is never whole is printed as it comes, each line once, and drawn within its rows."""
+    printed = []
+    drawing = TurnDrawing(emit=printed.append, paint=PAINT)
+    drawing.take(TextDelta(index=0, text="```py\n"))
+    for number in range(2_000):
+        drawing.take(TextDelta(index=0, text=f"mast({number})\n\n"))
+        if number % 500 == 0:
+            assert len(drawing.live(8).splitlines()) <= 8
+    assert max(map(len, printed)) < 5_000
+    found = re.findall(r"mast\((\d+)\)", "".join(printed))
+    assert found == [str(number) for number in range(len(found))]
+    assert len(found) > 1_800
+    head, rest = split_long("```py\na = 1\nb = 2")
+    assert (head, rest) == ("```py\na = 1\n```\n", "```py\nb = 2")
+    assert split_long("one two") == ("one ", "two")
+
+
+def test_one_endless_line_keeps_to_its_rows():
+    """Without a single space."""
+    drawing = TurnDrawing(emit=lambda text: None, paint=PAINT)
+    drawing.take(TextDelta(index=0, text="x" * 15_000))
+    assert 1 < len(drawing.live(8).splitlines()) <= 8
+
+
+def test_lines_break_where_they_were_written_to_and_fold_below_their_text():
+    """In answers and in tables of ours; code is left alone."""
+    assert PAINT.markdown("one\ntwo\n\n```\na\n\n\nb\n```\n").splitlines() == [
+        "one", "two", "", " a", "", "", " b",
+    ]  # fmt: skip
+    narrow = Paint(columns=lambda: 30, has_colours=False)
+    assert narrow.toned("/cost     show what was spent on what").splitlines() == [
+        "/cost     show what was spent",
+        "          on what",
     ]
+    assert narrow.cut("日本語のテキスト", 7) == "日本語…"
+
+
+def test_blocks_stand_one_blank_line_apart():
+    """Whether the upper or the lower one asks for it, or both."""
+    printed = []
+    write = Spacing(printed.append)
+    for text in ("\nfirst\n\n", "\nsecond\n", "third\n", "\nfourth\n"):
+        write(text)
+    assert "".join(printed) == "first\n\nsecond\nthird\n\nfourth\n"

@@ -91,8 +91,13 @@ class Agent:
     def supervisor(self) -> Supervisor | None:
         return self.equipment.supervisor
 
-    async def run(self, prompt: str | Content = "") -> AsyncIterator[LoopEvent]:
-        """Work on what the user says, or go on where the session stopped, until done."""
+    async def run(
+        self, prompt: str | Content = "", attached: Content = ()
+    ) -> AsyncIterator[LoopEvent]:
+        """Work on what the user says, or go on where the session stopped, until done.
+
+        What is attached is for the model, and does not count as the user's words.
+        """
         self.abort.clear()
         words = prompt if isinstance(prompt, str) else text_of(prompt)
         if prompt:
@@ -102,6 +107,8 @@ class Agent:
                 return
             self.gate.forget_denials()
             self.session.user(prompt)
+            if attached:
+                self.engine.say(attached, hidden=True)
         elif self.engine.is_answered() and not await self._has_news():
             yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
             return

@@ -109,4 +109,5 @@ def _expiry(last: CallReport) -> str:
         return "the time of the last call is unknown"
     if end <= now:
         return f"the cache ({last.lifetime}) expired {ago(end, now)}"
-    return f"the cache ({last.lifetime}) lives for another {end - now:.0f} seconds"
+    minutes, seconds = divmod(int(end - now), 60)
+    return f"the cache ({last.lifetime}) lives for another {minutes}:{seconds:02d} minutes"

@@ -359,7 +359,7 @@ def preview_lines(shown: Preview) -> Iterator[str]:
     yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
     yield (
         f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
-        f"({share:.0%} less{restored})"
+        f"({abs(share):.0%} {'less' if share >= 0 else 'more'}{restored})"
     )
     if shown.unseen_tokens:
         yield (

@@ -1,5 +1,6 @@
 """`holdfast context`: what fills the context window, by category."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,10 @@ from holdfast.view.window import evident_window
 
 INNER_PARTS = 6
 """Tools listed under a category; the rest is summed up."""
-NAME_CHARS = 42
-"""Width of the column of names."""
+NAME_COLUMNS, NARROW_NAME_COLUMNS, WIDE_COLUMNS = 44, 22, 80
+"""Of names, in a terminal of this width and in a narrower one."""
+FIGURE_COLUMNS, BAR_COLUMNS = 26, 16
+"""Of what stands between a name and its bar, and of the bar."""
 
 
 @click.command(epilog="Example: holdfast context newest")
@@ -73,11 +76,12 @@ def lines(target: CommandTarget, context: Context) -> Iterator[str]:
     yield _marks(context)
     yield ""
     whole = max(used, sum(max(0, part.tokens) for part in context.parts), 1)
+    name, bars = _columns()
     for part in context.parts:
-        yield from _part_lines(part, whole)
-    free, kept = max(0, window.base_tokens - used), window.limit_tokens - window.base_tokens
-    yield f"{'free until room is made':<44} {tokens(free):>8}"
-    yield f"{'kept free for the answer and a summary':<44} {tokens(kept):>8}"
+        yield from _part_lines(part, whole, name, bars)
+    free, beyond = max(0, window.base_tokens - used), window.limit_tokens - window.base_tokens
+    yield f"{'free until room is made':<{name}} {tokens(free):>8}"
+    yield f"{'beyond that line':<{name}} {tokens(beyond):>8}"
     yield from target.problem_lines()
 
 
@@ -96,18 +100,27 @@ def _marks(context: Context) -> str:
     )
 
 
-def _short(name: str) -> str:
+def _columns() -> tuple[int, int]:
+    """Return how wide names and bars are, so that a line fits the terminal."""
+    columns = shutil.get_terminal_size().columns
+    name = NAME_COLUMNS if columns >= WIDE_COLUMNS else NARROW_NAME_COLUMNS
+    return name, min(BAR_COLUMNS, max(0, columns - name - FIGURE_COLUMNS))
+
+
+def _short(name: str, chars: int) -> str:
     """Shorten a long name; the end of a path says more than its start."""
     name = plain(name)
-    if len(name) <= NAME_CHARS:
+    if len(name) <= chars:
         return name
-    return f"…{name[1 - NAME_CHARS :]}" if "/" in name else name[:NAME_CHARS]
+    return f"…{name[1 - chars :]}" if "/" in name else name[:chars]
 
 
-def _part_lines(part: ContextPart, used: int) -> Iterator[str]:
-    yield f"{part.name:<44} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {bar(part.tokens / used, 16)}".rstrip()
+def _part_lines(part: ContextPart, used: int, name: int, bars: int) -> Iterator[str]:
+    drawn = bar(part.tokens / used, bars)
+    yield f"{_short(part.name, name):<{name}} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {drawn}".rstrip()
+    inside = name - 2
     for inner in part.parts[:INNER_PARTS]:
-        yield f"  {_short(inner.name):<42} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
+        yield f"  {_short(inner.name, inside):<{inside}} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
     if rest := part.parts[INNER_PARTS:]:
         total = sum(inner.tokens for inner in rest)
-        yield f"  {f'{len(rest)} more':<42} {tokens(total):>8} {total / used:>6.1%}"
+        yield f"  {f'{len(rest)} more':<{inside}} {tokens(total):>8} {total / used:>6.1%}"

@@ -6,7 +6,7 @@ from holdfast.cli.agent_options import AgentOptions
 from holdfast.errors import AuthenticationFailed
 from holdfast.models.capabilities import known_models
 from holdfast.models.weights import CATALOG, installed_path
-from holdfast.settings import home
+from holdfast.settings import home, load_settings
 from holdfast.settings.keys import ANTHROPIC, OPENAI, save_key
 from holdfast.settings.writing import set_value
 from holdfast.terminal.screen import Screen
@@ -28,6 +28,9 @@ async def choose_model(
     screen: Screen, chosen: AgentOptions, error: AuthenticationFailed
 ) -> AgentOptions:
     """Ask who shall answer; raise the error again if the user does not want to say."""
+    if load_settings().model.offline:
+        screen.say("`holdfast config set model.offline false` lets you choose again.", "dim")
+        return replace(chosen, offline=True, model="", base_url="")
     screen.say("There is no key for the model yet. Your choice is remembered.", "notice")
     local = {f"A local model: {name}, {_described(name)}": name for name in CATALOG}
     rows = [KEY_CLAUDE, KEY_OPENAI, SERVER, *local, OFFLINE]
@@ -40,6 +43,7 @@ async def choose_model(
     if row in local:
         return await _with_local(screen, chosen, local[row])
     if row == OFFLINE:
+        set_value(home() / "settings.toml", "model.offline", "true")
         return replace(chosen, offline=True, model="", base_url="")
     raise error
 

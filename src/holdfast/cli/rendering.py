@@ -39,10 +39,11 @@ def shower() -> Callable[[LoopEvent], None]:
     if not is_able or load_settings(Path.cwd()).terminal.plain:
         return show
     from holdfast.terminal.paint import Paint
+    from holdfast.terminal.spacing import Spacing
     from holdfast.terminal.turn_drawing import TurnDrawing
 
     paint = Paint(columns=lambda: shutil.get_terminal_size().columns, has_colours=has_colours())
-    return TurnDrawing(emit=text_painted, paint=paint).take
+    return TurnDrawing(emit=Spacing(text_painted), paint=paint).take
 
 
 def show(event: LoopEvent) -> None:

@@ -18,8 +18,7 @@ END_BYTES = 64 << 10
 """How much of each end of the log is looked at."""
 TITLE_CHARS = 72
 """Longer ones are cut; a list has one line for each session."""
-
-
+NOTHING_SAID = "(nothing said yet)"
 NOTES = "notes.md"
 _LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
 _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
@@ -47,7 +46,7 @@ def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
         text = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
         if text.strip():
             return printable_line(text, TITLE_CHARS)
-    return "(nothing said yet)"
+    return NOTHING_SAID
 
 
 def imported_from(path: Path) -> str:

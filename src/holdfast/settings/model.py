@@ -27,6 +27,11 @@ class ModelSettings:
         "where the provider answers, and where the key goes; '' is its own address",
         personal=True,
     )
+    offline: bool = setting(
+        False,
+        "without a key, `holdfast chat` follows a fixed plan and asks nobody; set by its first start",
+        personal=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

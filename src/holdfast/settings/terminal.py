@@ -22,3 +22,9 @@ class TerminalSettings:
         low=0,
         personal=True,
     )
+    mention_tokens: int = setting(
+        30_000,
+        "of files named with @ in one message: one whole Read and a few short files; what is longer"
+        " is left to the model to read; less in small windows",
+        low=0,
+    )

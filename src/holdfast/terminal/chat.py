@@ -57,7 +57,8 @@ class Chat:
                 raise
             finally:
                 self._screen.follow(None)
-                await stop(reminding)
+                for task in (reminding, *turns.looking):
+                    await stop(task)
 
     async def _ask(self, question: "Question") -> "Answer":
         """Ask the user about one tool call, having shown what it would do."""
@@ -81,6 +82,8 @@ class Turns:
         self._stages = StageLines()
         self._stages.follow(agent.engine.view.history)  # what was done before is no news
         self._suggesting: asyncio.Task[None] | None = None
+        self.looking: set[asyncio.Task[None]] = set()
+        """Commands that run while the model works."""
 
     def greet(self, move: SessionMove) -> None:
         from holdfast.terminal.status import status_of
@@ -103,7 +106,7 @@ class Turns:
         """Say where a resumed session stood; reading all of a long one takes a moment."""
         from holdfast.terminal.where import where_lines
 
-        if move.resume:
+        if move.resume and not move.draft:  # who goes back sees where above
             lines = await asyncio.to_thread(where_lines, self.agent)
             self.screen.say("\n".join(map(plain, lines)), "dim")
 
@@ -152,6 +155,23 @@ class Turns:
             await stop(reading)
             await stop(news)
 
+    def _at_once(self, said: str) -> bool:
+        """Run a command that need not wait for the model; False if it must, or is none."""
+        name, _, rest = said.strip().partition(" ")
+        command = self.commands.get(name)
+        if command is None or not command.at_once(rest.strip()):
+            return False
+        looking = asyncio.create_task(self._look(said.strip()))
+        self.looking.add(looking)
+        looking.add_done_callback(self.looking.discard)
+        return True
+
+    async def _look(self, said: str) -> None:
+        try:
+            await self._command(said)
+        except HoldfastError as error:
+            self.screen.say(plain(str(error)), "error")
+
     async def _command(self, said: str) -> SessionMove | None:
         name, _, rest = said.partition(" ")
         command = self.commands.get(name)
@@ -163,13 +183,13 @@ class Turns:
 
     async def _turn(self, said: str) -> None:
         """Let the model answer; what is queued meanwhile follows when it is done."""
-        from holdfast.terminal.mentions import with_images
+        from holdfast.terminal.mentions import with_mentions
 
-        content, problems = with_images(said, self.agent.tool_context.directory)
-        for problem in problems:
-            self.screen.say(plain(problem), "notice")
-        with self.screen.working(self.agent.abort.set):
-            async for event in self.agent.run(content):
+        mentions = await with_mentions(said, self.agent)
+        for line in mentions.said:
+            self.screen.say(plain(line), "dim")
+        with self.screen.working(self.agent.abort.set, at_once=self._at_once):
+            async for event in self.agent.run(mentions.content, mentions.attached):
                 self.screen.show(event)
                 for line in self._stages.follow(self.agent.engine.view.history):
                     self.screen.say(line, "dim")
@@ -200,7 +220,7 @@ class Turns:
         """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
         agent = self.agent
         busy = ", ".join(job.name for job in agent.background.busy)
-        with self.screen.working(agent.abort.set):
+        with self.screen.working(agent.abort.set, what="leaving"):
             if busy:
                 seconds = agent.engine.settings.memory.drain_seconds
                 self.screen.say(

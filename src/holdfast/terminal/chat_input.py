@@ -22,25 +22,46 @@ QUEUED_CHARS = 60
 
 @dataclass(slots=True)
 class MenuChoice:
-    """Rows to pick one from."""
+    """Rows to pick one from; what is typed narrows them down."""
 
     title: str
     rows: Sequence[str]
+    draft: str
+    """What stood in the input before."""
     picked: "asyncio.Future[int | None]"
     at: int = 0
+    """Which of the rows that are shown."""
 
-    def move(self, step: int) -> None:
-        self.at = (self.at + step) % len(self.rows)
+    def shown(self, typed: str) -> list[int]:
+        """Return the rows in which every typed word occurs."""
+        words = typed.lower().split()
+        return [
+            number
+            for number, row in enumerate(self.rows)
+            if all(word in row.lower() for word in words)
+        ]
 
-    def drawn(self, rows: int) -> StyleAndTextTuples:
+    def begin(self) -> None:
+        """Choose the first row that is shown."""
+        self.at = 0
+
+    def move(self, step: int, typed: str) -> None:
+        self.at = (self.at + step) % max(len(self.shown(typed)), 1)
+
+    def drawn(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
         """Draw the rows around the chosen one."""
-        first = max(0, min(self.at - rows // 2, len(self.rows) - rows))
-        shown: StyleAndTextTuples = [("class:prompt", f"{self.title}  (↑ ↓ Enter, Esc)\n")]
-        for number in range(first, min(first + rows, len(self.rows))):
-            style = "class:chosen" if number == self.at else ""
-            shown.append((style, f" {number + 1:>3}  {self.rows[number]}"))
-            shown.append(("", "\n"))
-        return shown[:-1]
+        found = self.shown(typed)
+        first = max(0, min(self.at - rows // 2, len(found) - rows))
+        title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"
+        how = how[: columns - 1 - len(title)]
+        drawn: StyleAndTextTuples = [("class:prompt", title), ("class:rule", how)]
+        for place, number in enumerate(found[first : first + rows], first):
+            style = "class:chosen" if place == self.at else ""
+            row = f" {number + 1:>3}  {self.rows[number]}"[: columns - 1]
+            drawn += [("", "\n"), (style, row.ljust(columns - 1) if style else row)]
+        if not found:
+            drawn += [("", "\n"), ("class:rule", "      nothing like that")]
+        return drawn
 
 
 @dataclass(slots=True)
@@ -48,6 +69,8 @@ class PendingQuestion:
     """A question that waits for its answer."""
 
     question: str
+    draft: str
+    """What stood in the input before."""
     answer: "asyncio.Future[str]"
     is_secret: bool = False
 
@@ -55,6 +78,9 @@ class PendingQuestion:
 @dataclass(slots=True)
 class OngoingWork:
     stop: Callable[[], None]
+    at_once: Callable[[str], bool]
+    """Takes what need not wait for the end of the work; False if it must."""
+    what: str = ""
     since: float = field(default_factory=time.monotonic)
 
 
@@ -68,7 +94,7 @@ class ChatInput:
         directory: Path,
         history: Path | None,
         redraw: Callable[[], None],
-        on_typed: Callable[[Buffer], None],
+        on_typed: Callable[[], None],
         leave: Callable[[], None],
         open_last: Callable[[], None],
     ) -> None:
@@ -78,21 +104,27 @@ class ChatInput:
             completer=completer,
             complete_while_typing=Condition(self._is_completing),
             history=InputHistory(history),
-            on_text_changed=on_typed,
+            on_text_changed=self._typed,
         )
         self.choice: MenuChoice | None = None
         self.asking: PendingQuestion | None = None
-        self.work: OngoingWork | None = None
+        self._works: list[OngoingWork] = []
         self.suggestion = ""
         self._pastes = Pastes()
         self._queue: list[str] = []
         self._arrived = asyncio.Event()
+        self._on_typed = on_typed
         self._redraw = redraw
         self._leave = leave
         self._open_last = open_last
 
     def queued(self) -> list[str]:
-        return [one_line(words, QUEUED_CHARS) for words in self._queue]
+        """Say what waits for the end of the work, a line each."""
+        return [
+            f"{'waits for the answer' if words.startswith('/') else 'queued'}: "
+            f"{one_line(words, QUEUED_CHARS)}"
+            for words in self._queue
+        ]
 
     async def next_words(self) -> str:
         while not self._queue:
@@ -102,30 +134,38 @@ class ChatInput:
 
     async def ask(self, question: str, *, is_secret: bool = False) -> str:
         """Wait for an answer; what was being typed before is there again afterwards."""
-        draft, answer = self.buffer.text, asyncio.get_running_loop().create_future()
-        self.asking = PendingQuestion(question, answer, is_secret)
+        answer = asyncio.get_running_loop().create_future()
+        self.asking = asked = PendingQuestion(question, self.buffer.text, answer, is_secret)
         self.buffer.reset()
         self._redraw()
         try:
             return str(await answer)
         finally:
-            self.asking = None
-            self.replace_text(draft)
+            if self.asking is asked:  # nobody answered
+                self._answer("")
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        self.choice = MenuChoice(title, rows, asyncio.get_running_loop().create_future())
+        picked: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.choice = offered = MenuChoice(title, rows, self.buffer.text, picked)
+        self.buffer.reset()
         self._redraw()
         try:
-            return await self.choice.picked
+            return await picked
         finally:
-            self.choice = None
-            self._redraw()
+            if self.choice is offered:
+                self.pick(None)
 
-    def begin(self, stop: Callable[[], None]) -> None:
-        self.work, self.suggestion = OngoingWork(stop), ""
+    @property
+    def work(self) -> OngoingWork | None:
+        """What is interrupted next: what began last."""
+        return self._works[-1] if self._works else None
 
-    def end_work(self) -> None:
-        self.work = None
+    def begin_work(self, work: OngoingWork) -> None:
+        self._works.append(work)
+        self.suggestion = ""
+
+    def end_work(self, work: OngoingWork) -> None:
+        self._works.remove(work)
         self._redraw()
 
     def offer(self, text: str) -> None:
@@ -138,6 +178,8 @@ class ChatInput:
         self._redraw()
 
     def _send(self, words: str) -> None:
+        if any(work.at_once(words) for work in self._works):
+            return
         self._queue.append(words)
         self._arrived.set()
 
@@ -147,7 +189,8 @@ class ChatInput:
         return self.choice is not None
 
     def has_suggestion(self) -> bool:
-        return bool(self.suggestion) and not self.buffer.text and self.asking is None
+        is_free = self.asking is None and self.choice is None
+        return bool(self.suggestion) and not self.buffer.text and is_free
 
     def can_edit_queue(self) -> bool:
         return bool(self._queue) and not self.buffer.text and self.choice is None
@@ -156,7 +199,7 @@ class ChatInput:
         buffer = self.buffer
         completing = buffer.complete_state and buffer.complete_state.current_completion
         if self.choice is not None:
-            self.pick(self.choice.at)
+            self._pick_shown()
         elif completing:
             buffer.apply_completion(completing)
         elif self.asking is not None:
@@ -170,17 +213,33 @@ class ChatInput:
             self.suggestion = ""
 
     def _answer(self, text: str) -> None:
-        if self.asking is not None and not self.asking.answer.done():
-            self.asking.answer.set_result(text)
+        """Close the question at once: the next key is for what comes after it."""
+        if (asked := self.asking) is not None:
+            self.asking = None
+            if not asked.answer.done():
+                asked.answer.set_result(text)
+            self.replace_text(asked.draft)
 
     def move_choice(self, step: int) -> None:
         if self.choice is not None:
-            self.choice.move(step)
+            self.choice.move(step, self.buffer.text)
 
     def pick(self, number: int | None) -> None:
+        """Close the menu at once, with a row or without."""
         choice = self.choice
-        if choice and not choice.picked.done() and (number is None or number < len(choice.rows)):
-            choice.picked.set_result(number)
+        if choice and (number is None or number < len(choice.rows)):
+            self.choice = None
+            if not choice.picked.done():
+                choice.picked.set_result(number)
+            self.replace_text(choice.draft)
+
+    def _pick_shown(self) -> None:
+        shown = self.choice.shown(self.buffer.text) if self.choice else []
+        if self.choice and self.choice.at < len(shown):
+            self.pick(shown[self.choice.at])
+
+    def can_pick_digit(self) -> bool:
+        return self.choice is not None and not self.buffer.text
 
     def interrupt(self) -> None:
         if self.choice is not None:
@@ -220,13 +279,19 @@ class ChatInput:
     def edit_queue(self) -> None:
         self.replace_text(self._queue.pop())
 
+    def _typed(self, _buffer: Buffer) -> None:
+        if self.choice is not None:
+            self.choice.begin()
+        self._on_typed()
+
     def is_secret(self) -> bool:
         return self.asking is not None and self.asking.is_secret
 
     def paste(self, text: str) -> None:
-        is_answer = self.asking is not None
+        is_answer = self.asking is not None or self.choice is not None
         self.buffer.insert_text(text.strip() if is_answer else self._pastes.take(text))
 
     def _is_completing(self) -> bool:
         before = self.buffer.document.text_before_cursor
-        return self.asking is None and (before.startswith("/") or "@" in before)
+        is_free = self.asking is None and self.choice is None
+        return is_free and (before.startswith("/") or "@" in before)

@@ -11,6 +11,7 @@ class KeyTarget(Protocol):
     """What keys act on."""
 
     def is_choosing(self) -> bool: ...
+    def can_pick_digit(self) -> bool: ...
     def has_suggestion(self) -> bool: ...
     def can_edit_queue(self) -> bool: ...
     def submit(self) -> None: ...
@@ -30,14 +31,14 @@ def key_bindings(target: KeyTarget) -> KeyBindings:
     keys = KeyBindings()
     choosing = Condition(target.is_choosing)
 
-    def bind(*names: str, do: str, when: FilterOrBool = True) -> None:
+    def bind(*names: str, do: str, when: FilterOrBool = True, eager: FilterOrBool = False) -> None:
         act = getattr(target, do)
-        keys.add(*names, filter=when)(lambda _event: act())
+        keys.add(*names, filter=when, eager=eager)(lambda _event: act())
 
     bind("enter", do="submit")
     bind("c-c", do="cancel")
     bind("<sigint>", do="cancel")
-    bind("escape", do="interrupt")
+    bind("escape", do="interrupt", eager=choosing)
     bind("escape", "escape", do="go_back", when=~choosing)
     bind("c-d", do="end")
     bind("c-o", do="open_last")
@@ -52,6 +53,10 @@ def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> 
     @keys.add("c-j", filter=~choosing)
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
 
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
@@ -69,6 +74,6 @@ def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> 
 
     for digit in "123456789":
 
-        @keys.add(digit, filter=choosing)
+        @keys.add(digit, filter=Condition(target.can_pick_digit))
         def _(event: KeyPressEvent) -> None:
             target.pick(int(event.data) - 1)

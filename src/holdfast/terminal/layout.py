@@ -45,6 +45,8 @@ class ScreenParts:
     working: Callable[[], str]
     queued: Callable[[], list[str]]
     menu: Callable[[], StyleAndTextTuples]
+    question: Callable[[], str]
+    """One that is too long to stand before its answer."""
     prompt: Callable[[], str]
     suggestion: Callable[[], str]
     status: Callable[[], tuple[str, str]]
@@ -72,6 +74,9 @@ def make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
         ),
         _text(lambda: _queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
         Window(char="─", height=1, style="class:rule"),
+        _text(
+            lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
+        ),
         _text(parts.menu, Condition(lambda: bool(parts.menu()))),
         ConditionalContainer(typing, Condition(lambda: not parts.menu())),
         CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
@@ -91,4 +96,4 @@ def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
 
 
 def _queued(lines: list[str]) -> StyleAndTextTuples:
-    return [("class:queued", "\n".join(f"queued: {line}" for line in lines))]
+    return [("class:queued", "\n".join(lines))]

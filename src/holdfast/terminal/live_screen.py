@@ -11,6 +11,7 @@ import importlib
 import os
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,16 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit.application import Application, run_in_terminal
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import create_input
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from holdfast.terminal.chat_input import ChatInput
+from holdfast.terminal.chat_input import ChatInput, OngoingWork
 from holdfast.terminal.keys import key_bindings
 from holdfast.terminal.layout import STYLE, ScreenParts, make_layout
 from holdfast.terminal.screen import Tone
+from holdfast.terminal.spacing import Spacing
 from holdfast.terminal.status import Status
 from holdfast.terminal.text import one_line, plain
 
@@ -50,6 +52,9 @@ LIVE_SHARE = 3
 SHOWN_CHARS = 4_000
 """Of a message that was sent, above its answer."""
 WAITING = "opening the session…"
+PROMPT = "> "
+ANSWER_COLUMNS = 12
+"""Beside a question; where there are fewer, the question stands above its answer."""
 
 
 class _Application(Application[None]):
@@ -104,6 +109,7 @@ class LiveScreen:
             output=Vt100_Output(sys.stdout, _size, default_color_depth=depth, enable_cpr=False),
         )
         self._outbox: list[str] = []
+        self._emit = Spacing(self._print)
         self._is_flushing = self._is_drawing = self._is_handed_over = False
         self._follow: Callable[[], Status] | None = None
         self._status: tuple[float, Status | None] = (0.0, None)
@@ -117,8 +123,11 @@ class LiveScreen:
             live=self._draw_live,
             working=self._draw_working,
             queued=typed.queued,
-            menu=lambda: typed.choice.drawn(self._rows() // 2) if typed.choice else [],
-            prompt=lambda: typed.asking.question if typed.asking else "> ",
+            menu=self._draw_menu,
+            question=self._draw_question,
+            prompt=lambda: (
+                typed.asking.question if typed.asking and self._asks_inline() else PROMPT
+            ),
             suggestion=lambda: "" if typed.asking else typed.suggestion,
             status=self._draw_status,
             is_secret=typed.is_secret,
@@ -167,7 +176,7 @@ class LiveScreen:
     def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
         self._reminder = _Reminder(after_seconds, lines)
 
-    def _typed(self, _buffer: Buffer) -> None:
+    def _typed(self) -> None:
         """Notice who comes back after a long time."""
         now = time.monotonic()
         idle, self._last_key = now - self._last_key, now
@@ -179,8 +188,13 @@ class LiveScreen:
 
     async def words(self) -> str:
         words = await self._input.next_words()
-        self._emit(self._paint.toned(f"\n> {words[:SHOWN_CHARS]}{_more(words)}\n", "user"))
+        self._echo(words)
         return words
+
+    def _echo(self, words: str) -> None:
+        shown = f"{words[:SHOWN_CHARS]}{_more(words)}"
+        drawn = self._paint.toned(shown, "user", indent=len(PROMPT))
+        self._emit(f"\n{PROMPT}{drawn[len(PROMPT) :]}\n")
 
     async def answer(self, question: str) -> str:
         text = await self._input.ask(question)
@@ -192,7 +206,7 @@ class LiveScreen:
         return await self._input.ask(question, is_secret=True)
 
     async def choose(self, title: str, rows: Sequence[str]) -> int | None:
-        return await self._input.choose(title, [plain(row)[: self._columns() - 8] for row in rows])
+        return await self._input.choose(title, [plain(row) for row in rows])
 
     def half_typed(self) -> str:
         return self._input.buffer.text
@@ -207,12 +221,25 @@ class LiveScreen:
         self._input.offer(one_line(text, self._columns() - 4))
 
     @contextmanager
-    def working(self, stop: Callable[[], None]) -> Iterator[None]:
-        self._input.begin(stop)
+    def working(
+        self,
+        stop: Callable[[], None],
+        *,
+        what: str = "",
+        at_once: Callable[[str], bool] = lambda words: False,
+    ) -> Iterator[None]:
+        def take(words: str) -> bool:
+            is_taken = at_once(words)
+            if is_taken:
+                self._echo(words)
+            return is_taken
+
+        work = OngoingWork(stop, take, what)
+        self._input.begin_work(work)
         try:
             yield
         finally:
-            self._input.end_work()
+            self._input.end_work(work)
 
     async def hand_over(self, work: Callable[[], None]) -> None:
         self._flush()
@@ -264,16 +291,31 @@ class LiveScreen:
     def _draw_live(self) -> str:
         return self._made.live(max(2, self._rows() // LIVE_SHARE)) if self._made else ""
 
+    def _draw_menu(self) -> StyleAndTextTuples:
+        choice, typed = self._input.choice, self._input.buffer.text
+        return choice.drawn(typed, self._rows() // 2, self._columns()) if choice else []
+
+    def _asks_inline(self) -> bool:
+        asked = self._input.asking
+        return asked is not None and len(asked.question) <= self._columns() - ANSWER_COLUMNS
+
+    def _draw_question(self) -> str:
+        asked = self._input.asking
+        if asked is None or self._asks_inline():
+            return ""
+        return "\n".join(textwrap.wrap(asked.question, self._columns() - 1))
+
     def _draw_working(self) -> str:
         work = self._input.work
         if work is None or self._input.asking is not None:
             return ""
-        phase = (self._made.phase if self._made else "") or "working"
+        phase = work.what or (self._made.phase if self._made else "") or "working"
         return f"{phase}… {time.monotonic() - work.since:.0f} s, Esc interrupts"
 
     def _draw_status(self) -> tuple[str, str]:
         if self._follow is None:
-            return "class:status", WAITING[: self._columns()]
+            waiting = "" if self._input.choice or self._input.asking else WAITING
+            return "class:status", waiting[: self._columns()]
         at, status = self._status
         if status is None or time.monotonic() - at > STATUS_SECONDS:
             status = self._follow()
@@ -291,7 +333,7 @@ class LiveScreen:
         self._is_drawing = False
         self._app.invalidate()
 
-    def _emit(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         """Print finished text above the input, together with whatever else comes at once."""
         self._outbox.append(text)
         if not self._is_flushing:

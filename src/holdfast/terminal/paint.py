@@ -6,14 +6,18 @@ reach the terminal.
 
 import difflib
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
+from rich.segment import Segment
+from rich.syntax import Syntax
 from rich.text import Text
 
+from holdfast.terminal.blocks import with_breaks
 from holdfast.terminal.screen import Tone
 from holdfast.terminal.text import harmless
 
@@ -23,11 +27,14 @@ STYLES: dict[Tone, str] = {
     "notice": "yellow",
     "error": "red",
     "user": "bold",
+    "document": "",
 }
 LEAST_COLUMNS = 20
 """In a narrower terminal lines are cut by it; rich would loop over single letters."""
 CONTEXT_LINES = 2
 """Around a change: enough to see where it is."""
+_COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
+"""The first column of a line that has more than one."""
 
 
 class _Heading(Heading):
@@ -37,10 +44,32 @@ class _Heading(Heading):
         yield self.text
 
 
+class _Code(CodeBlock):
+    """Code without blank lines of its own around it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
+
+
+class _Table(TableElement):
+    """A table without its empty upper and lower edge."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            assert not isinstance(table, Segment)
+            for line in console.render_lines(table, options, pad=False)[1:-1]:
+                yield from line
+                yield Segment.line()
+
+
 class _Document(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+        "table_open": _Table,
     }
 
 
@@ -65,21 +94,36 @@ class Paint:
             markup=False,
         )
         if isinstance(what, Text):  # no line of it begins further left, folded ones included
-            for line in what.wrap(console, console.width - indent):
-                console.print(Text(" " * indent) + line, no_wrap=True, crop=False)
+            lines = folded_lines(what, console, console.width - indent)
+            margin = Text(" " * indent)
+            text = Text("\n").join(margin + line if line else line for line in lines)
+            console.print(text, no_wrap=True, crop=False)
         else:
             console.print(what)
         return out.getvalue()
 
     def toned(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
+        if tone == "document":
+            return self.markdown(text)
         return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
+
+    def cut(self, text: str, columns: int) -> str:
+        """Shorten a line to so many columns, of which a wide character takes two."""
+        line = Text(text)
+        line.truncate(max(columns, 1), overflow="ellipsis")
+        return line.plain
 
     def markdown(self, text: str) -> str:
         """Render Markdown; links show where they lead instead of hiding it."""
         rendered = self.render(
-            _Document(harmless(text), code_theme="ansi_dark", hyperlinks=False, justify="left")
+            _Document(
+                with_breaks(harmless(text)),
+                code_theme="ansi_dark",
+                hyperlinks=False,
+                justify="left",
+            )
         )
-        return "\n".join(line.rstrip() for line in rendered.split("\n"))
+        return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
         """Draw a change line by line: red what goes, green what comes; at most so many lines."""
@@ -92,6 +136,32 @@ class Paint:
             drawn.append(f"… {len(lines) - most} more lines\n", style="bright_black")
         drawn.rstrip()
         return self.render(drawn, indent=indent)
+
+
+def folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
+    """Fold lines that are too long; the rest of one stands below its text, or its second column."""
+    text = text.copy()
+    text.expand_tabs()
+    for line in text.split(allow_blank=True):
+        first, *more = line.wrap(console, width) or [line]
+        first.rstrip()
+        yield first
+        if not more:
+            continue
+        hang = _hang(line.plain, width)
+        rest = line[len(first.plain.rstrip()) :]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+        for piece in rest.wrap(console, width - hang):
+            yield Text(" " * hang) + piece
+
+
+def _hang(line: str, width: int) -> int:
+    """Return how far in a folded line goes on: at its second column, or as it begins."""
+    column = _COLUMN.match(line)
+    deep = column.end() if column else 0
+    if not 0 < deep <= width // 2:
+        deep = len(line) - len(line.lstrip())
+    return deep if deep <= width // 2 else 0
 
 
 def changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:

@@ -32,6 +32,7 @@ COLOURS: dict[Tone, dict[str, Any]] = {
     "notice": {"fg": "yellow"},
     "error": {"fg": "red"},
     "user": {"bold": True},
+    "document": {},
 }
 
 
@@ -50,7 +51,7 @@ class PlainScreen:
         return await chat
 
     def say(self, text: str, tone: Tone = "plain") -> None:
-        err = tone != "plain"
+        err = tone not in ("plain", "document")
         self._typed.above(lambda: click.secho(harmless(text), err=err, **COLOURS[tone]))
 
     def show(self, event: "LoopEvent") -> None:
@@ -98,8 +99,14 @@ class PlainScreen:
         """Offer nothing: a line cannot hold it without being taken for the user's."""
 
     @contextmanager
-    def working(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Make Ctrl-C stop the work instead of the program."""
+    def working(
+        self,
+        stop: Callable[[], None],
+        *,
+        what: str = "",
+        at_once: Callable[[str], bool] = lambda words: False,
+    ) -> Iterator[None]:
+        """Make Ctrl-C stop the work instead of the program; lines are read when it is done."""
         loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
         loop.add_signal_handler(signal.SIGINT, stop)
         try:

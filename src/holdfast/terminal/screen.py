@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from holdfast.turn.loop import LoopEvent
 
 T = TypeVar("T")
-Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user"]
+Tone: TypeAlias = Literal["plain", "dim", "notice", "error", "user", "document"]
+"""How something is said; a document is Markdown."""
 
 
 class Screen(Protocol):
@@ -65,8 +66,17 @@ class Screen(Protocol):
         """Say this to someone who comes back to the keyboard after so long."""
         ...
 
-    def working(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
-        """Show that work goes on; what the user does to interrupt it calls `stop`."""
+    def working(
+        self,
+        stop: Callable[[], None],
+        *,
+        what: str = "",
+        at_once: Callable[[str], bool] = lambda words: False,
+    ) -> AbstractContextManager[None]:
+        """Show that work goes on, and what if it is no answer; `stop` interrupts it.
+
+        What is sent meanwhile goes to `at_once`; if that returns False, it waits for the end.
+        """
         ...
 
     async def hand_over(self, work: Callable[[], None]) -> None:

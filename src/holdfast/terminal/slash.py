@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 CLOSE = 0.5
 """How alike a name must be to be suggested for one that does not exist."""
 
+USAGE_COLUMNS = 20
+
 KEYS = (
     ("Enter", "send; \\ before it, Alt-Enter or Ctrl-J begin a new line"),
     ("Esc", "interrupt; twice: go back to an earlier message"),
@@ -49,6 +51,17 @@ class SlashCommand:
     help: str
     run: Callable[[SlashContext, str], Awaitable[SessionMove | None]]
     """Does it; returns where to go on, if that is another session."""
+    at_once: Callable[[str], bool] = lambda rest: False
+    """Whether it need not wait while the model works: it looks, or is about what runs just now."""
+
+
+def always(rest: str) -> bool:
+    return True
+
+
+def with_first(*words: str) -> Callable[[str], bool]:
+    """Make a rule for what may stand first after a command's name."""
+    return lambda rest: rest.partition(" ")[0] in words
 
 
 def unknown_command(name: str, commands: Mapping[str, SlashCommand]) -> str:
@@ -59,5 +72,10 @@ def unknown_command(name: str, commands: Mapping[str, SlashCommand]) -> str:
 
 
 def help_lines(commands: Mapping[str, SlashCommand]) -> list[str]:
-    width = max(len(command.usage) for command in commands.values()) + 2
-    return [f"{command.usage:<{width}}{command.help}" for command in commands.values()]
+    """List commands with their help; a long usage has a line to itself."""
+    lines = []
+    for command in commands.values():
+        usage, is_long = command.usage, len(command.usage) > USAGE_COLUMNS
+        lines += [usage] if is_long else []
+        lines.append(f"{'' if is_long else usage:<{USAGE_COLUMNS + 2}}{command.help}")
+    return lines

@@ -11,8 +11,12 @@ from holdfast.tools.protocol import Outcome
 
 INPUT_CHARS = 90
 """One line of a tool's input shows what it is about."""
+TIME_COLUMNS = 10
+"""Beside the title of a call: its mark, and how long it takes."""
 FOLDED_LINES = 3
 """Of a result; the whole of it is a keypress away."""
+ERROR_CHARS = 400
+"""Of a line that says what went wrong: it is folded and not cut at the terminal's edge."""
 DIFF_LINES = 40
 """Of a change; a whole new file need not scroll past."""
 OPENED_LINES = 400
@@ -36,11 +40,12 @@ class FinishedCall:
         return text_of(self.outcome.content)
 
 
-def call_title(use: ToolUse) -> str:
+def call_title(use: ToolUse, paint: Paint) -> str:
     """Name a call in one line: the tool, and what it is about."""
     named = [str(use.input[key]) for key in _ABOUT if use.input.get(key)]
     about = named[0] if named else " ".join(map(str, use.input.values()))
-    return f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
+    title = f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
+    return paint.cut(title, paint.columns() - TIME_COLUMNS)
 
 
 def changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
@@ -59,26 +64,35 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
 
     A change that was shown already, with the question about it, is only counted.
     """
-    took = f"  {call.seconds:.1f} s" if call.seconds >= 1 else ""
+    took = (
+        "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
+    )  # without the question
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
-    drawn = paint.toned(f"{mark} {call_title(call.use)}{took}", tone)
+    drawn = paint.toned(f"{mark} {call_title(call.use, paint)}{took}", tone)
     changes = [] if call.outcome.is_error else list(changes_in(call.use.input))
     if changes and has_shown:
         return drawn
     if changes:
         return drawn + "".join(paint.diff(*change, most=DIFF_LINES) for change in changes)
     lines = call.text.strip("\n").splitlines()
-    shown = [plain(line)[: paint.columns() - 6] for line in lines[:FOLDED_LINES]]
+    room = paint.columns() - 6 if not call.outcome.is_error else ERROR_CHARS
+    shown = [paint.cut(plain(line), room) for line in lines[:FOLDED_LINES]]
     if rest := len(lines) - len(shown):
         shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
     return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
 
 
+def interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
+    """Draw a call that was stopped, with the last line it printed."""
+    drawn = paint.toned(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
+    return drawn + (paint.toned(plain(said), "dim", indent=4) if said else "")
+
+
 def unfolded(call: FinishedCall, paint: Paint) -> str:
     """Draw a call whole: every input, and the result."""
     lines = call.text.splitlines()
-    drawn = [paint.toned(f"▼ {call_title(call.use)}", "user")]
+    drawn = [paint.toned(f"▼ {call_title(call.use, paint)}", "user")]
     for name, value in call.use.input.items():
         drawn.append(paint.toned(f"{name}: {value}", "dim", indent=2))
     drawn.append(paint.toned("\n".join(lines[:OPENED_LINES]), indent=2))

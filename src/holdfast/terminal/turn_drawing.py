@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from holdfast.messages import JsonObject, ToolUse
 from holdfast.models.protocol import Finished, Restarted, Started, TextDelta, ThinkingDelta
-from holdfast.terminal.blocks import whole_blocks
+from holdfast.terminal.blocks import split_long, whole_blocks
 from holdfast.terminal.paint import Paint
 from holdfast.terminal.screen import Tone
-from holdfast.terminal.text import harmless, plain
+from holdfast.terminal.text import plain
 from holdfast.terminal.tool_calls import (
     CHANGE_INPUTS,
     DIFF_LINES,
@@ -17,6 +17,7 @@ from holdfast.terminal.tool_calls import (
     call_title,
     changes_in,
     folded,
+    interrupted,
     unfolded,
 )
 from holdfast.turn.loop import Continued, LoopEvent, Stopped
@@ -24,6 +25,9 @@ from holdfast.turn.round import ToolBegan, ToolRan
 
 TAIL_CHARS = 4_000
 """Of an unfinished block: a longer one is drawn as it came, so that drawing stays cheap."""
+BLOCK_CHARS, CODE_CHARS = 16_000, 2_000
+"""A longer block is printed in parts, so that drawing one is not felt by who types: colouring 2,000
+characters of code takes 10 ms."""
 STOPPED = {
     "aborted_streaming": "Interrupted. What was said so far is kept.",
     "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
@@ -49,6 +53,8 @@ class TurnDrawing:
     _progress: str = ""
     _asked_about: JsonObject | None = None
     _is_after_tool: bool = False
+    _is_going_on: bool = False
+    """Whether the block whose first part was printed is not whole yet."""
     _drawn: tuple[str, int, str] = ("", 0, "")
 
     def take(self, event: LoopEvent) -> None:
@@ -56,7 +62,9 @@ class TurnDrawing:
             case TextDelta(text=text):
                 self.phase = "writing"
                 self._tail += text
-                self._emit_whole()
+                if "\n" in text or len(self._tail) > BLOCK_CHARS:
+                    self._emit_whole()
+                    self._emit_parts()
             case ThinkingDelta():
                 self.phase = "thinking"
             case Started():
@@ -68,6 +76,7 @@ class TurnDrawing:
                 self._say(f"{plain(str(error))}; trying again in {seconds:.1f} s", "notice")
             case ToolBegan(use=use):
                 self._emit_rest()
+                self.phase = "running tools"
                 self._running[use.id] = (use, time.monotonic())
             case ToolRan(use=use, outcome=outcome, seconds=seconds):
                 self._running.pop(use.id, None)
@@ -85,8 +94,11 @@ class TurnDrawing:
 
     def _stop(self, end: Stopped) -> None:
         self._emit_rest()
+        for use, began in self._running.values():
+            seconds = time.monotonic() - began
+            self.emit(interrupted(use, seconds, self._progress, self.paint))
         self._running.clear()
-        self.phase = ""
+        self._progress = self.phase = ""
         if end.reason == "completed":
             if end.detail:
                 self._say(plain(end.detail), "dim")
@@ -125,24 +137,35 @@ class TurnDrawing:
             whole, self._tail = self._tail[:cut], self._tail[cut:]
             self._emit_answer(whole)
 
+    def _emit_parts(self) -> None:
+        most = CODE_CHARS if self._tail.startswith(("```", "~~~")) else BLOCK_CHARS
+        while len(self._tail) > most:
+            part, rest = split_long(self._tail[:most])
+            self._tail = rest + self._tail[most:]
+            self._emit_answer(part, goes_on=True)
+
     def _emit_rest(self) -> None:
         rest, self._tail = self._tail, ""
         if rest.strip():
             self._emit_answer(rest)
 
-    def _emit_answer(self, text: str) -> None:
-        """Print a piece of an answer, apart from the tools before it."""
-        apart, self._is_after_tool = "\n" if self._is_after_tool else "", False
-        self.emit(f"{apart}{self.paint.markdown(text)}\n")
+    def _emit_answer(self, text: str, *, goes_on: bool = False) -> None:
+        """Print a piece of an answer, apart from what stands around it unless it goes on."""
+        before = "" if self._is_going_on else "\n"
+        self._is_after_tool, self._is_going_on = False, goes_on
+        self.emit(f"{before}{self.paint.markdown(text)}{'' if goes_on else chr(10)}")
 
     def live(self, rows: int) -> str:
         """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
         lines = self._drawn_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
+        if lines and self._is_after_tool:
+            lines.insert(0, "")
         now = time.monotonic()
         for use, began in self._running.values():
-            lines.append(harmless(f"◌ {call_title(use)}  {now - began:.0f} s"))
+            lines.append(f"◌ {call_title(use, self.paint)}  {now - began:.0f} s")
         if self._running and self._progress:
-            lines.append(f"    {plain(self._progress)[: self.paint.columns() - 6]}")
+            room = self.paint.columns() - 6
+            lines.append(f"    {self.paint.cut(plain(self._progress), room)}")
         return "\n".join(lines)
 
     def _drawn_tail(self) -> str:
@@ -150,7 +173,7 @@ class TurnDrawing:
         text, columns, drawn = self._drawn
         if (text, columns) != (self._tail, self.paint.columns()):
             if len(self._tail) > TAIL_CHARS:
-                drawn = harmless(self._tail[-TAIL_CHARS:])
+                drawn = self.paint.toned(self._tail[-TAIL_CHARS:])
             else:
                 drawn = self.paint.markdown(self._tail).rstrip("\n") if self._tail else ""
             self._drawn = (self._tail, self.paint.columns(), drawn)

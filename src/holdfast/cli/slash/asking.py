@@ -1,5 +1,7 @@
 """Commands that ask the model something beside the conversation."""
 
+import asyncio
+
 from holdfast.errors import ConfigError
 from holdfast.log.own_spending import ASIDE
 from holdfast.terminal.slash import SlashContext
@@ -16,18 +18,19 @@ BESIDE = (
 async def ask(context: SlashContext, rest: str) -> None:
     if not rest:
         raise ConfigError("/ask needs a question")
-    agent = context.agent
-    agent.abort.clear()
-    with context.screen.working(agent.abort.set):
-        reply = await unless(agent.abort, agent.ask(ForkRequest(say=BESIDE + rest, source=ASIDE)))
-    context.screen.say(reply.text if reply is not None else "Stopped.")
+    asked, stop = ForkRequest(say=BESIDE + rest, source=ASIDE), asyncio.Event()
+    with context.screen.working(stop.set, what="answering beside"):
+        reply = await unless(stop, context.agent.ask(asked))
+    if reply is None:
+        context.screen.say("Stopped.")
+    else:
+        context.screen.say(reply.text, "document")
 
 
 async def dream(context: SlashContext, rest: str) -> None:
-    agent = context.agent
-    agent.abort.clear()
-    with context.screen.working(agent.abort.set):
-        done = await unless(agent.abort, agent.dream(is_trial=rest == "try"))
+    stop = asyncio.Event()
+    with context.screen.working(stop.set, what="dreaming"):
+        done = await unless(stop, context.agent.dream(is_trial=rest == "try"))
     if done is None:
         context.screen.say("Stopped; nothing was changed.")
         return

@@ -17,6 +17,7 @@ from holdfast.turn.abort import unless
 from holdfast.turn.pin import pin as pin_messages
 from holdfast.turn.pin import pinned, unpin
 
+QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft anew, else no: "
 _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
 
 
@@ -56,7 +57,7 @@ async def compact(context: SlashContext, rest: str) -> None:
     if words.is_preview:
         await _previewed(context, words)
         return
-    with screen.working(agent.abort.set):
+    with screen.working(agent.abort.set, what="compacting"):
         entry = await agent.compact(words.focus, start=words.start, end=words.end)
     _said(context, entry)
 
@@ -70,29 +71,38 @@ def _said(context: SlashContext, entry: Compacted | None) -> None:
 
 
 async def _previewed(context: SlashContext, words: CompactWords) -> None:
-    """Draft a compaction, show what it would do, and let the user take, edit or leave it."""
-    agent, screen = context.agent, context.screen
-    session, began = agent.session, time.monotonic()
+    """Draft a compaction, show what it would do, and let the user take, edit, pin or leave it."""
+    agent, screen, began = context.agent, context.screen, time.monotonic()
     request = manual_request(words.focus, start=words.start, end=words.end)
-    stage = session.layers.compact
-    agent.abort.clear()
-    with screen.working(agent.abort.set):
-        draft = await unless(agent.abort, stage.draft(agent.engine, request))
-    if draft is None:
-        _said(context, None)
-        return
-    shown = preview(session, draft)
-    seams = tuple(natural_seams(session.view))
-    lines = (*preview_lines(shown), *(_as_typed(line) for line in seam_lines(seams)))
-    screen.say("\n".join((*lines, "", shown.summary)))
-    answer = (await screen.answer("Compact? y = yes, e = edit first, anything else = no: ")).strip()
-    if answer.lower() == "e":
+    stage = agent.session.layers.compact
+    while True:
+        agent.abort.clear()
+        with screen.working(agent.abort.set, what="drafting a summary"):
+            draft = await unless(agent.abort, stage.draft(agent.engine, request))
+        if draft is None:
+            _said(context, None)
+            return
+        _show_draft(context, draft)
+        answer, _, rest = (await screen.answer(QUESTION)).strip().lower().partition(" ")
+        if answer != "p":
+            break
+        await pin(context, rest)
+    if answer == "e":
         draft = await _edit(context, draft)
-    elif answer.lower() not in ("y", "yes"):
+    elif answer not in ("y", "yes"):
         screen.say("Nothing was changed.")
         return
     seconds = time.monotonic() - began
     _said(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
+
+
+def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
+    """Show the summary, and below it, beside the question, what it would change."""
+    session = context.agent.session
+    shown, seams = preview(session, draft), tuple(natural_seams(session.view))
+    context.screen.say(shown.summary, "document")
+    lines = (*preview_lines(shown), *(_as_typed(line) for line in seam_lines(seams)))
+    context.screen.say("\n".join(("", *lines)))
 
 
 async def _edit(context: SlashContext, draft: CompactionDraft) -> CompactionDraft:

@@ -8,6 +8,7 @@ from holdfast.cli.sessions_command import session_facts, session_summary
 from holdfast.cli.slash.changing import number
 from holdfast.log.entries import Said
 from holdfast.log.store import FoundSession, Store, StoredSession
+from holdfast.log.titles import NOTHING_SAID
 from holdfast.messages import text_of
 from holdfast.stores import default_store
 from holdfast.terminal.slash import SessionMove, SlashContext
@@ -29,7 +30,7 @@ async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     if not asked:
         context.screen.say("Nothing was said yet; there is nothing to go back to.")
         return None
-    rows = [f"#{entry.n}  {one_line(text_of(entry.content))}" for entry in reversed(asked)]
+    rows = [f"{f'#{entry.n}':<7}{one_line(text_of(entry.content))}" for entry in reversed(asked)]
     picked = await context.screen.choose("Go back to before which message?", rows)
     if picked is None:
         return None
@@ -76,7 +77,11 @@ async def resume(context: SlashContext, rest: str) -> SessionMove | None:
     if rest:
         return SessionMove(resume=store.find(rest).id, mode=mode)
     own = context.agent.session.id
-    found = [each for each in store.sessions(Path.cwd()) if each.id != own][:LISTED_SESSIONS]
+    found = [
+        each
+        for each in store.sessions(Path.cwd())[:LISTED_SESSIONS]
+        if each.id != own and store.title(each) != NOTHING_SAID
+    ]
     if not found:
         context.screen.say("This project has no other session; `holdfast sessions --all` has more.")
         return None

@@ -1,0 +1,132 @@
+"""Compacting at the keyboard: a focus, a part, a look first, pins, an editor, a way out."""
+
+import threading
+
+import pytest
+
+from casting import until
+from compacting import SECTIONS
+from holdfast.log.entries import Compacted, Said
+from holdfast.log.store import FileStore
+from holdfast.messages import text_of
+from holdfast.simulator import BrainAnswer, BrainRequest, running
+from holdfast.simulator.brains import text
+from terminal import Terminal
+
+pytest.importorskip("anthropic")
+pytest.importorskip("prompt_toolkit")
+pytest.importorskip("pyte")
+
+MODEL = "simulated/claude-sonnet-5-5"
+SAID = ("mend the login", "count the masts", "paint the hull")
+
+
+class Secretary:
+    """Says what it heard, and writes a summary where one is asked for, unless it is held."""
+
+    def __init__(self):
+        self.may_write = threading.Event()
+        self.may_write.set()
+        self.asked = []
+
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
+        words = request.messages[-1]["content"][-1].get("text", "")
+        if "<summary>" not in words:
+            return BrainAnswer(blocks=(text(f"Heard {words[-30:]!r}. " + "It is done. " * 500),))
+        self.asked.append(words)
+        await until(self.may_write.is_set)
+        return BrainAnswer(blocks=(text(SECTIONS),))
+
+
+@pytest.fixture
+def brain():
+    return Secretary()
+
+
+@pytest.fixture
+def chat(tmp_path, brain):
+    """A chat in which three things were said."""
+    quiet = {"HOLDFAST_TERMINAL_SUGGEST": "false", "HOLDFAST_MEMORY_ON": "false"}
+    with running(brain) as server:
+        words = ["chat", "--base-url", server.url, "--model", MODEL]
+        editor = {"EDITOR": "sed -i s/login/harbour/", "VISUAL": ""}
+        terminal = Terminal(words, tmp_path, rows=50, env={**quiet, **editor})
+        try:
+            terminal.see("% left")
+            for said in SAID:
+                terminal.type(f"{said}\r")
+                terminal.see(f"Heard '{said}'")
+            yield terminal
+        finally:
+            brain.may_write.set()
+            terminal.close()
+
+
+def loaded():
+    store = FileStore()
+    return store.load(store.sessions()[0].id)
+
+
+def numbers():
+    """Return the number of each thing that was said."""
+    said = [e for e in loaded().entries if isinstance(e, Said) and not e.hidden]
+    return {text_of(entry.content): entry.n for entry in said}
+
+
+def compactions():
+    return [entry for entry in loaded().entries if isinstance(entry, Compacted)]
+
+
+def test_a_compaction_is_looked_at_pinned_edited_and_taken(chat, brain):
+    """The question stands below the figures; what was said before stays on the screen."""
+    chat.type("/compact preview the masts\r")
+    chat.see("The login is to be fixed.", "covers   ", "tokens   ", "Compact? y = yes, e = edit")
+    assert "the masts" in brain.asked[-1]
+    masts = numbers()["count the masts"]
+    chat.type(f"p {masts}\r")
+    chat.see(f"#{masts}  count the masts", "1 stay word for word", "Compact? y = yes")
+    chat.type("e\r")
+    shown = chat.see("` restores the history.")
+    assert "> mend the login" in shown
+    [done] = compactions()
+    assert "The harbour is to be fixed." in text_of(done.summary)
+    assert "The login is to be fixed." not in text_of(done.summary)
+
+
+def test_a_preview_that_is_not_taken_changes_nothing(chat):
+    """Anything but a yes is a no."""
+    chat.type("/compact preview\r")
+    chat.see("Compact? y = yes, e = edit")
+    chat.type("rather not\r")
+    chat.see("Nothing was changed.")
+    assert compactions() == []
+
+
+def test_only_a_part_is_compacted_and_undo_brings_it_back(chat):
+    """Up to a message, and from one on."""
+    masts = numbers()["count the masts"]
+    chat.type(f"/compact up to {masts}\r")
+    chat.see("` restores the history.", gone=("compacting…",))
+    chat.type("/undo\r")
+    chat.see("was undone: ")
+    chat.type(f"/compact the paint from #{masts}\r")
+    chat.see("> /compact the paint from", "compacted 4 messages", gone=("compacting…",))
+    before, after = compactions()
+    assert before.first < masts <= before.last < numbers()["paint the hull"]
+    assert masts == after.first
+
+
+@pytest.mark.parametrize(
+    ("command", "phase"), [("/compact", "compacting"), ("/compact preview", "drafting a summary")]
+)
+def test_a_compaction_shows_that_it_goes_on_and_can_be_stopped(chat, brain, command, phase):
+    """Esc leaves everything as it was, and the chat goes on."""
+    brain.may_write.clear()
+    chat.type(f"{command}\r")
+    chat.see(f"{phase}… ", "Esc interrupts")
+    chat.type("\x1b")
+    chat.see("Stopped; nothing was changed.", gone=("Esc interrupts",))
+    brain.may_write.set()
+    chat.type("and now\r")
+    chat.see("Heard 'and now'")
+    assert compactions() == []
