@@ -8,6 +8,7 @@ runs nothing that a repository names; programs are found in the same places wher
 import os
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from holdfast.tools.git import git_variables
 
@@ -52,4 +53,4 @@ def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 def absolute_path(path: str) -> str:
     """Return a PATH without the entries that mean another directory wherever one stands."""
-    return os.pathsep.join(place for place in path.split(os.pathsep) if os.path.isabs(place))
+    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())

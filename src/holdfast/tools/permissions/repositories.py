@@ -121,11 +121,10 @@ def _has_links(directories: set[Path]) -> bool:
             return True
         for place, below, files in os.walk(git):
             seen += len(files)
-            if seen > MAX_GIT_FILES or any(
-                os.path.islink(os.path.join(place, name)) for name in (*below, *files)
-            ):
+            names = (Path(place, name) for name in (*below, *files))
+            if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
                 return True
-            is_objects = place.endswith(f"{os.sep}objects")
+            is_objects = Path(place).name == "objects"
             # a hook is often a link into the project, and none is run
             below[:] = {*below} & {"info", "pack"} if is_objects else {*below} - {"hooks"}
     return False
@@ -151,11 +150,11 @@ def _suspect_index(
 
 def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
     """Return whether a name in the index leaves the files: git checks none when it reads them."""
-    parents = {os.path.dirname(name) for name in names}
-    above = {str(place) for parent in parents for place in (Path(parent), *Path(parent).parents)}
+    parents = {Path(each) for each in {name[: name.rfind("/") + 1] for name in names}}
+    above = {place for parent in parents for place in (parent, *parent.parents)} - {Path()}
     return any(
-        os.path.isabs(place)
-        or ".." in Path(place).parts
-        or (os.path.islink(top / place) and not is_below((top / place).resolve(), places.roots))
-        for place in above - {"."}
+        place.is_absolute()
+        or ".." in place.parts
+        or ((top / place).is_symlink() and not is_below((top / place).resolve(), places.roots))
+        for place in above
     )
