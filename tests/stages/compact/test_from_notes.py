@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from casting import idle
 from compacting import BINDS, SUMMARY
 from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
 from holdfast.messages import Text, text_of
@@ -203,7 +204,7 @@ async def test_it_waits_for_an_update_under_way(one):
     notes = one.session.layers.notes
 
     async def update():
-        await asyncio.sleep(0.05)
+        await idle()
         noted(one, "Just written.")
 
     notes._job.begin(update)
@@ -220,7 +221,7 @@ async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
     notes = one.session.layers.notes
 
     async def update():
-        await asyncio.sleep(0.05)
+        await idle()
         noted(one, "Just written.", by="model" if asks else "engine")
 
     notes._job.begin(update)
