@@ -198,6 +198,27 @@ async def test_a_page_that_cannot_be_read_gives_way(one):
     assert one.compacted[0].by == "model"
 
 
+async def test_notes_leave_the_room_that_any_summary_leaves(one):
+    """Of the messages they cover, no more stays beside them."""
+    full(one)
+    noted(one, "The mast is up. " * 100)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "notes"
+    assert one.used <= one.settings.compact.filled_ratio * one.line
+
+
+async def test_notes_that_would_fill_the_window_themselves_give_way(one):
+    """However long a person or a model made every section of them."""
+    full(one)
+    file, _ = noted(one)
+    found = file.read()
+    long = {section.heading: "The mast is up. " * 2_000 for section in found.page.sections}
+    file.write(found.page.with_written(long), found)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "model"
+    assert one.used <= one.settings.compact.filled_ratio * one.line
+
+
 async def test_it_waits_for_an_update_under_way(one):
     """What is being written is taken, if it comes in time."""
     full(one)
