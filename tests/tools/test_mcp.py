@@ -385,7 +385,7 @@ async def serve(script, port):
 
 async def _listening(port):
     """Wait until somebody answers on a port."""
-    for _ in range(200):
+    for _ in range(1_000):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
