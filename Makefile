@@ -11,11 +11,11 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN)) # tests wait for pro
 
 unexport PYTHONDONTWRITEBYTECODE # without bytecode the tests' processes compile everything anew
 
-.PHONY: help demo test test-postgres check audit format bench reliability soak fuzz golden clean
+.PHONY: help demo test test-random test-postgres check audit format bench reliability soak fuzz golden clean
 
 help:
 	@echo "make demo    run the main job, offline"
-	@echo "make test    the whole test suite; test-postgres: every test of sessions, on a database"
+	@echo "make test    the whole test suite; test-random: in random order; test-postgres: every test of sessions, on a database"
 	@echo "make check   format, lint, types, import layers, known vulnerabilities where reachable"
 	@echo "make bench   every claim measured again; writes benchmarks/results.json and docs/benchmarks.md"
 	@echo "make reliability  faults, attacks, slow inputs and 3,000 turns; writes docs/reliability.md"
@@ -37,6 +37,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
 	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 $(ON_A_DATABASE:%=tests/%.py)
+
+test-random: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/randomly 'pytest-randomly>=4'
+	PYTHONPATH=$(CURDIR)/build/randomly $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
 
 test-postgres: $(READY)
 	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e

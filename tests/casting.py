@@ -84,6 +84,12 @@ async def until(holds):
             await asyncio.sleep(0.01)
 
 
+async def idle():
+    """Let everything go on that waits for nothing but its turn."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 def entries(agent, kind):
     """List the entries of a kind in an agent's log."""
     return [entry for entry in agent.session.view.history if isinstance(entry, kind)]

@@ -343,6 +343,8 @@ export PATH=.
 declare -x PATH=.
 set -- touch pwned; "$@"
 unset PATH
+printf -- %n PATH; cat a
+printf -- '%n' BASH_ENV; cat a
 hash -p ./script ls
 enable -f ./x.so x
 shopt -s expand_aliases

@@ -1,6 +1,9 @@
 """Repositories that would run a program or open another one, as an archive could bring them."""
 
+import hashlib
+import os
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -140,8 +143,48 @@ def _foreign_files(place: Path, other: Path) -> None:
     git(place, "config", "core.worktree", str(other))
 
 
+def _state_of_a_rebase(place: Path, other: Path) -> None:
+    make_repository(place)
+    state = place / ".git" / "rebase-merge"
+    state.mkdir()
+    (state / "interactive").touch()
+    for name in ("done", "git-rebase-todo", "head-name", "onto"):
+        (state / name).symlink_to(other / "secret.txt")
+
+
+def _place_of_a_worktree(place: Path, other: Path) -> None:
+    make_repository(place)
+    state = place / ".git" / "worktrees" / "x"
+    state.mkdir(parents=True)
+    (state / "HEAD").write_text("ref: refs/heads/trunk\n")
+    (state / "commondir").write_text("../..\n")
+    (state / "gitdir").symlink_to(other / "secret.txt")
+
+
+def _files_outside(place: Path, other: Path) -> None:
+    _name_in_index(place, os.path.relpath(other / "secret.txt", place))
+
+
+def _files_anywhere(place: Path, other: Path) -> None:
+    _name_in_index(place, str(other / "secret.txt"))
+
+
+def _files_behind_a_link(place: Path, other: Path) -> None:
+    _name_in_index(place, "behind/secret.txt")
+    (place / "behind").symlink_to(other)
+
+
+def _name_in_index(place: Path, name: str) -> None:
+    """Write the index ourselves; git adds no such name, and opens it all the same."""
+    make_repository(place)
+    entry = struct.pack(">10I", 0, 0, 0, 0, 0, 0, 0o100644, 0, 0, 0) + bytes(20)
+    entry += struct.pack(">H", len(name)) + name.encode()
+    index = b"DIRC" + struct.pack(">II", 2, 1) + entry + bytes(8 - len(entry) % 8)
+    (place / ".git" / "index").write_bytes(index + hashlib.sha1(index).digest())
+
+
 def forge_repositories() -> tuple[Callable[[Path, Path], None], ...]:
-    """Return the ways to make another repository's contents appear to be this one's."""
+    """Return the ways to make what lies outside appear to be this repository's."""
     return (
         _forged_file,
         _forged_link,
@@ -149,4 +192,9 @@ def forge_repositories() -> tuple[Callable[[Path, Path], None], ...]:
         _borrowed_objects,
         _alternate_objects,
         _foreign_files,
+        _state_of_a_rebase,
+        _place_of_a_worktree,
+        _files_outside,
+        _files_anywhere,
+        _files_behind_a_link,
     )

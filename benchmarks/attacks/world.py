@@ -104,6 +104,8 @@ class World:
         program = self.base / "program"
         program.write_text(f"#!/bin/sh\ntouch {self.base}/ran-$$\nexit 0\n")
         program.chmod(0o755)
+        (self.root / "0").mkdir()  # where a changed PATH could lead
+        (self.root / "0" / "cat").symlink_to(program)
         git(self.root, "init", "-q", "-b", "trunk", "--template=")
         git(self.root, "config", "remote.origin.url", "https://example.org/x.git")
         git(self.root, "add", "a", "a.py", "src", "README.md")

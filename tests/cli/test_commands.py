@@ -14,6 +14,9 @@ import pytest
 
 from command_line import holdfast
 from holdfast.cli import COMMANDS, JOBS, cli
+from holdfast.log import Header, write_log
+from holdfast.log.entries import Asked, Replied, Said
+from holdfast.messages import Text, Usage
 from holdfast.simulator.sessions import write, write_large
 
 
@@ -252,3 +255,25 @@ def test_help_groups_every_command_by_what_one_wants_to_do():
     places = [shown.index(f"{job}:") for job in JOBS]
     assert places == sorted(places)
     assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("at", [1e308, -1e308, 2.0**63, -1.0])
+def test_a_time_that_no_calendar_has_stops_no_command(tmp_path, at):
+    """A damaged log is shown with what else it has."""
+    reply = Replied(
+        n=3,
+        at=at,
+        response_id="r",
+        model="claude-opus-4-6",
+        content=(),
+        usage=Usage(input_tokens=9),
+    )
+    path = tmp_path / "s.jsonl"
+    asked = Said(n=1, at=at, content=(Text(text="hello there"),))
+    write_log(path, Header(session="s"), [asked, Asked(n=2, at=at), reply])
+    for words in (
+        ("context", path), ("cost", path), ("cache", path), ("explain", path), ("status", path),
+        ("history", path, "hello"), ("export", path, "--to", "pi"), ("inspect", path, "--json"),
+    ):  # fmt: skip
+        done = holdfast(*words)
+        assert done.returncode == 0, (words, done.stderr)

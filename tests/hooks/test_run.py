@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from casting import until
 from holdfast.hooks import Hook, HookContext, Hooks
 
 
@@ -36,18 +37,19 @@ def is_running(pid):
         return False
 
 
-async def becomes(condition, within_seconds=5.0):
-    """Wait until a condition holds, and say whether it did."""
-    for _ in range(round(within_seconds / 0.02)):
-        if condition():
-            return True
-        await asyncio.sleep(0.02)
-    return condition()
-
-
 async def gone(pid):
     """Wait until a process is gone."""
-    return await becomes(lambda: not is_running(pid))
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(watched, ended.set)
+    try:
+        return await asyncio.wait_for(ended.wait(), 5)
+    finally:
+        asyncio.get_running_loop().remove_reader(watched)
+        os.close(watched)
 
 
 async def test_a_hook_reads_the_event_on_its_input(scene, tmp_path):
@@ -137,7 +139,7 @@ async def test_a_daemon_that_holds_the_output_does_not_hang_the_session(scene, t
 async def test_a_cancelled_event_leaves_nothing_running(scene, tmp_path):
     """The user's interrupt ends the hook as well."""
     task = asyncio.ensure_future(hooks("echo $$ > self; sleep 60").fire("PreToolUse", {}, scene))
-    assert await becomes(lambda: (tmp_path / "self").exists() and (tmp_path / "self").read_text())
+    await until(lambda: (tmp_path / "self").exists() and (tmp_path / "self").read_text())
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

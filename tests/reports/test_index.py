@@ -203,6 +203,21 @@ def test_a_file_that_vanishes_before_it_is_read_leaves_no_trace(tmp_path):
         assert make_report(index, [tmp_path]).unreadable == ()
 
 
+@pytest.mark.parametrize("tokens", [10**40, 2**63, -(2**63)])
+def test_a_count_that_no_call_can_have_does_no_harm(tmp_path, tokens):
+    """A damaged log is named, and its neighbours are counted."""
+    put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
+    reply = Replied(
+        n=2, response_id="r", model="m", content=(), usage=Usage(input_tokens=4711, output_tokens=1)
+    )
+    write_log(tmp_path / "b.jsonl", Header(session="b"), [Said(n=1, content=()), reply])
+    log = tmp_path / "b.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"4711", str(tokens).encode()))
+    _, found = totals(tmp_path)
+    assert found.total.calls == 1
+    assert [line.endswith("that no call can have") for line in found.unreadable] == [True]
+
+
 def test_an_import_takes_nothing_from_its_original(tmp_path):
     """Whichever of them was read first: what a directory cost does not change by importing from it."""
     path = tmp_path / "a.jsonl"

@@ -34,7 +34,7 @@ def test_the_user_can_pass_named_keys_on():
 
 def test_a_command_that_runs_unasked_has_no_credentials():
     """Nor anything that would run before it."""
-    given = dict.fromkeys((*KEYS, *OTHERS, "BASH_ENV", "DATABASE_URL", "GIT_EXTERNAL_DIFF"), "x")
+    given = dict.fromkeys((*KEYS, *OTHERS, "BASH_ENV", "DATABASE_URL", "GIT_EXTERNAL_DIFF"), "/x")
     kept = {name for name in reading_variables(given) if not name.startswith("GIT_")}
     assert kept == {"PATH", "HOME", "EDITOR", "ANTHROPIC_BASE_URL"}
     assert "GIT_EXTERNAL_DIFF" not in reading_variables(given)

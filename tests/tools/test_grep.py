@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from holdfast.tools.process import group_members
+
 RIPGREP = shutil.which("rg")
 
 
@@ -194,14 +196,17 @@ async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monk
         assert "took over" in reason
 
 
-async def test_a_search_can_be_cancelled(tool_context, use):
+async def test_a_search_can_be_cancelled(tool_context, use, until):
     """And leaves no process."""
     _tree(tool_context, {"a.txt": "a" * 60 + "\n"})
     task = asyncio.create_task(use("Grep", pattern="(?=a)(a+)+$(?<=b)"))
-    await asyncio.sleep(0.3)
+    held = tool_context.shells._lifeline._held
+    await until(lambda: held)
+    (group,) = held
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert group_members(group) == ()
 
 
 async def test_what_is_not_there_is_told(refused):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from casting import until
 from holdfast.errors import ConfigError
 from holdfast.messages import Image, Text, text_of
 from holdfast.tools.context import ToolContext
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVER = '''
 import asyncio, os, sys
+from pathlib import Path
 from mcp.server.mcpserver import Image, MCPServer
 
 server = MCPServer("probe", instructions="Add before you subtract.")
@@ -49,6 +51,7 @@ def fail() -> str:
 @server.tool()
 async def hang() -> str:
     """Never answer."""
+    Path(__file__).with_name("called").touch()
     await asyncio.sleep(600)
     return ""
 
@@ -308,8 +311,10 @@ async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script,
 
 async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, tool_context):
     """The user's interrupt ends the call, not the server."""
+    called = script.with_name("called")
+    called.unlink(missing_ok=True)
     call = asyncio.ensure_future(tool(tools, "hang").run({}, tool_context))
-    await asyncio.sleep(0.1)
+    await until(called.exists)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -380,7 +385,7 @@ async def serve(script, port):
 
 async def _listening(port):
     """Wait until somebody answers on a port."""
-    for _ in range(200):
+    for _ in range(1_000):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.log.ages import possible
 from holdfast.transcripts.records import (
     MOST_LEVELS,
     UnreadableRecord,
@@ -10,7 +11,6 @@ from holdfast.transcripts.records import (
     document,
     first_record,
     message_list,
-    possible,
     records,
     seconds,
     timestamp,

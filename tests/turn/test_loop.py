@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casting import until
+from casting import idle, until
 from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
 from holdfast.log.spending import Budget
@@ -136,9 +136,12 @@ async def test_what_the_user_says_is_in_the_log_before_anything_is_sent(bench):
 
 async def test_tools_run_and_the_next_turn_follows(bench):
     """Results come in the order of the calls, whatever order they end in."""
+    has_ended = asyncio.Event()
 
     async def slow(given, tool_context):
-        await asyncio.sleep(0.02 if given["p"] == 1 else 0)
+        if given["p"] == 1:
+            await has_ended.wait()
+        has_ended.set()
         return Outcome(content=str(given["p"]))
 
     one = bench(
@@ -158,7 +161,7 @@ async def test_safe_tools_run_together_and_unsafe_ones_alone(bench):
         async def run(given, tool_context):
             running.add(name + str(given["n"]))
             most.append(frozenset(running))
-            await asyncio.sleep(0.01)
+            await idle()
             running.discard(name + str(given["n"]))
             return Outcome(content="ok")
 

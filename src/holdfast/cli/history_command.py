@@ -13,6 +13,7 @@ from holdfast.cli import options
 from holdfast.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
 from holdfast.cli.target import NEWEST, CommandTarget, open_target
 from holdfast.errors import HoldfastError
+from holdfast.log.ages import possible
 from holdfast.log.entries import ViewChange
 from holdfast.log.store import FileStore
 from holdfast.messages import block_to_wire
@@ -131,7 +132,11 @@ def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
     for place, session in enumerate(found.hits):
         if place:
             yield ""
-        when = f"{datetime.fromtimestamp(session.hit.at):%Y-%m-%d %H:%M}  " if session.hit else ""
+        when = (
+            f"{datetime.fromtimestamp(possible(session.hit.at)):%Y-%m-%d %H:%M}  "
+            if session.hit
+            else ""
+        )
         yield f"{when}{session.agent}  {plain(session.directory)}  {plain(session.title)}".rstrip()
         yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
         more = f" has {counted(session.records, 'record')}" if session.records > 1 else ""

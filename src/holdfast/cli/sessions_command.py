@@ -14,6 +14,7 @@ import click
 from holdfast.cli import options
 from holdfast.cli.output import ask_yes_no, dollars, report, say
 from holdfast.errors import LogLocked
+from holdfast.log.ages import possible
 from holdfast.log.retention import DAY_SECONDS, sweep_session
 from holdfast.log.store import FileStore, FoundSession, Store, StoredSession
 from holdfast.messages.cut import counted
@@ -153,7 +154,7 @@ def session_facts(paths: list[Path]) -> dict[str, SessionSummary]:
 
 
 def _line(fields: dict[str, Any], everywhere: bool) -> str:
-    at = datetime.fromtimestamp(fields["last_at"] or fields["modified"])
+    at = datetime.fromtimestamp(possible(fields["last_at"]) or fields["modified"])
     cost = dollars(fields["usd"]) if fields["calls"] else ""
     model = fields["model"].removeprefix("claude-")
     return (

@@ -1,7 +1,9 @@
-"""How old things are, by a clock that may have been set: for whatever removes what is old."""
+"""Times by clocks that may have been set, and in files that may say anything."""
 
 import time
+from datetime import UTC, datetime
 
+LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _BEGAN = time.time() - time.monotonic()
 
 
@@ -11,3 +13,8 @@ def earliest_now() -> float:
     A clock that jumps ahead must not make what was written a minute ago look expired.
     """
     return min(time.time(), _BEGAN + time.monotonic())
+
+
+def possible(at: float) -> float:
+    """Return a time that can be written as a date, else 0."""
+    return at if 0 <= at <= LAST_MOMENT else 0.0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from holdfast.log.ages import possible
 from holdfast.log.entries import AnyEntry, Asked, Forked, Replied
 from holdfast.messages import Content, Usage
 from holdfast.messages.measure import Measure
@@ -91,4 +92,5 @@ def usage_of(entries: Iterable[AnyEntry]) -> Usage | None:
 
 def day_of(at: float) -> date | None:
     """Return the day to take prices of; None where the log does not say when."""
+    at = possible(at)
     return datetime.fromtimestamp(at, UTC).date() if at else None

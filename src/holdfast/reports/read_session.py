@@ -16,6 +16,7 @@ from holdfast.log.entries import AnyEntry, Compacted, Forked, Imported, Ran, Rep
 from holdfast.log.secrets import masked
 from holdfast.messages import Text, is_thought, text_of
 from holdfast.messages.cut import printable_line
+from holdfast.messages.usage import MOST_TOKENS
 from holdfast.models.prices import TOKENS_PER_PRICE, prices
 from holdfast.reports.cost import (
     COMPACT,
@@ -42,9 +43,17 @@ PROVIDER_ID_CHARS = 16
 def read_session(path: Path) -> SessionCalls:
     """Read a session's calls; a file that cannot be read says why."""
     try:
-        return _read_log(path) if is_log(path) else _read_transcript(path)
+        found = _read_log(path) if is_log(path) else _read_transcript(path)
     except (HoldfastError, OSError) as error:
         return SessionCalls(problem=printable(str(error)))
+    if not all(map(_is_countable, found.calls)):
+        return SessionCalls(problem="it has a count of tokens that no call can have")
+    return found
+
+
+def _is_countable(call: SessionCall) -> bool:
+    counts = (call.uncached, call.read, call.write_5m, call.write_1h, call.output)
+    return all(abs(tokens) <= MOST_TOKENS for tokens in counts)
 
 
 def read_entries(path: Path) -> list[AnyEntry]:

@@ -2,11 +2,13 @@
 
 A command whose output the model reads must not be able to print what pays for the model. A
 command that runs unasked, because it changes nothing, gets no credentials at all, and git in it
-runs nothing that a repository names.
+runs nothing that a repository names; programs are found in the same places wherever it runs.
 """
 
+import os
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from holdfast.tools.git import git_variables
 
@@ -44,4 +46,11 @@ def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
         if name.startswith("GIT_")
         or not (_CREDENTIAL.fullmatch(name) or _RUNS_FIRST.fullmatch(name))
     }
+    if "PATH" in kept:
+        kept["PATH"] = absolute_path(kept["PATH"])
     return git_variables(kept)
+
+
+def absolute_path(path: str) -> str:
+    """Return a PATH without the entries that mean another directory wherever one stands."""
+    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())

@@ -13,6 +13,7 @@ usage is written as zero, because a view does not hold it for each answer.
 import itertools
 from collections.abc import Iterable, Iterator
 
+from holdfast.log.ages import possible
 from holdfast.log.entries import AnyEntry, Failed, Forked, Switched, Titled
 from holdfast.messages import (
     Block,
@@ -47,7 +48,6 @@ from holdfast.transcripts.records import (
     first_record,
     line,
     objects,
-    possible,
     seconds,
     spoken_lines,
     timestamp,

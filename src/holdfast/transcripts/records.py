@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from holdfast.log.ages import possible
 from holdfast.messages import Json, JsonObject
 from holdfast.transcripts.writer import ImportAccount
 
@@ -22,7 +23,6 @@ MOST_LEVELS = 200
 """JSON nested deeper than this is left out: walking it would overflow the stack. Real records go
 ten levels deep."""
 
-LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """The last moment that can be written as a date."""
 
 LARGEST_COUNT = 2**53
@@ -159,11 +159,6 @@ def count(value: Json) -> int:
     """Read a number of something; anything else counts as 0."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and 0 <= value <= LARGEST_COUNT else 0
-
-
-def possible(at: float) -> float:
-    """Return a time that can be written as a date, else 0."""
-    return at if 0 <= at <= LAST_MOMENT else 0.0
 
 
 def timestamp(at: float) -> str:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Cleared, Ran, Snipped
+from holdfast.log.entries import Cleared, Compacted, Ran, Snipped
+from holdfast.messages import Text
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
 from holdfast.view import fold
 
@@ -123,3 +124,16 @@ async def test_what_the_provider_hides_is_apart(one):
     assert ids(stock.newest) == ["t2", "t3", "t4"]
     assert stock.edited.weight > weight(one.view.round_of("t2").results_measure) - 5
     assert PAGE in one.shown()["t0"]
+
+
+async def test_what_left_the_view_is_not_held_on_to(one):
+    """A session of thousands of turns keeps in memory what its model sees."""
+    stock = Candidates(smallest=50)
+    await one.read(12)
+    stock.follow(one.view)
+    first, last = one.view.items[0].id, one.view.items[-3].id
+    one.engine.record(Compacted(first=first, last=last, summary=(Text(text="so"),)))
+    await one.read(2, first=12)
+    stock.follow(one.view)
+    assert set(stock._known) <= {item.order for item in one.view.items}
+    assert ids(stock.newest) == ids(fresh(one.view).newest)

@@ -21,6 +21,7 @@ PLAIN = Settings(
     window=WindowSettings(auto_line=""),
 )
 """Nothing has a price but tokens: the methods themselves are tried here."""
+YEAR_SECONDS = 31_557_600.0
 FREE = replace(PLAIN, clear=replace(PLAIN.clear, paid=False))
 """Only what costs nothing."""
 
@@ -58,6 +59,23 @@ async def test_a_dead_cache_makes_it_free(reading):
     assert [id for id, text in one.shown().items() if PAGE in text] == [
         f"t{i}" for i in range(7, 12)
     ]
+
+
+async def test_a_clock_set_forward_costs_one_rewrite_and_is_forgotten(reading):
+    """A cache dies while a machine sleeps, and no clock tells that from a wrong one."""
+    one = reading()
+    await one.read(12)
+    one.now += 10 * YEAR_SECONDS
+    await one.send()
+    one.now -= 10 * YEAR_SECONDS
+    await one.read(12, first=12)
+    assert len(one.cleared) == 1
+    one.now -= YEAR_SECONDS
+    await one.read(2, first=24)
+    assert len(one.cleared) == 1, "a clock set back leaves the cache alive"
+    one.now += 300
+    await one.send()
+    assert len(one.cleared) == 2, "and the next pause counts as before"
 
 
 async def test_the_lifetime_that_counts_is_the_one_that_was_latched(reading):

@@ -1,5 +1,9 @@
 """A draft is made smaller until it fits, what is dearest last."""
 
+import pytest
+
+from compacting import SUMMARY
+from holdfast.log.entries import Restored
 from holdfast.messages import Text
 from holdfast.stages.compact.draft import lighter
 
@@ -40,3 +44,22 @@ async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(ta
     (restored,) = [e for e in one.view.history if type(e).__name__ == "Restored"]
     assert restored.content == (new, todos)
     assert one.used <= one.line / 2
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.42, 0.6])
+@pytest.mark.parametrize("scripts", [(), (SUMMARY,)], ids=["digest", "model"])
+async def test_no_more_of_the_line_is_filled_afterwards_than_the_setting_says(talk, ratio, scripts):
+    """Files are shown again as long as that leaves room to work in, whoever wrote the summary."""
+    one = talk(*scripts, asks=bool(scripts), filled_ratio=ratio).fill()
+    files = tuple(file(str(number), 1_500) for number in range(12))
+
+    async def restore(segment):
+        return files
+
+    one.hooks.restore = restore
+    await one.prepare()
+    assert one.compacted[0].by == ("model" if scripts else "digest")
+    assert one.used <= ratio * one.line
+    restored = sum(len(e.content) for e in one.of(Restored))
+    assert restored < len(files), "there was more to restore than fits"
+    assert one.used + 2 * 1_500 > ratio * one.line, "what fits is restored"

@@ -139,14 +139,17 @@ async def test_three_failures_stop_models_and_a_wish_brings_them_back(talk):
 async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
     """Hooks never raise into a session; what they take is theirs to say."""
     one = talk(SUMMARY).fill()
+    said, is_told = [], asyncio.Event()
 
     async def slow(trigger, focus):
-        await asyncio.sleep(0.05)
+        await is_told.wait()
         return Before()
 
-    one.hooks.before = slow
-    said = []
-    one.hooks.progress = said.append
+    def tell(line):
+        said.append(line)
+        is_told.set()
+
+    one.hooks.before, one.hooks.progress = slow, tell
     object.__setattr__(one.settings.compact, "progress_seconds", 0.02)
     await one.prepare()
     assert one.compacted[0].by == "model"

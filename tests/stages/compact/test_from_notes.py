@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from casting import idle
 from compacting import BINDS, SUMMARY
 from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
 from holdfast.messages import Text, text_of
@@ -197,13 +198,34 @@ async def test_a_page_that_cannot_be_read_gives_way(one):
     assert one.compacted[0].by == "model"
 
 
+async def test_notes_leave_the_room_that_any_summary_leaves(one):
+    """Of the messages they cover, no more stays beside them."""
+    full(one)
+    noted(one, "The mast is up. " * 100)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "notes"
+    assert one.used <= one.settings.compact.filled_ratio * one.line
+
+
+async def test_notes_that_would_fill_the_window_themselves_give_way(one):
+    """However long a person or a model made every section of them."""
+    full(one)
+    file, _ = noted(one)
+    found = file.read()
+    long = {section.heading: "The mast is up. " * 2_000 for section in found.page.sections}
+    file.write(found.page.with_written(long), found)
+    await one.stage(one.engine)
+    assert one.compacted[0].by == "model"
+    assert one.used <= one.settings.compact.filled_ratio * one.line
+
+
 async def test_it_waits_for_an_update_under_way(one):
     """What is being written is taken, if it comes in time."""
     full(one)
     notes = one.session.layers.notes
 
     async def update():
-        await asyncio.sleep(0.05)
+        await idle()
         noted(one, "Just written.")
 
     notes._job.begin(update)
@@ -220,7 +242,7 @@ async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
     notes = one.session.layers.notes
 
     async def update():
-        await asyncio.sleep(0.05)
+        await idle()
         noted(one, "Just written.", by="model" if asks else "engine")
 
     notes._job.begin(update)

@@ -268,10 +268,10 @@ def test_what_cannot_be_held_against_deny_rules_is_asked_about_even_in_bypass(ju
 )
 def test_a_command_made_to_overwhelm_is_asked_about_in_time(judge, text):
     """Padding neither hides a danger nor holds the session up."""
-    begun = time.monotonic()
+    begun = time.process_time()
     assert judge("Bash", {"command": text}, mode="bypass", deny=("Bash(git push x:*)",)) != "deny"
     assert judge("Bash", {"command": text}) == "ask"
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("text", ["sudo " * 600 + "rm -rf /", "env " + "-v " * 600 + "rm -rf /"])

@@ -19,6 +19,8 @@ COMMANDS = (
     "git blame one.txt",
     "git ls-files -m",
     "git describe --always --dirty",
+    "git grep .",
+    "git worktree list",
 )
 
 
@@ -94,7 +96,7 @@ def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, pro
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
-    """With a remote, a branch, hooks of the team and a worktree beside it."""
+    """With a remote, a branch, hooks of the team, one a link, and a worktree beside it."""
     place = make_repository(tmp_path / "project")
     for key, value in (
         ("remote.origin.url", "https://example.org/x.git"),
@@ -103,6 +105,8 @@ def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
         ("user.email", "e@x"),
     ):
         git(place, "config", key, value)
+    (place / ".git" / "hooks").mkdir()
+    (place / ".git" / "hooks" / "pre-commit").symlink_to("../../one.txt")
     git(place, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "other")
     verbs = frozenset({"status"})
     assert suspect(place, verbs, Places(roots=(place,), cwd=place)) is None

@@ -1,12 +1,13 @@
 """A fork's life: its words, its turns, its tools, its end, and what its parent knows of it."""
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from casting import until
+from casting import idle, until
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import Header, Log, load
 from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
@@ -418,20 +419,22 @@ async def test_a_calls_time_counts_from_when_it_went_out(talk):
     """The wait for the first byte is part of it: the cache's life runs from there."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
-    model = one.model
+    model, waited = one.model, []
 
     class Slow:
         name, capabilities = model.name, model.capabilities
 
         async def stream(self, request):
-            await asyncio.sleep(0.05)
+            begun = time.monotonic()
+            await asyncio.sleep(0.02)
+            waited.append(time.monotonic() - begun)
             async for event in model.stream(request):
                 yield event
 
     one.model = Slow()
     await one.forks.ask(SUM_UP)
     one.model = model
-    assert one.forked[0].seconds >= 0.05
+    assert one.forked[0].seconds >= round(waited[0], 3) > 0
 
 
 async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
@@ -454,7 +457,7 @@ async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
     await one.turn()
     one.seconds_later = 600
     tasks = [asyncio.create_task(held(one)) for _ in range(2)]
-    await asyncio.sleep(0.02)
+    await idle()
     assert len(one.model.asked) == 1
     for task in tasks:
         task.cancel()

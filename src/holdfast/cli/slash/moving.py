@@ -6,6 +6,7 @@ from pathlib import Path
 
 from holdfast.cli.sessions_command import session_facts, session_summary
 from holdfast.cli.slash.changing import number
+from holdfast.log.ages import possible
 from holdfast.log.entries import Said
 from holdfast.log.store import FoundSession, Store, StoredSession
 from holdfast.log.titles import NOTHING_SAID
@@ -96,7 +97,7 @@ def session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
     rows = []
     for session in sessions:
         known = session_summary(paths.get(session.id), facts)
-        at = datetime.fromtimestamp(known.last_at or session.modified)
+        at = datetime.fromtimestamp(possible(known.last_at) or session.modified)
         cost = dollars(known.usd) if known.calls else ""
         rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {one_line(store.title(session))}")
     return rows

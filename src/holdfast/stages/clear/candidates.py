@@ -155,6 +155,8 @@ class Candidates:
             self._forget()
         if any(self._is_move(entry, view.model) for entry in self._cursor.advance(view.history)):
             self._forget()
+            shown = {item.order for item in view.items}
+            self._known = {order: one for order, one in self._known.items() if order in shown}
         end = _last_round(view.items)
         for item in view.items[self._taken : end]:
             self._take(item, vetoes, is_pinned=view.is_pinned(item))

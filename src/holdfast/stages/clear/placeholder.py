@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from holdfast.log.ages import possible
 from holdfast.log.entries import AnyEntry
 from holdfast.messages import Image, Json, text_of
 from holdfast.messages.cut import counted
@@ -68,7 +69,7 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     `came` is when the result arrived, `history_tool` the tool that opens cleared results.
     """
     use, kind = cleared.use, cleared.tool.kind
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(came))
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(possible(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))
     shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room."
     hints = [_AGAIN[kind]] if kind in _AGAIN else []

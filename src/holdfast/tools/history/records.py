@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.log.ages import possible
 from holdfast.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
 from holdfast.log.results import Results
 from holdfast.messages import (
@@ -150,7 +151,11 @@ class RecordHit:
         """Write what it is on one line; where nothing has left the view, `in view` says nothing."""
         call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
         target = f": {self.target}" if self.target else ""
-        when = f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(self.at))} UTC" if self.at else ""
+        when = (
+            f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(possible(self.at)))} UTC"
+            if self.at
+            else ""
+        )
         facts = f"{self.lines:,} lines, {self.chars:,} characters{when}"
         marks = ", an error" if self.is_error else ""
         marks += ", in view" if self.is_shown and marks_view else ""

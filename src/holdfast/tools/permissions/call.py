@@ -4,6 +4,7 @@ The disk is looked at here, through `places`, so that the decision can be pure. 
 line, every word that may be a path is located, wherever a `cd` may have led before it.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.messages import JsonObject
+from holdfast.tools.environment import absolute_path
 from holdfast.tools.permissions.danger import Danger, find_danger
 from holdfast.tools.permissions.inner import is_opaque, program
 from holdfast.tools.permissions.places import (
@@ -36,11 +38,14 @@ _DELIMITER = re.compile(
 )
 _LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
 """A pattern that may lead out of the directory it counts from."""
-_GIVES_PATTERN = re.compile(r"-[A-Za-z0-9]*[ef]|--[rf]")
+_GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--[rf]")
 _UNSEEN = names(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
 )
 """They take names from their input, or run a text of their own."""
+
+MAX_BASES = 20
+"""Each `cd` can double the directories in which the rest may run; nobody writes as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,9 @@ def find_reach(script: Script, places: Places) -> CommandReach:
             (written if ">" in redirect.operator else touched).extend(found)
         moved = _moved(command, places, bases)
         unseen = unseen or moved is None
-        bases.extend(moved or ())
+        bases = list(dict.fromkeys((*bases, *(moved or ()))))
+        unseen = unseen or len(bases) > MAX_BASES
+        del bases[MAX_BASES:]
     return CommandReach(
         touched=tuple(touched), written=tuple(written), bases=tuple(bases), is_unseen=unseen
     )
@@ -232,11 +239,19 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion
     return next((each for each in found if each is not None), None)
 
 
+def _is_projects(name: str, places: Places) -> bool:
+    """Return whether the shell would find a program, or a link to one, in the working directories."""
+    found = shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
+    return found is not None and any(
+        is_below(path, places.roots)
+        for path in (Path(found).resolve(), Path(found).parent.resolve())
+    )
+
+
 def _objection(script: Script, reach: CommandReach, places: Places) -> str:
     """Return what on the disk makes a command other than it looks."""
     for command in script.commands:
-        found = shutil.which(command.name) if command.name else None
-        if found and "/" not in command.name and is_below(Path(found).resolve(), places.roots):
+        if command.name and "/" not in command.name and _is_projects(command.name, places):
             return f"{command.name} is a program of the project"
         if command.name == "diff" and any(at.path and at.path.is_dir() for at in reach.touched):
             return "diff follows the links in a directory"

@@ -339,10 +339,11 @@ def _command(command: Command) -> bool:
 
 
 def _printf(command: Command) -> bool:
+    """The first word is the format, so it may not be one that only ends the options."""
     words = command.words[1:]
     if not words or words[0].has_glob or not _FORMAT.fullmatch(words[0].text):
         return False
-    return _within(words, _options())
+    return words[0].text != "--" and _within(words, _options())
 
 
 def _jq(command: Command) -> bool:

@@ -5,7 +5,9 @@ command will have, so that there is no second reading of git's rules. A setting 
 the list below, or files that lie anywhere but in the usual places, make it untrusted.
 """
 
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,8 @@ INSPECT_SECONDS = 5.0
 """Git answers in milliseconds; a pipe in the place of a file would keep it for ever."""
 MAX_SUBMODULES = 50
 """More are not looked at, and the repository is not trusted."""
+MAX_GIT_FILES = 20_000
+"""A repository's own files besides objects and hooks: references, their logs and states; few have hundreds."""
 
 _HARMLESS = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
@@ -35,6 +39,8 @@ _HARMLESS = re.compile(
 
 _COMPARING = frozenset({"status", "diff", "describe"})
 """These start a git of their own in every submodule."""
+_OPENING = _COMPARING | {"grep"}
+"""These open the files that the index names, wherever those lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +79,7 @@ def _suspect(
             return Suspicion(reason=f"the repository sets {key!r}, which could run a program")
         if key.endswith(".insteadof") and "remote" in verbs:
             return Suspicion(reason="addresses are rewritten, which can put a password in them")
-    return _suspect_submodules(top, verbs, places, depth) if verbs & _COMPARING else None
+    return _suspect_index(top, verbs, places, depth) if verbs & _OPENING else None
 
 
 def _no_repository(directory: Path) -> Suspicion | None:
@@ -105,32 +111,50 @@ def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
 
 
 def _has_links(directories: set[Path]) -> bool:
-    """Return whether files of a repository are links, or its objects are borrowed from another."""
+    """Return whether files of a repository are links, or its objects are borrowed from another.
+
+    Git prints parts of the files in which it keeps the state of a rebase or a worktree.
+    """
+    seen = 0
     for git in directories:
         if (git / "objects" / "info" / "alternates").exists():
             return True
-        places = (
-            git,
-            *(git / name for name in ("info", "logs", "objects", "objects/pack", "refs")),
-        )
-        if any(
-            entry.is_symlink() for place in places if place.is_dir() for entry in place.iterdir()
-        ):
-            return True
+        for place, below, files in os.walk(git):
+            seen += len(files)
+            names = (Path(place, name) for name in (*below, *files))
+            if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
+                return True
+            is_objects = Path(place).name == "objects"
+            # a hook is often a link into the project, and none is run
+            below[:] = {*below} & {"info", "pack"} if is_objects else {*below} - {"hooks"}
     return False
 
 
-def _suspect_submodules(
+def _suspect_index(
     top: Path, verbs: frozenset[str], places: Places, depth: int
 ) -> Suspicion | None:
     staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
     rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
+    if _leads_out((row.partition("\t")[2] for row in rows), top, places):
+        return Suspicion(reason="git would open files outside, which its index names", is_trap=True)
     modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
     if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
         return Suspicion(reason="there are too many submodules to look at")
-    for module in modules:
+    for module in modules if verbs & _COMPARING else ():
         if (top / module / ".git").exists():
             found = _suspect(top / module, verbs, places, depth=depth + 1)
             if found is not None:
                 return found
     return None
+
+
+def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
+    """Return whether a name in the index leaves the files: git checks none when it reads them."""
+    parents = {Path(each) for each in {name[: name.rfind("/") + 1] for name in names}}
+    above = {place for parent in parents for place in (parent, *parent.parents)} - {Path()}
+    return any(
+        place.is_absolute()
+        or ".." in place.parts
+        or ((top / place).is_symlink() and not is_below((top / place).resolve(), places.roots))
+        for place in above
+    )

@@ -7,8 +7,9 @@ and the entry's number, so the same view always gives the same file.
 import uuid
 from collections.abc import Iterator
 
+from holdfast.log.ages import possible
 from holdfast.messages import Block, JsonObject, block_to_wire, usage_to_wire
-from holdfast.transcripts.records import line, possible, timestamp
+from holdfast.transcripts.records import line, timestamp
 from holdfast.view import View
 from holdfast.view.items import Round, Spoken
 

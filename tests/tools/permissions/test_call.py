@@ -1,0 +1,76 @@
+"""What a command may reach: the directories it runs in, the files it opens, the programs it finds."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from holdfast.tools.environment import reading_variables
+from holdfast.tools.permissions import decide, examine, parse_rules
+from holdfast.tools.permissions.call import MAX_BASES, find_reach
+from holdfast.tools.permissions.shell import read_script
+
+
+def _outcome(tools, command, places):
+    call = examine(tools["Bash"], {"command": command}, places)
+    return decide(call, parse_rules(), "ask", places).outcome
+
+
+@pytest.fixture
+def trap(places):
+    """A program of the project that is called like one of the system's, and its trace."""
+    directory, trace = places.cwd / "0", places.cwd / "trace"
+    directory.mkdir()
+    (directory / "cat").write_text(f"#!/bin/sh\n/usr/bin/touch {trace}\n")
+    (directory / "cat").chmod(0o755)
+    return directory, trace
+
+
+@pytest.mark.parametrize(
+    "command", ["printf -- %n PATH; cat src/a.py", "printf -- 'x%n' PATH\ncat src/a.py"]
+)
+def test_a_format_assigns_no_variable(tools, places, trap, command):
+    """`%n` could make a directory of the project the one in which programs are looked for."""
+    _, trace = trap
+    subprocess.run(["bash", "-c", "printf -- %n PATH; cat src/a.py"], cwd=places.cwd)
+    assert trace.exists()
+    assert _outcome(tools, command, places) == "ask"
+
+
+def test_an_unasked_command_finds_no_program_by_a_relative_path(tools, places, trap):
+    """An entry of PATH that is no absolute one means other programs after a `cd`."""
+    directory, trace = trap
+    variables = {"PATH": f"{directory.name}:.::/usr/bin:/bin"}
+    assert _outcome(tools, "cat src/a.py", places) == "allow"
+    for given in (reading_variables(variables), variables):
+        assert not trace.exists()
+        subprocess.run(["bash", "-c", "cat src/a.py"], cwd=places.cwd, env=given, check=True)
+    assert trace.exists()  # the user's own environment would have led there
+
+
+def test_a_link_in_the_project_is_the_projects_program(tools, places, monkeypatch):
+    """Where the link leads is a harmless program, but not the one of that name."""
+    (places.cwd / "bin").mkdir()
+    (places.cwd / "bin" / "cat").symlink_to(shutil.which("touch"))
+    assert _outcome(tools, "cat src/a.py", places) == "allow"
+    monkeypatch.setenv("PATH", f"{places.cwd / 'bin'}:{os.environ['PATH']}")
+    assert _outcome(tools, "cat src/a.py", places) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rg -.esecret ../outside/secret", "rg -.e secret ../outside/secret", "grep -ie x link/secret"],
+)
+def test_no_file_passes_for_the_pattern(tools, places, command):
+    """The first operand is one only if no option gave the pattern."""
+    assert _outcome(tools, command, places) == "ask"
+
+
+def test_many_steps_are_not_followed_everywhere(tools, places):
+    """Each could double the directories in which the rest runs, and the time to judge it."""
+    script = read_script("; ".join([*(f"cd d{number}" for number in range(40)), "cat a"]))
+    reach = find_reach(script, places)
+    assert len(reach.bases) <= MAX_BASES
+    assert reach.is_unseen
+    assert _outcome(tools, "cd src && cd . && cd . && cat a.py", places) == "allow"
