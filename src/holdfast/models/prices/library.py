@@ -7,7 +7,7 @@ library and takes some 0.3 seconds. It is never asked to fetch anything.
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache, lru_cache
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -31,7 +31,7 @@ class _Tiered(Protocol):
 def is_newer_than(checked: tuple[int, ...]) -> bool:
     if find_spec("genai_prices") is None:
         return False
-    numbers = metadata.version("genai-prices").split(".")
+    numbers = import_module("importlib.metadata").version("genai-prices").split(".")
     return tuple(int(n) for n in numbers if n.isdigit()) > checked
 
 
