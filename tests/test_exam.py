@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAM = Path(__file__).parents[1] / "benchmarks" / "exam.py"
-COMPACTORS = '''
+COMPACTORS = """
 import json
 
 def nothing(messages):
@@ -16,7 +16,7 @@ def nothing(messages):
 
 def everything(messages):
     return json.dumps(messages, ensure_ascii=False)
-'''
+"""
 
 
 @pytest.fixture

@@ -264,6 +264,17 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     assert f"holdfast chat --resume {session}" in chat.text()
 
 
+def test_ctrl_c_ends_an_answer_and_keeps_what_was_said_of_it(chat):
+    """The next message goes on from there."""
+    chat.type("long\r")
+    chat.see("many masts")
+    chat.type("\x03")
+    chat.see("Interrupted. What was said so far is kept.", gone=("Esc interrupts",))
+    assert "The end." not in chat.text()
+    chat.type("and now\r")
+    chat.see("Heard 'and now'.")
+
+
 def test_ctrl_c_closes_a_list_and_leaves_before_there_is_a_session(chat, tmp_path, simulator):
     """Nothing is changed by the one, and the other needs no patience and leaves no traceback."""
     chat.type("/mode\r")

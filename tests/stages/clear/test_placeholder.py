@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.messages import Image, Text, ToolUse
 from holdfast.stages.clear.candidates import Candidate
-from holdfast.stages.clear.placeholder import placeholder
+from holdfast.stages.clear.placeholder import SPARE_LINES, PlaceholderLines, placeholder
 from holdfast.tools.describe import description_of
 from holdfast.view.items import Result
 
@@ -84,3 +84,19 @@ def test_one_is_one():
 def test_without_a_history_tool_none_is_named():
     """A model is not sent to a tool it does not have."""
     assert placeholder(cleared("Edit", {}), CAME).endswith("cleared to make room.]")
+
+
+def test_lines_of_results_that_left_are_not_held_on_to():
+    """A session may go on for ever; those still there keep the line they have."""
+    many = [
+        cleared("Read", {"file_path": f"/{n}.py"})._replace(
+            result=Result(id=n, tool_use_id=f"t{n}", content="x" * 1_234)
+        )
+        for n in range(500)
+    ]
+    lines, history = PlaceholderLines(), ()
+    lines.make_ready(many, history)
+    kept = lines.line(many[-1], history)
+    lines.make_ready(many[-10:], history)
+    assert len(lines) <= 2 * 10 + SPARE_LINES
+    assert lines.line(many[-1], history) is kept

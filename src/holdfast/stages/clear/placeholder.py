@@ -38,14 +38,23 @@ _PROGRAM = re.compile(
 """The program of a command, after variables, `cd` and a wrapping shell."""
 
 
+SPARE_LINES = 50
+"""Of results that left, kept before it is worth forgetting them."""
+
+
 class PlaceholderLines:
     def __init__(self, history_tool: str = "") -> None:
         self.history_tool = history_tool
         """The tool that opens cleared results, if the model has one."""
         self._made: dict[str, tuple[str, Measure]] = {}
 
+    def __len__(self) -> int:
+        return len(self._made)
+
     def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
-        """Make lines for new results, which are at the end, ahead of time."""
+        """Make lines for new results, which are at the end, ahead of time; forget those of others."""
+        if len(self._made) > 2 * len(results) + SPARE_LINES:
+            self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
         for result in reversed(results):
             if result.id in self._made:
                 break

@@ -20,7 +20,7 @@ AGEING = 0.4
 """Of its worth: what the oldest of a kind loses against the newest."""
 
 
-REMEMBERED = 8_192
+REMEMBERED = 4_096
 """Lines whose tokens are remembered: those of a draft that is written several times, and the
 user's messages, which every compaction counts again."""
 REMEMBERED_CHARS = 2_000
