@@ -43,7 +43,7 @@ from holdfast.view.window import scaled
 
 SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
 """Of their budgets: what a summary and the user's messages get while the result is over the line."""
-ROOMY_SHARES = (1.0, 0.5, 0.25)
+LESS_ROOMY, LEAST_ROOMY = 0.5, 0.25
 """Of the budget beside the user's messages, while the result leaves little room to work."""
 ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
 """Of the budget for those."""
@@ -210,20 +210,28 @@ def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> 
     only if they were over their budget already, or leave next to none, do they shrink as well.
     """
     whole, target = draft.material, target_for(engine, draft, line)
-    for share in ROOMY_SHARES:
-        if share < 1.0:
-            draft = _shrunk(draft, whole.smaller(share), manner)
-        for restored in lighter(draft.restored):
-            if after_tokens(engine, draft, restored) <= target:
-                return replace(draft, restored=restored)
-    draft = replace(draft, restored=())
+    if found := _fitting(engine, draft, target):
+        return found
+    least = _shrunk(draft, whole.smaller(LEAST_ROOMY), manner)
+    if after_tokens(engine, least, ()) <= target:
+        less = _shrunk(draft, whole.smaller(LESS_ROOMY), manner)
+        return _fitting(engine, less, target) or _fitting(engine, least, target) or least
+    draft = replace(least, restored=())
     if not whole.words().shortened:
         target = target_for(engine, draft, line, CROWDED_SHARE)
     for words_share in ROOMY_WORDS_SHARES:
         if after_tokens(engine, draft, ()) <= target:
             break
-        draft = _shrunk(draft, whole.smaller(ROOMY_SHARES[-1], words_share), manner)
+        draft = _shrunk(draft, whole.smaller(LEAST_ROOMY, words_share), manner)
     return draft
+
+
+def _fitting(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
+    """Return a draft with as much restored as fits; None if it is too large without any."""
+    for restored in lighter(draft.restored):
+        if after_tokens(engine, draft, restored) <= target:
+            return replace(draft, restored=restored)
+    return None
 
 
 def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
