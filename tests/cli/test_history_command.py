@@ -103,6 +103,14 @@ def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
     assert "s1" not in done.stdout
 
 
+def test_an_error_can_be_pasted_as_the_query(session):
+    """Also one longer than a file's name may be."""
+    done = holdfast("history", "needle " + "in a stack of hay " * 20)
+    assert done.returncode == 0, done.stderr
+    assert "the needle" in done.stdout
+    assert holdfast("history", "x" * 300).returncode == 0
+
+
 def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):
     """And by its old ones, with the numbers that --id opens."""
     path = tmp_path / "b.jsonl"

@@ -1,6 +1,7 @@
 """`holdfast history`: search all sessions or one, and open what the model no longer sees."""
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -88,7 +89,7 @@ def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tup
 
 
 def _is_target(word: str) -> bool:
-    if word == NEWEST or Path(word).exists():
+    if word == NEWEST or os.path.exists(word):  # unlike `Path.exists`, long words may be given
         return True
     with suppress(HoldfastError):
         return FileStore().find(word).id == word
