@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from holdfast.errors import StoreError
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
 from holdfast.reports.places import SessionFile, index_path
 from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
@@ -83,10 +84,14 @@ FROM calls WHERE NOT is_copy GROUP BY 1, 2, 3, 4, 5, 6, 7
 
 @contextmanager
 def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
-    """Open the index under the home directory, or one elsewhere."""
+    """Open the index under the home directory, or one elsewhere; in memory if it may not be there."""
     path = path or home() / NAME
-    with closing(_connect(path)) as connection:
-        yield SessionIndex(connection)
+    try:
+        with closing(_opened(path)) as connection:
+            yield SessionIndex(connection)
+    except sqlite3.OperationalError as error:
+        advice = "make room, or set HOLDFAST_HOME to another directory"
+        raise StoreError(f"{path}: {error}; {advice}") from error
 
 
 class SessionIndex:
@@ -165,9 +170,18 @@ class SessionIndex:
 class _Connection(sqlite3.Connection):
     """One whose rows are read by name."""
 
-    def __init__(self, path: Path, *, timeout: float) -> None:
+    def __init__(self, path: Path | str, *, timeout: float) -> None:
         super().__init__(path, timeout=timeout)
         self.row_factory = sqlite3.Row
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return _connect(path)
+    except OSError:
+        connection = _Connection(":memory:", timeout=BUSY_SECONDS)
+        _begin(connection)
+        return connection
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -180,15 +194,19 @@ def _connect(path: Path) -> sqlite3.Connection:
             path.unlink(missing_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
             connection = _Connection(path, timeout=BUSY_SECONDS)
-            connection.executescript(_SCHEMA)
-            with connection:
-                connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
+            _begin(connection)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = OFF")  # it can be built again
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    connection.executescript(_SCHEMA)
+    with connection:
+        connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
 
 
 def _stamp_in(connection: sqlite3.Connection) -> str:
