@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from command_line import holdfast
+from holdfast.errors import StoreError
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Forked, Replied, Said
 from holdfast.messages import Text, Usage
@@ -63,6 +64,14 @@ def test_only_what_changed_is_read_again(tmp_path):
         file.write(json.dumps(answer(3, "msg_0000000000000003")) + "\n")
     read, found = totals(tmp_path)
     assert (read, found.total.calls) == (1, 3)
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+    """SQLite's own would end in a traceback."""
+    write(tmp_path / "one.jsonl", 1, 600)
+    with pytest.raises(StoreError, match=rf"{NAME}: .*full; make room"), open_index() as index:
+        index.rows("PRAGMA max_page_count = 1")
+        index.refresh(find_sessions([tmp_path]))
 
 
 def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
@@ -163,6 +172,20 @@ def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
     assert 0 < found.avoidable_usd < found.total.usd
     assert "Compact before a break" in found.remedies[-1].what
     assert 0 < found.remedies[-1].usd < found.losses[-1].usd
+
+
+def test_advice_that_saves_less_than_a_cent_is_not_given(tmp_path):
+    """The loss is still listed."""
+    history = [
+        Said(n=1, at=JANUARY, content=(Text(text="go"),)),
+        cached(2, JANUARY, 0, 1_100),
+        cached(3, JANUARY + 60, 0, 200, model="claude-haiku-4-5"),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="log", directory="/home/dev/shop"), history)
+    _, found = totals(path)
+    assert 0 < found.avoidable_usd < 0.005
+    assert found.remedies == ()
 
 
 def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):

@@ -193,5 +193,6 @@ def _csv(found: SpendingReport, by: str) -> bytes:
 
 
 def _cell(name: str) -> str:
-    """Keep a spreadsheet from reading a foreign name as a formula."""
+    """Keep a terminal from obeying a foreign name, and a spreadsheet from reading it as a formula."""
+    name = plain(name).strip()
     return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name
