@@ -9,7 +9,7 @@ import pytest
 from command_line import holdfast
 from holdfast.errors import StoreError
 from holdfast.log import Header, write_log
-from holdfast.log.entries import Forked, Replied, Said
+from holdfast.log.entries import Forked, Replied, Said, Switched
 from holdfast.messages import Text, Usage
 from holdfast.reports.index import NAME, open_index
 from holdfast.reports.places import default_roots, find_sessions
@@ -186,6 +186,23 @@ def test_advice_that_saves_less_than_a_cent_is_not_given(tmp_path):
     _, found = totals(path)
     assert 0 < found.avoidable_usd < 0.005
     assert found.remedies == ()
+
+
+def test_what_the_simulator_answered_cost_nothing(tmp_path):
+    """A look around offline is listed under its own name; the model switched to is paid for."""
+    history = [
+        Switched(n=1, at=JANUARY, model="simulated/claude-opus-5"),
+        Said(n=2, at=JANUARY, content=(Text(text="go"),)),
+        cached(3, JANUARY, 0, 150_000),
+        cached(4, JANUARY + DAY, 0, 150_000),
+        Switched(n=5, at=JANUARY + DAY, model="claude-haiku-4-5"),
+        cached(6, JANUARY + DAY + 60, 0, 150_000, model="claude-haiku-4-5"),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="log", directory="/home/dev/shop"), history)
+    _, found = totals(path)
+    spent = {group.name: group.spending.usd > 0 for group in found.groups["model"]}
+    assert spent == {"claude-haiku-4-5": True, "simulated/claude-opus-5": False}
 
 
 def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):

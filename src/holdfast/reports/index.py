@@ -17,7 +17,7 @@ from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
-VERSION = 2
+VERSION = 3
 """What this module builds; an index of another version is built anew."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
