@@ -1,7 +1,6 @@
 """`holdfast history`: search all sessions or one, and open what the model no longer sees."""
 
 import dataclasses
-import os
 import shlex
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -89,8 +88,11 @@ def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tup
 
 
 def _is_target(word: str) -> bool:
-    if word == NEWEST or os.path.exists(word):  # unlike `Path.exists`, long words may be given
+    if word == NEWEST:
         return True
+    with suppress(OSError):  # words can be longer than a file's name
+        if Path(word).exists():
+            return True
     with suppress(HoldfastError):
         return FileStore().find(word).id == word
     return False
