@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 
 import pytest
@@ -82,6 +83,19 @@ def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
     _, found = totals(tmp_path)
     assert found.total.calls == 2
     assert found.total.recorded_usd == pytest.approx(2 * (1_000 * 3 + 10 * 15) / 1e6)
+
+
+def test_a_copy_elsewhere_is_reported_as_what_it_was_copied_from(tmp_path):
+    """Asked about alone it has every call; both together have each once."""
+    begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
+    one, other = tmp_path / "one", tmp_path / "other"
+    put(one / "a.jsonl", *begun)
+    put(one / "b.jsonl", *begun, answer(3, "msg_0000000000000002"))
+    _, found = totals(one)
+    shutil.copytree(one, other)
+    _, copied = totals(other)
+    assert copied == found
+    assert copied.total.calls == totals(one, other)[1].total.calls == 2
 
 
 def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):

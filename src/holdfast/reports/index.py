@@ -73,12 +73,33 @@ UPDATE calls SET is_copy = rowid NOT IN (
 """A session that was resumed under a new name repeats its beginning: the file read first has it.
 An import repeats everything, and never has what its original has too."""
 
-_SUM_UP = f"""
-INSERT INTO sums SELECT file, day, model,
-    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END, cause, is_expected,
-    idle_seconds > {LONG_SECONDS}, count(*),
-    {", ".join(f"sum({name})" for name in SUMMED[:-1])}, sum(NOT is_priced)
-FROM calls WHERE NOT is_copy GROUP BY 1, 2, 3, 4, 5, 6, 7
+_SUMMED_UP = f"""
+SELECT file, day, model,
+    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source, cause,
+    is_expected, idle_seconds > {LONG_SECONDS} AS is_long, count(*) AS rows,
+    {", ".join(f"sum({name}) AS {name}" for name in SUMMED[:-1])},
+    sum(NOT is_priced) AS unpriced_calls
+FROM calls WHERE {{counted}} GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+_SUMS = """
+SELECT sums.*, agent, session, directory, title
+FROM {table} JOIN sessions ON sessions.id = sums.file
+WHERE {scope} AND (day >= ? OR ? = '')
+"""
+_SUM_UP = "INSERT INTO sums " + _SUMMED_UP.format(counted="NOT is_copy")
+_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
+_IS_ELSEWHERE = f"""
+SELECT 1 FROM {_WITHIN} AND is_copy
+AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
+"""
+"""Whether a session outside has a call that is a copy here."""
+_FIRST_WITHIN = f"""
+calls.rowid IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM {_WITHIN}
+    ) WHERE place = 1
+)
 """
 
 
@@ -146,6 +167,15 @@ class SessionIndex:
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()
+
+    def sums(self, scope: str, values: Sequence[object], since: str) -> list[sqlite3.Row]:
+        """Sum up the calls of some sessions from a day on; one that several of them have counts once."""
+        table, inner = "sums", list[object]()
+        if self.rows(_IS_ELSEWHERE.format(scope=scope), [*values, *values]):
+            counted = _FIRST_WITHIN.format(scope=scope)
+            table, inner = f"({_SUMMED_UP.format(counted=counted)}) AS sums", list(values)
+        query = _SUMS.format(table=table, scope=scope)
+        return self.rows(query, [*inner, *values, since, since])
 
     def _put(self, file: SessionFile, found: SessionCalls) -> None:
         execute = self._connection.execute
