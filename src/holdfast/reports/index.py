@@ -108,7 +108,7 @@ def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
     """Open the index under the home directory, or one elsewhere; in memory if it may not be there."""
     path = path or home() / NAME
     try:
-        with closing(_opened(path)) as connection:
+        with closing(_connection_at(path)) as connection:
             yield SessionIndex(connection)
     except sqlite3.OperationalError as error:
         advice = "make room, or set HOLDFAST_HOME to another directory"
@@ -198,14 +198,15 @@ class SessionIndex:
 
 
 class _Connection(sqlite3.Connection):
-    """One whose rows are read by name."""
+    """One whose rows are read by name, and go with the row they belong to."""
 
     def __init__(self, path: Path | str, *, timeout: float) -> None:
         super().__init__(path, timeout=timeout)
         self.row_factory = sqlite3.Row
+        self.execute("PRAGMA foreign_keys = ON")
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _connection_at(path: Path) -> sqlite3.Connection:
     try:
         return _connect(path)
     except OSError:
@@ -225,7 +226,6 @@ def _connect(path: Path) -> sqlite3.Connection:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
             connection = _Connection(path, timeout=BUSY_SECONDS)
             _begin(connection)
-        connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = OFF")  # it can be built again
     except BaseException:
         connection.close()
