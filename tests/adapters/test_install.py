@@ -124,3 +124,16 @@ def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, clien
     assert done.returncode != 0
     assert f"{place} is not" in done.stderr
     assert place.read_text() == "{ = ,"
+
+
+@pytest.mark.parametrize("hooks", ["[1]", '{"PreCompact": {}}', "null"])
+def test_settings_of_another_shape_are_named_and_left_alone(claude, hooks):
+    """Neither adding nor undoing guesses what was meant."""
+    place = claude / "settings.json"
+    place.write_text(before := f'{{"hooks": {hooks}}}')
+    done = holdfast("install", "claude-code", "--yes")
+    assert done.returncode == 2
+    assert f"{place}: " in done.stderr
+    assert "mend it first" in done.stderr
+    assert holdfast("install", "claude-code", "--undo", "--yes").returncode == 0
+    assert place.read_text() == before

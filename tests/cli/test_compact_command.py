@@ -233,6 +233,20 @@ def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_pat
     assert kinds.count(Said) >= 3
 
 
+def test_a_preview_counts_one_as_one(tmp_path):
+    """In words that a person would use."""
+    use = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    messages = [
+        {"role": "user", "content": "look at a.py"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(messages))
+    assert ", 1 answer, 1 tool call: Read 1" in run("compact", path, "--preview").output
+
+
 def test_a_file_without_a_place_for_the_result_is_refused(transcript):
     """And so are wishes that contradict each other."""
     assert "--out" in run("compact", transcript).output

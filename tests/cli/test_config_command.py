@@ -13,6 +13,7 @@ def test_a_setting_is_looked_up_by_name_group_or_words():
     assert {one["name"].partition(".")[0] for one in group} == {"cache"}
     found = json.loads(holdfast("config", "search", "LIFETIME", "cache", "--json").stdout)
     assert "cache.lifetime" in [one["name"] for one in found["settings"]]
+    assert "No setting has these words" in holdfast("config", "search", "xyzzy").stderr
     missing = holdfast("config", "get", "cache.nothing")
     assert missing.returncode != 0
     assert "config search" in missing.stderr

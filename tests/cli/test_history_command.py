@@ -1,6 +1,8 @@
 """`holdfast history`, run as a user runs it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -101,6 +103,25 @@ def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
     assert f"{path} needle" in done.stdout
     assert "#2 answer: beside the needle, in the barn" in done.stdout
     assert "s1" not in done.stdout
+
+
+def test_an_error_can_be_pasted_as_the_query(session):
+    """Also one longer than a file's name may be."""
+    done = holdfast("history", "needle " + "in a stack of hay " * 20)
+    assert done.returncode == 0, done.stderr
+    assert "the needle" in done.stdout
+    assert holdfast("history", "x" * 300).returncode == 0
+
+
+def test_a_full_disk_does_not_keep_words_from_being_found(tmp_path):
+    """What was read is then not kept."""
+    texts = [" ".join(f"{n}x{word}" for word in range(400)) for n in range(40)]
+    _write_claude(tmp_path / "b.jsonl", *texts)
+    search = f"exec {sys.executable} -m holdfast history {tmp_path} 39x399"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 60; {search}"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "39x399" in done.stdout) == (0, True), done.stderr
 
 
 def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):

@@ -80,3 +80,20 @@ def test_commands_without_a_target_take_this_project_s_newest_session(agents, tm
         elsewhere = holdfast(command, cwd=tmp_path)
         assert elsewhere.returncode != 0
         assert "sessions --all" in elsewhere.stderr
+
+
+def test_a_foreign_name_does_nothing_to_a_terminal_or_a_spreadsheet(agents):
+    """Neither as CSV: whoever wrote the transcript chose the model's name."""
+    file = agents / "1.jsonl"
+    file.write_text(file.read_text().replace("claude-", "\\t=\\u001b]0;taken\\u0007\\u009b31m-"))
+    done = holdfast("report", agents, "--by", "model", "--csv")
+    names = [row["model"] for row in csv.DictReader(io.StringIO(done.stdout))]
+    assert any("taken" in name for name in names)
+    assert all(name.isprintable() and not name.strip().startswith("=") for name in names)
+
+
+def test_a_home_that_cannot_be_written_to_is_no_reason_not_to_report(agents, tmp_path):
+    """What was read is then not kept."""
+    (tmp_path / "file").touch()
+    done = holdfast("report", agents, env={"HOLDFAST_HOME": str(tmp_path / "file" / "home")})
+    assert (done.returncode, done.stdout) == (0, holdfast("report", agents).stdout), done.stderr

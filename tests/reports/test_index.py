@@ -2,13 +2,15 @@
 
 import json
 import os
+import shutil
 import sqlite3
 
 import pytest
 
 from command_line import holdfast
+from holdfast.errors import StoreError
 from holdfast.log import Header, write_log
-from holdfast.log.entries import Forked, Replied, Said
+from holdfast.log.entries import Forked, Replied, Said, Switched
 from holdfast.messages import Text, Usage
 from holdfast.reports.index import NAME, open_index
 from holdfast.reports.places import default_roots, find_sessions
@@ -65,6 +67,14 @@ def test_only_what_changed_is_read_again(tmp_path):
     assert (read, found.total.calls) == (1, 3)
 
 
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+    """SQLite's own would end in a traceback."""
+    write(tmp_path / "one.jsonl", 1, 600)
+    with pytest.raises(StoreError, match=rf"{NAME}: .*full; make room"), open_index() as index:
+        index.rows("PRAGMA max_page_count = 1")
+        index.refresh(find_sessions([tmp_path]))
+
+
 def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
     """As a client leaves them that goes on under a new name."""
     begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
@@ -73,6 +83,19 @@ def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
     _, found = totals(tmp_path)
     assert found.total.calls == 2
     assert found.total.recorded_usd == pytest.approx(2 * (1_000 * 3 + 10 * 15) / 1e6)
+
+
+def test_a_copy_elsewhere_is_reported_as_what_it_was_copied_from(tmp_path):
+    """Asked about alone it has every call; both together have each once."""
+    begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
+    one, other = tmp_path / "one", tmp_path / "other"
+    put(one / "a.jsonl", *begun)
+    put(one / "b.jsonl", *begun, answer(3, "msg_0000000000000002"))
+    _, found = totals(one)
+    shutil.copytree(one, other)
+    _, copied = totals(other)
+    assert copied == found
+    assert copied.total.calls == totals(one, other)[1].total.calls == 2
 
 
 def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):
@@ -163,6 +186,37 @@ def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
     assert 0 < found.avoidable_usd < found.total.usd
     assert "Compact before a break" in found.remedies[-1].what
     assert 0 < found.remedies[-1].usd < found.losses[-1].usd
+
+
+def test_advice_that_saves_less_than_a_cent_is_not_given(tmp_path):
+    """The loss is still listed."""
+    history = [
+        Said(n=1, at=JANUARY, content=(Text(text="go"),)),
+        cached(2, JANUARY, 0, 1_100),
+        cached(3, JANUARY + 60, 0, 200, model="claude-haiku-4-5"),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="log", directory="/home/dev/shop"), history)
+    _, found = totals(path)
+    assert 0 < found.avoidable_usd < 0.005
+    assert found.remedies == ()
+
+
+def test_what_the_simulator_answered_cost_nothing(tmp_path):
+    """A look around offline is listed under its own name; the model switched to is paid for."""
+    history = [
+        Switched(n=1, at=JANUARY, model="simulated/claude-opus-5"),
+        Said(n=2, at=JANUARY, content=(Text(text="go"),)),
+        cached(3, JANUARY, 0, 150_000),
+        cached(4, JANUARY + DAY, 0, 150_000),
+        Switched(n=5, at=JANUARY + DAY, model="claude-haiku-4-5"),
+        cached(6, JANUARY + DAY + 60, 0, 150_000, model="claude-haiku-4-5"),
+    ]
+    path = tmp_path / "log.jsonl"
+    write_log(path, Header(session="log", directory="/home/dev/shop"), history)
+    _, found = totals(path)
+    spent = {group.name: group.spending.usd > 0 for group in found.groups["model"]}
+    assert spent == {"claude-haiku-4-5": True, "simulated/claude-opus-5": False}
 
 
 def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The parts of the terminal that need none: blocks, pastes, status, completion, drawing."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,13 @@ def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important
     assert STATUS.line(30) == "84.2K of 155.0K, 46 % left"
     assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, own calls 3%]"
     assert fitted(["abcdef"], 3) == "abc"
+
+
+def test_no_status_shows_money_that_nobody_paid():
+    """What the simulator answers costs nothing, on a plain screen too."""
+    status = replace(STATUS, is_simulated=True)
+    assert "$" not in status.line(120)
+    assert status.short() == "[84.2K tokens, 46 % left, simulated]"
 
 
 def test_the_nearest_command_is_suggested():

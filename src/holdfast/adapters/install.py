@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -82,7 +83,10 @@ def _json_change(path: Path, change: Callable[[JsonObject], list[str]]) -> FileC
     if not isinstance(document, dict):
         raise ConfigError(f"{path} is not a JSON object; mend it first")
     changed = copy.deepcopy(document)
-    lines = change(changed)
+    try:
+        lines = change(changed)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}; mend it first") from error
     after = before if changed == document else _json_text(changed)
     return FileChange(path=path, before=before, after=after, lines=tuple(lines))
 
@@ -104,9 +108,9 @@ def _add_settings(settings: JsonObject) -> list[str]:
         lines.append(f"statusLine: {command}")
     elif not _is_ours(status):
         lines.append("statusLine: you have one, which stays")
-    hooks = settings.setdefault("hooks", {})
+    hooks = _within(settings, "hooks", dict)
     for event, matcher in (("PreCompact", ""), ("SessionStart", "compact")):
-        groups = hooks.setdefault(event, [])
+        groups = _within(hooks, event, list)
         if not any(_is_our_group(group) for group in groups):
             command = f"{program()} keep"
             hook = {"type": "command", "command": command}
@@ -123,6 +127,8 @@ def _drop_settings(settings: JsonObject) -> list[str]:
     hooks = settings.get("hooks")
     hooks = hooks if isinstance(hooks, dict) else {}
     for event in list(hooks):
+        if not isinstance(hooks[event], list):
+            continue
         kept = [group for group in hooks[event] if not _is_our_group(group)]
         if len(kept) == len(hooks[event]):
             continue
@@ -136,7 +142,7 @@ def _drop_settings(settings: JsonObject) -> list[str]:
 
 
 def _add_server(state: JsonObject) -> list[str]:
-    servers = state.setdefault("mcpServers", {})
+    servers = _within(state, "mcpServers", dict)
     if NAME in servers:
         return []
     command, *arguments = f"{program()} mcp".split()
@@ -151,6 +157,15 @@ def _drop_server(state: JsonObject) -> list[str]:
     if not servers:
         del state["mcpServers"]
     return [f"mcpServers.{NAME}: removed"]
+
+
+def _within(document: JsonObject, key: str, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
+    """Return what a key holds, put there empty if it was missing."""
+    found = document.setdefault(key, kind())
+    if not isinstance(found, kind):
+        shape = "an object" if kind is dict else "a list"
+        raise ConfigError(f"{key} is not {shape}")
+    return found
 
 
 def _is_our_group(group: object) -> bool:

@@ -356,7 +356,7 @@ def _pause(seconds: float) -> str:
 def preview_lines(shown: Preview) -> Iterator[str]:
     share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
     restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
-    yield f"covers   {shown.covered} messages, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
+    yield f"covers   {counted(shown.covered, 'message')}, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
     yield (
         f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
         f"({abs(share):.0%} {'less' if share >= 0 else 'more'}{restored})"
@@ -371,7 +371,7 @@ def preview_lines(shown: Preview) -> Iterator[str]:
     tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
     yield (
         f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
-        f"{gone.answers} answers, {sum(gone.results.values())} tool calls"
+        f"{counted(gone.answers, 'answer')}, {counted(sum(gone.results.values()), 'tool call')}"
         + (f": {tools}" if tools else "")
         + (f"; {counted(gone.pictures, 'picture')}" if gone.pictures else "")
         + (f"; {counted(gone.thoughts, 'thought')}" if gone.thoughts else "")

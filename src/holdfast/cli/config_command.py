@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options
-from holdfast.cli.output import report
+from holdfast.cli.output import report, say
 from holdfast.errors import ConfigError
 from holdfast.settings import home, show_settings
 from holdfast.settings.project import project_root
@@ -54,6 +54,8 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
         if all(word in f"{one.name} {one.why}".lower() for word in wanted)
     ]
     _report(found, as_json)
+    if not found and not as_json:
+        say("No setting has these words; `holdfast config` lists all.", err=True)
 
 
 @command.command("set")

@@ -88,8 +88,11 @@ def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tup
 
 
 def _is_target(word: str) -> bool:
-    if word == NEWEST or Path(word).exists():
+    if word == NEWEST:
         return True
+    with suppress(OSError):  # words can be longer than a file's name
+        if Path(word).exists():
+            return True
     with suppress(HoldfastError):
         return FileStore().find(word).id == word
     return False

@@ -145,7 +145,7 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
         missing = not_recorded(total.unrecorded_output, total.unrecorded_calls)
         yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
     if total.unpriced_calls:
-        yield f"  {counted(total.unpriced_calls, 'call')} of models without a known price are not included"
+        yield f"  {counted(total.unpriced_calls, 'call')} of models without a known price: not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
         reasons = ", ".join(f"{dollars(loss.usd)} because {loss.words}" for loss in avoidable)
@@ -193,5 +193,6 @@ def _csv(found: SpendingReport, by: str) -> bytes:
 
 
 def _cell(name: str) -> str:
-    """Keep a spreadsheet from reading a foreign name as a formula."""
+    """Keep a terminal from obeying a foreign name, and a spreadsheet from reading it as a formula."""
+    name = plain(name).strip()
     return f"'{name}" if name[:1] in ("=", "+", "-", "@") else name

@@ -31,6 +31,8 @@ from holdfast.settings.project import project_root, slug
 PARTIAL_SECONDS = 86_400
 """An unfinished import that was not touched for a day belongs to a dead process."""
 _ID = re.compile(r"\w[\w.-]*")
+LONGEST_ID = 200
+"""In bytes; with its ending it has to fit into a file's name, which may have 255."""
 NOTHING: Mapping[str, bytes] = {}
 
 
@@ -197,7 +199,7 @@ class FileStore:
             raise SessionNotFound(
                 f"{session!r} is the beginning of several sessions: {some}; give more of it"
             )
-        for project in self._projects() if session else ():
+        for project in self._projects() if is_id(session) else ():
             with suppress(PermissionError):
                 if (project / f"{session}.jsonl").exists():
                     load_header(project / f"{session}.jsonl")  # says why it is not listed
@@ -296,12 +298,14 @@ def _modified(path: Path) -> float:
 
 def is_id(id: str) -> bool:
     """Return whether this may be a session's id: a plain name that leads nowhere else."""
-    return _ID.fullmatch(id) is not None
+    return _ID.fullmatch(id) is not None and len(os.fsencode(id)) <= LONGEST_ID
 
 
 def checked_id(id: str) -> str:
     if not is_id(id):
-        raise StoreError(f"{id!r} is no name for a session; use letters, digits, dots and dashes")
+        raise StoreError(
+            f"{id!r} is no name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
+        )
     return id
 
 

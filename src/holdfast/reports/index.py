@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from holdfast.errors import StoreError
 from holdfast.models.prices.overrides import FILE as PRICES_FILE
 from holdfast.reports.places import SessionFile, index_path
 from holdfast.reports.session_calls import SessionCall, SessionCalls, decode
@@ -16,7 +17,7 @@ from holdfast.reports.workers import Advance, each_in_processes, processes_for
 from holdfast.settings import home
 from holdfast.settings.files import PRIVATE_FILE, private_directory
 
-VERSION = 2
+VERSION = 3
 """What this module builds; an index of another version is built anew."""
 NAME = "sessions.sqlite"
 BUSY_SECONDS = 30.0
@@ -72,21 +73,46 @@ UPDATE calls SET is_copy = rowid NOT IN (
 """A session that was resumed under a new name repeats its beginning: the file read first has it.
 An import repeats everything, and never has what its original has too."""
 
-_SUM_UP = f"""
-INSERT INTO sums SELECT file, day, model,
-    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END, cause, is_expected,
-    idle_seconds > {LONG_SECONDS}, count(*),
-    {", ".join(f"sum({name})" for name in SUMMED[:-1])}, sum(NOT is_priced)
-FROM calls WHERE NOT is_copy GROUP BY 1, 2, 3, 4, 5, 6, 7
+_SUMMED_UP = f"""
+SELECT file, day, model,
+    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source, cause,
+    is_expected, idle_seconds > {LONG_SECONDS} AS is_long, count(*) AS rows,
+    {", ".join(f"sum({name}) AS {name}" for name in SUMMED[:-1])},
+    sum(NOT is_priced) AS unpriced_calls
+FROM calls WHERE {{counted}} GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+_SUMS = """
+SELECT sums.*, agent, session, directory, title
+FROM {table} JOIN sessions ON sessions.id = sums.file
+WHERE {scope} AND (day >= ? OR ? = '')
+"""
+_SUM_UP = "INSERT INTO sums " + _SUMMED_UP.format(counted="NOT is_copy")
+_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
+_IS_ELSEWHERE = f"""
+SELECT 1 FROM {_WITHIN} AND is_copy
+AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
+"""
+"""Whether a session outside has a call that is a copy here."""
+_FIRST_WITHIN = f"""
+calls.rowid IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM {_WITHIN}
+    ) WHERE place = 1
+)
 """
 
 
 @contextmanager
 def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
-    """Open the index under the home directory, or one elsewhere."""
+    """Open the index under the home directory, or one elsewhere; in memory if it may not be there."""
     path = path or home() / NAME
-    with closing(_connect(path)) as connection:
-        yield SessionIndex(connection)
+    try:
+        with closing(_connection_at(path)) as connection:
+            yield SessionIndex(connection)
+    except sqlite3.OperationalError as error:
+        advice = "make room, or set HOLDFAST_HOME to another directory"
+        raise StoreError(f"{path}: {error}; {advice}") from error
 
 
 class SessionIndex:
@@ -142,6 +168,15 @@ class SessionIndex:
     def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         return self._connection.execute(query, values).fetchall()
 
+    def sums(self, scope: str, values: Sequence[object], since: str) -> list[sqlite3.Row]:
+        """Sum up the calls of some sessions from a day on; one that several of them have counts once."""
+        table, inner = "sums", list[object]()
+        if self.rows(_IS_ELSEWHERE.format(scope=scope), [*values, *values]):
+            counted = _FIRST_WITHIN.format(scope=scope)
+            table, inner = f"({_SUMMED_UP.format(counted=counted)}) AS sums", list(values)
+        query = _SUMS.format(table=table, scope=scope)
+        return self.rows(query, [*inner, *values, since, since])
+
     def _put(self, file: SessionFile, found: SessionCalls) -> None:
         execute = self._connection.execute
         execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
@@ -163,11 +198,21 @@ class SessionIndex:
 
 
 class _Connection(sqlite3.Connection):
-    """One whose rows are read by name."""
+    """One whose rows are read by name, and go with the row they belong to."""
 
-    def __init__(self, path: Path, *, timeout: float) -> None:
+    def __init__(self, path: Path | str, *, timeout: float) -> None:
         super().__init__(path, timeout=timeout)
         self.row_factory = sqlite3.Row
+        self.execute("PRAGMA foreign_keys = ON")
+
+
+def _connection_at(path: Path) -> sqlite3.Connection:
+    try:
+        return _connect(path)
+    except OSError:
+        connection = _Connection(":memory:", timeout=BUSY_SECONDS)
+        _begin(connection)
+        return connection
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -180,15 +225,18 @@ def _connect(path: Path) -> sqlite3.Connection:
             path.unlink(missing_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
             connection = _Connection(path, timeout=BUSY_SECONDS)
-            connection.executescript(_SCHEMA)
-            with connection:
-                connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
-        connection.execute("PRAGMA foreign_keys = ON")
+            _begin(connection)
         connection.execute("PRAGMA synchronous = OFF")  # it can be built again
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    connection.executescript(_SCHEMA)
+    with connection:
+        connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
 
 
 def _stamp_in(connection: sqlite3.Connection) -> str:

@@ -12,11 +12,22 @@ from msgspec import structs
 from holdfast.errors import HoldfastError, TranscriptError
 from holdfast.log import load
 from holdfast.log.answers import MAIN, UniqueAnswer, day_of, paid_calls
-from holdfast.log.entries import AnyEntry, Compacted, Forked, Imported, Ran, Replied, Said, Titled
+from holdfast.log.entries import (
+    AnyEntry,
+    Compacted,
+    Forked,
+    Imported,
+    Ran,
+    Replied,
+    Said,
+    Switched,
+    Titled,
+)
 from holdfast.log.secrets import masked
 from holdfast.messages import Text, is_thought, text_of
 from holdfast.messages.cut import printable_line
 from holdfast.messages.usage import MOST_TOKENS
+from holdfast.models.capabilities import is_simulated
 from holdfast.models.prices import TOKENS_PER_PRICE, prices
 from holdfast.reports.cost import (
     COMPACT,
@@ -132,13 +143,37 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
 def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
     explained = {call.n: call for call in explain_calls(history)}
     paid = paid_calls(history)
+    simulated = set(_simulated(history))
     for call in paid:
-        yield _call(call, priced(call), explained.get(call.n))
+        found = _call(call, priced(call), explained.get(call.n))
+        yield _without_money(found) if call.n in simulated else found
     unpaid = unrecorded_summaries(history)
     model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
     for entry in history:
         if isinstance(entry, Compacted) and entry.n in unpaid:
             yield _summary_call(entry, unrecorded_summary(entry, model))
+
+
+def _simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
+    """Number the entries that are the simulator's doing."""
+    model = ""
+    for entry in history:
+        if isinstance(entry, Switched):
+            model = entry.model
+        if model and is_simulated(model):
+            yield entry.n
+
+
+def _without_money(call: SessionCall) -> SessionCall:
+    return structs.replace(
+        call,
+        model=f"simulated/{call.model}",
+        usd=0.0,
+        unrecorded_usd=0.0,
+        lost_usd=0.0,
+        hour_usd=0.0,
+        is_priced=True,
+    )
 
 
 def _call(call: UniqueAnswer | Forked, item: CostItem, report: CallReport | None) -> SessionCall:

@@ -9,6 +9,8 @@ from holdfast.request.cache.advice import COMPACTED_TOKENS, SUMMARY_TOKENS
 
 MOST_REMEDIES = 3
 """More would not be read."""
+LEAST_USD = 0.005
+"""Advice that saves less than a cent is none."""
 
 
 class CauseRow(Protocol):
@@ -148,7 +150,8 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
     else:
         saved[COMPACT_FIRST] += compacted
     ranked = sorted(saved.items(), key=lambda item: -item[1])
-    return tuple(Remedy(what=what, usd=usd) for what, usd in ranked[:MOST_REMEDIES] if usd > 0)
+    best = ranked[:MOST_REMEDIES]
+    return tuple(Remedy(what=what, usd=usd) for what, usd in best if usd >= LEAST_USD)
 
 
 def _saved_by_compacting(row: CauseRow) -> float:

@@ -68,17 +68,10 @@ class SpendingReport:
         return sum(loss.usd for loss in self.losses if loss.is_avoidable)
 
 
-_SUMS = """
-SELECT sums.*, agent, session, directory, title
-FROM sums JOIN sessions ON sessions.id = sums.file
-WHERE {scope} AND (day >= ? OR ? = '')
-"""
-
-
 def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> SpendingReport:
     """Sum up what the index knows of the sessions in some places, from a day on."""
     scope, values = within(roots)
-    rows = index.rows(_SUMS.format(scope=scope), [*values, since, since])
+    rows = index.sums(scope, values, since)
     problems = index.rows(
         f"SELECT path, problem FROM sessions WHERE problem != '' AND {scope}", values
     )

@@ -92,8 +92,8 @@ class SessionWords(Index):
     def __init__(self, directory: Path | None = None) -> None:
         super().__init__(directory or home(), ALL)
 
-    def _open(self) -> sqlite3.Connection:
-        connection = super()._open()
+    def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection = super()._check(connection)
         connection.executescript(_SCHEMA)
         return connection
 
@@ -104,7 +104,14 @@ class SessionWords(Index):
         return sorted(changed, key=attrgetter("modified"))
 
     def refresh(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> int:
-        """Read what is new and return how many files that were."""
+        """Read what is new and return how many files that were; into memory if the disk is full."""
+        try:
+            return self._read(files, progress)
+        except sqlite3.OperationalError as error:
+            self.mend(error)
+            return self._read(files, progress)
+
+    def _read(self, files: Sequence[SessionFile], progress: Advance) -> int:
         changed = self.stale(files)
         if not changed:
             return 0

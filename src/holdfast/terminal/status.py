@@ -44,6 +44,8 @@ class Status:
         """Say how full it is and what it cost, for a screen that has no place for all of it."""
         money = f", ${self.usd:.2f}" if self.usd else ""
         own = f", own calls {self.own_share:.0%}" if self.own_usd else ""
+        if self.is_simulated:
+            money, own = ", simulated", ""
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
     def line(self, columns: int) -> str:
