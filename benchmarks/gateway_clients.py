@@ -4,9 +4,11 @@ Each client is run as its user would, with a home of its own: turns with tools, 
 compaction, broken streams, a session that is continued. A second run goes to the provider directly.
 `errors` are turns that did not end as the script of the model says, `differing` those that ended
 otherwise than directly, `passed` requests that were passed on unmanaged. `read_share` is what was
-read from the cache of what could have been, the client's own breaks apart: what our clearing and
-compacting had written anew counts against it. `read_share_between_our_breaks` leaves that out too,
-and `breaks` and `lost_tokens` say how much it is.
+read from the cache of what the call before had left there, the client's own breaks apart: what our
+clearing took out counts against it as much as what had to be written anew behind it.
+`read_share_of_sent` counts only what was sent: all that was written in the calls of our breaks, new
+messages included. `read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and
+`rewritten_tokens` say how much they are.
 
     python benchmarks/gateway_clients.py [--claude PATH] [--pi PATH] [--turns N] [--json]
 """
@@ -197,7 +199,7 @@ def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> C
 def cache_figures(home: Path) -> JsonObject:
     """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
     read = prompt = calls = 0
-    lost: Counter[str] = Counter()
+    lost, rewritten = Counter[str](), Counter[str]()
     breaks: dict[str, Counter[str]] = {"client": Counter(), "ours": Counter(), "others": Counter()}
     for log in home.glob("projects/*/gw-*.jsonl"):
         for call in explain_calls(load(log).entries):
@@ -208,16 +210,20 @@ def cache_figures(home: Path) -> JsonObject:
                 whose = whose_break(call.cause)
                 breaks[whose][call.cause] += 1
                 lost[whose] += call.lost_tokens
+                rewritten[whose] += call.written_tokens + call.uncached_tokens
     possible = read + lost["ours"] + lost["others"]
+    sent = read + rewritten["ours"] + rewritten["others"]
     return {
         "calls": calls,
         "read_share": round(read / possible, 4) if possible else None,
+        "read_share_of_sent": round(read / sent, 4) if sent else None,
         "read_share_between_our_breaks": round(read / (possible - lost["ours"]), 4)
         if read
         else None,
         "prompt_read_share": round(read / prompt, 4) if prompt else None,
         "breaks": {whose: dict(found) for whose, found in breaks.items()},
         "lost_tokens": {whose: lost[whose] for whose in breaks},
+        "rewritten_tokens": {whose: rewritten[whose] for whose in breaks},
     }
 
 
