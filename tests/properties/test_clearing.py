@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.log import Header, Log
@@ -180,6 +180,15 @@ def _bodies(view):
 
 @settings(max_examples=40)
 @given(_steps)
+@example(
+    [
+        ("call", [("Read", 0)]),
+        ("call", [("Bash", 400), ("Bash", 3_000)]),
+        ("call", [("Read", 0)]),
+        ("call", [("Read", 3_000)]),
+        ("switch", "claude-sonnet-4-5"),
+    ]
+)
 def test_what_was_taken_back_is_not_planned_again(steps):
     """Undo is a veto until nothing can be sent without."""
     with tempfile.TemporaryDirectory() as name:

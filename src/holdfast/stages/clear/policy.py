@@ -107,23 +107,29 @@ def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results whose keeping costs less than the chance of needing them.
 
     What was asked for again since is not needed as it was before; other parts of a file that was
-    read again are, but seldom.
+    read again are, but seldom. Getting a result again is cheaper with a shorter prompt, so what is
+    taken makes more worth taking.
     """
     newest = {_question(one): one.id for one in candidates.newest}
     reads = [one for one in candidates.newest if one.tool.kind == "read"]
     readings = {path: one.id for one in reads for path in one.paths}
 
-    def is_worth_keeping(one: Candidate) -> bool:
+    def is_worth_keeping(one: Candidate, freed_tokens: int) -> bool:
         is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
-        return now.need_usd(one, is_reread=is_reread) >= now.keep_usd(one) > 0
+        need = now.need_usd(one, is_reread=is_reread, freed_tokens=freed_tokens)
+        return need >= now.keep_usd(one) > 0
 
-    return batch.without(
-        {
-            one.id
-            for one in batch.results
-            if newest.get(_question(one)) == one.id and is_worth_keeping(one)
-        }
-    )
+    kept, taken = batch.results, batch.since(len(batch))
+    while True:
+        freed = now.freed_tokens(taken)
+        still = [
+            one
+            for one in kept
+            if newest.get(_question(one)) == one.id and is_worth_keeping(one, freed)
+        ]
+        if len(still) == len(kept):
+            return taken
+        kept, taken = still, batch.without({one.id for one in still})
 
 
 def _question(result: Candidate) -> str:

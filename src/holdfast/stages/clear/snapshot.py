@@ -215,8 +215,10 @@ class Snapshot:
         """True while clearing what is cached would only lose information: there is room."""
         return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
 
-    def need_usd(self, result: Candidate, *, is_reread: bool = False) -> float:
-        """Price the chance that a result is needed once it is gone."""
+    def need_usd(
+        self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
+    ) -> float:
+        """Price the chance that a result is needed once it is gone, and so much else with it."""
         costs = self._costs()
         if costs is None:
             return 0.0
@@ -224,7 +226,8 @@ class Snapshot:
         rate = needed_rate(self.cost, result.tool.kind, max(0, age))
         if is_reread and result.tool.kind == "read":
             rate = min(rate, self.cost.needed_reread)
-        return rate * need_usd(costs, self.full.used_tokens, tokens, self.cost)
+        prompt = max(0, self.full.used_tokens - freed_tokens)
+        return rate * need_usd(costs, prompt, tokens, self.cost)
 
     def keep_usd(self, result: Candidate) -> float:
         """Price keeping a result until the session ends or the cache dies."""
