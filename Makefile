@@ -35,12 +35,12 @@ demo: $(READY)
 	@$(BIN)/holdfast demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 $(ON_A_DATABASE:%=tests/%.py)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
+	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal $(ON_A_DATABASE:%=tests/%.py)
 
 test-random: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/randomly 'pytest-randomly>=4'
-	PYTHONPATH=$(CURDIR)/build/randomly $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16
+	PYTHONPATH=$(CURDIR)/build/randomly $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
 
 test-postgres: $(READY)
 	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
