@@ -83,16 +83,22 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
     Ctrl-C reaches it from the terminal, so we wait for what it does; whoever ends us ends it.
     """
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    asked: list[int] = []
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _: asked.append(number)),
+    }
     try:
         child = subprocess.Popen(list(command), env=dict(environment))
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        if asked:  # before there was a child to end
+            child.terminate()
+        status = child.wait()
     except OSError as error:
         sys.stderr.write(f"holdfast: {command[0]!r} cannot be run: {error.strerror}\n")
         return NOT_FOUND
     else:
-        ended = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-        status = child.wait()
-        signal.signal(signal.SIGTERM, ended)
         return status if status >= 0 else SIGNALLED - status
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
