@@ -2,7 +2,7 @@
 
 `cheapest_line` finds the context size at which compacting costs least on a model; on a large
 window that is far below the window's own line. `cold_resume_advice` prices the ways to resume an
-idle session. Both weigh money only: what a summary loses in content is for the caller to judge.
+idle session: by money alone, what a summary loses in content is for the caller to judge.
 """
 
 import math
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from holdfast.log.entries import Framed
+from holdfast.messages.measure import Measure
 from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
 from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect
 from holdfast.request.cache.need import need_usd
@@ -164,10 +165,14 @@ def window_at_cost(
 
     That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
     """
-    if frame is None or not (weight := weigh(frame.measure, default_weights(model))):
-        return _at_cost(model, settings, cost, frame.lifetime if frame else "5m", FRAME_TOKENS)
-    size = math.ceil(weight / FRAME_STEP_TOKENS) * FRAME_STEP_TOKENS
-    return _at_cost(model, settings, cost, frame.lifetime, size)
+    frame = frame or Framed()
+    return _at_cost(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
+
+
+@lru_cache(maxsize=16)
+def _frame_tokens(model: str, measure: Measure) -> int:
+    steps = math.ceil(weigh(measure, default_weights(model)) / FRAME_STEP_TOKENS)
+    return steps * FRAME_STEP_TOKENS or FRAME_TOKENS
 
 
 @lru_cache(maxsize=16)

@@ -47,7 +47,7 @@ class PromptBiller:
         """Per source: how many pieces the last prompt had, and the hash of them all."""
 
     def bill(self, request: Request, source: str = "main") -> PromptBill:
-        """PromptBill a prompt, and make what it writes to the cache readable from here on."""
+        """Bill a prompt, and make what it writes to the cache readable from here on."""
         asked = ApiRequest(
             messages=[], **{name: value for name, value in request.kwargs.items() if name in FIELDS}
         )
