@@ -58,8 +58,14 @@ def test_the_files_read_or_edited_last_are_given_with_their_readings():
     for call in (*calls, read("d", "1", "r4")):
         for entry in call:
             follower.follow(entry)
-    given = [[one.tool_use_id for one in many] for many in follower.newest_files(2)]
-    assert given == [["b"], ["d", "a"]]
+
+    def given(count, *without):
+        files = follower.newest_files(count, without)
+        return [(path, [one.tool_use_id for one in many]) for path, many in files]
+
+    assert given(2) == [("/a.py", ["d", "a"]), ("/b.py", ["b"])]
+    assert given(1) == [("/a.py", ["d", "a"])]
+    assert given(2, "/a.py") == [("/b.py", ["b"])]
 
 
 def test_rates_count_those_that_grew_old_enough():

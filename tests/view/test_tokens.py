@@ -227,6 +227,23 @@ def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
     assert gauge.size_tokens(rest) == pytest.approx(weight(rest), rel=0.05)
 
 
+def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
+    """A tenth that is left brings a tenth of the error along; a frame nobody measured stays."""
+    before, rest = Measure(spaced=100_000), Measure(spaced=10_000)
+    weight = Calibration.fresh("claude-opus-4-5").weigh
+    prompt = round(1.2 * weight(before))
+
+    def left(**given):
+        gauge = Gauge.fresh("claude-opus-4-5").observe_usage(
+            prompt_tokens=prompt, before=before, learns=False, **given
+        )
+        assert gauge.size_tokens(before) == prompt
+        return gauge.size_tokens(rest)
+
+    assert left(is_framed=True) == pytest.approx(1.2 * weight(rest), rel=0.01)
+    assert left() == pytest.approx(weight(rest) + 0.2 * weight(before), rel=0.01)
+
+
 def test_another_model_sees_the_same_view_at_its_own_scale():
     """After a switch the known size is carried over to the new tokenizer."""
     total = measure_text(CODE * 5)

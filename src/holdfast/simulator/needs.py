@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -77,10 +78,14 @@ class Needs:
         found = {one.tool_use_id: one for many in self._seen.values() for one in many}
         return sorted(found.values(), key=lambda one: one.call)
 
-    def newest_files(self, count: int) -> list[list[SeenResult]]:
-        """Return the readings, the newest first, of each of the files read or edited last."""
-        read = [asked for asked in self._touched if self._seen[asked]]
-        return [self._seen[asked][::-1] for asked in read[-count:]]
+    def newest_files(
+        self, count: int, without: Iterable[str] = ()
+    ) -> Iterator[tuple[str, list[SeenResult]]]:
+        """Yield the files read or edited last, the newest first, and so the readings of each."""
+        passed = {READ + path for path in without}
+        read = (asked for asked in reversed(self._touched) if self._seen[asked])
+        for asked in islice((asked for asked in read if asked not in passed), count):
+            yield asked.removeprefix(READ), self._seen[asked][::-1]
 
     def _take(self, use: ToolUse, ran: Ran) -> Need | None:
         tool, text = self.describe(use.name), text_of(ran.content)

@@ -89,6 +89,7 @@ class Follower:
             reply=reply,
             output_tokens=output if answer else 0,
             is_final=bool(answer and answer.stop_reason),
+            is_framed=reported.is_framed,
             learns=self._settings.calibrate,
         )
 

@@ -218,6 +218,8 @@ class Gauge:
     then: Measure = NOTHING
     """The view's measure at that size."""
     is_reported: bool = False
+    is_framed: bool = False
+    """The measure has the whole request, so that what it is off by is about what it has."""
 
     @classmethod
     def fresh(cls, model: str) -> "Gauge":
@@ -227,13 +229,14 @@ class Gauge:
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by how far off its weight was when a size was reported.
 
-        If the weight was too high, the correction fades with what has left the view since: it was
-        about that, and subtracting it from the rest would leave nothing of a short summary.
+        The correction fades with what has left the view since: it was about that. Subtracting it
+        from the rest would leave nothing of a short summary; adding it would have one that leaves
+        no room. Only what the measure never had, an imported log's frame, does not leave.
         """
         weight, then = self.calibration.weigh(total), self.calibration.weigh(self.then)
         off = self.reported_tokens - then
-        if off < 0 and weight < then:
-            off *= (weight / then) ** 2
+        if weight < then and (off < 0 or self.is_framed):
+            off *= (weight / then) ** (2 if off < 0 else 1)
         return max(0, round(weight + off))
 
     def margin_tokens(self, total: Measure) -> int:
@@ -247,6 +250,7 @@ class Gauge:
         reply: Measure = NOTHING,
         output_tokens: int = 0,
         is_final: bool = False,
+        is_framed: bool = False,
         learns: bool = True,
     ) -> "Gauge":
         """Learn from an answer's usage, unless it is not to, and start from it.
@@ -268,7 +272,11 @@ class Gauge:
             overhang = max(0.0, output_tokens - calibration.weigh(reply))
             known_tokens, then = prompt_tokens + overhang, before
         return Gauge(
-            calibration=calibration, reported_tokens=known_tokens, then=then, is_reported=True
+            calibration=calibration,
+            reported_tokens=known_tokens,
+            then=then,
+            is_reported=True,
+            is_framed=is_framed,
         )
 
     def switched(self, calibration: Calibration) -> "Gauge":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said, Spilled
+from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Restored, Said, Spilled
 from holdfast.messages import Text, ToolUse
 from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.regret import Regrets
@@ -19,8 +19,10 @@ def followed():
 
     def play(entry):
         view.apply(entry)
+        regrets.see(entry)
         return [source.n for source in regrets.follow(entry)]
 
+    play.offer = regrets.offer
     return play
 
 
@@ -100,3 +102,18 @@ def test_a_result_shown_as_the_same_as_another_is_missed_only_with_that(followed
     assert [n for entry in (*entries, *edit(7)) for n in followed(entry)] == []
     followed(Cleared(n=9, ids=("t1",), texts=("[cleared]",)))
     assert [n for entry in edit(10) for n in followed(entry)] == [5]
+
+
+def test_a_file_that_a_compaction_offered_is_missed_unless_it_was_brought_back(followed):
+    """There may have been no room for it."""
+    said = Said(n=1, content=(Text(text="Fix it."),))
+    for entry in (said, *read(2, "t1", "total = 1")):
+        followed(entry)
+    (text,) = followed.offer(5, 1_000)
+    summary = (Text(text="Work was done."),)
+    followed(Compacted(n=4, first=1, last=3, summary=summary))
+    followed(Restored(n=5, compaction=4, content=(Text(text=text),)))
+    assert [n for entry in edit(6) for n in followed(entry)] == []
+    assert followed.offer(5, 1_000)
+    followed(Compacted(n=8, first=1, last=7, summary=summary))
+    assert 3 in [n for entry in edit(9) for n in followed(entry)]

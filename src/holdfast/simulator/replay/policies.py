@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.errors import InvalidArgument
 from holdfast.messages import JsonObject
 from holdfast.request.server_side import CLEAR_RESULTS, OPTION
-from holdfast.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
+from holdfast.settings import CacheSettings, Settings, WindowSettings
 from holdfast.simulator.replay import other_stages
 from holdfast.simulator.replay.recorded_session import RecordedSession
 from holdfast.simulator.replay.result import ReplayResult
@@ -66,7 +66,6 @@ class Policy:
         plain = Settings(
             window=WindowSettings(limit_tokens=window_tokens),
             cache=CacheSettings(lifetime=lifetime, diagnose=False),
-            gauge=GaugeSettings(calibrate=False),
         )
         return changed(plain, self.changes)
 

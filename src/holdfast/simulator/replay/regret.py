@@ -9,13 +9,15 @@ counts once: the model would have it back then.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.log.entries import AnyEntry, Ran, Replied, Said
-from holdfast.messages import text_of
+from holdfast.log.entries import AnyEntry, Compacted, Ran, Replied, Restored, Said
+from holdfast.messages import Text, text_of
 from holdfast.messages.measure import Measure
 from holdfast.simulator.needs import Need, Needs, SeenResult
 from holdfast.simulator.replay.recorded_session import RecordedSession
+from holdfast.tools.recovered import restored_head
 from holdfast.view import View
 from holdfast.view.items import Round, Spoken
 
@@ -47,16 +49,31 @@ class Regrets:
     needs: Needs = field(default_factory=Needs)
     restored: frozenset[str] = frozenset()
     """Results that a compaction brought back."""
+    _offered: dict[str, list[str]] = field(default_factory=dict)
+    """The results that each text holds which the next compaction may bring back."""
     _holders: dict[str, list[RegretSource]] = field(default_factory=lambda: defaultdict(list))
     _results: dict[str, RegretSource] = field(default_factory=dict)
     _back: set[int] = field(default_factory=set)
     """Sources that were missed once, and would be in the view again."""
 
-    def restore(self, files: int, chars: int) -> list[str]:
-        """Bring the files read last back, with all that was read of each if it fits."""
-        shown = [_within(read, chars) for read in self.needs.newest_files(files)]
-        self.restored = frozenset(id for ids, text in shown for id in ids)
-        return [text for ids, text in shown]
+    def offer(self, files: int, chars: int, *, without: Iterable[str] = ()) -> list[str]:
+        """Return the files read last, the newest first, each with all that was read of it if it fits."""
+        self._offered = {}
+        for path, readings in self.needs.newest_files(files, without):
+            ids, text = _within(readings, chars)
+            self._offered[f"{restored_head(Path(path))}]\n{text}"] = ids
+        return list(self._offered)
+
+    def see(self, made: AnyEntry) -> None:
+        """Take a change of the replay's own: what is offered need not have found room."""
+        match made:
+            case Compacted():
+                self.restored = frozenset()
+            case Restored(content=content):
+                texts = [block.text for block in content if isinstance(block, Text)]
+                self.restored = frozenset(
+                    id for text in texts for id in self._offered.get(text, ())
+                )
 
     def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
         """Take an entry that is in the replay's log; yield the sources that it missed."""
@@ -148,9 +165,14 @@ def _known_by(name: str) -> str:
 
 
 def _within(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
-    """Show a file's newest reading, and the lines of older ones that fit beside it."""
+    """Show a file's newest reading, and the lines of older ones that fit beside it.
+
+    Also return which of them are shown whole.
+    """
     newest = readings[0]
-    ids, text, lines = [newest.tool_use_id], newest.text[:chars], newest.lines
+    is_whole = len(newest.text) <= chars
+    text, lines = newest.text[:chars], newest.lines if is_whole else frozenset()
+    ids = [newest.tool_use_id] if is_whole else []
     for one in readings[1:]:
         more = "\n".join(("", *sorted(one.lines - lines)))
         if len(text) + len(more) <= chars:

@@ -45,6 +45,7 @@ from holdfast.simulator.replay.regret import Regrets, RegretSource
 from holdfast.simulator.replay.result import ReplayResult
 from holdfast.stages.clear.candidates import weight
 from holdfast.stages.compact.hooks import CompactionHooks
+from holdfast.stages.compact.restore import kept_rounds, shown_paths
 from holdfast.stages.compact.segment import Segment
 from holdfast.stages.compact.summary import HEADINGS
 from holdfast.stages.spill.spill import Spill
@@ -54,14 +55,15 @@ from holdfast.turn.engine import AfterTurn, Engine, Stage
 from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
 from holdfast.turn.fork.asking import deny_all
 from holdfast.turn.own_calls import own_refusal
+from holdfast.view.window import scaled
 
 TOOLS = ("Edit", "Read", "Write", MEMORY)
 """Listed in the frame, so that layers which need them find them."""
 JOB_SECONDS = 60.0
 ASKING_TOKENS = 150
 """Of an answer that only calls a tool."""
-RESTORED_FILES = 5
-RESTORED_CHARS = 20_000
+CHARS_PER_TOKEN = 4
+"""Of the files that a compaction brings back."""
 SUMMARY = "\n\n".join(f"## {n}. {title}\nAs the log says." for n, title in HEADINGS.items())
 
 
@@ -290,6 +292,7 @@ class SessionReplay:
         request = await self.engine.prepare(stages, max_output_tokens=1)
         for made in self.engine.view.history[before:]:
             self.result.add_change(made)
+            self._regrets.see(made)
         await self._end_jobs()  # a summary that is prepared
         bill = self.biller.bill(request)
         self._count(bill)
@@ -332,8 +335,11 @@ class SessionReplay:
 
     async def _restore(self, segment: Segment) -> SpokenContent:
         """Show the files read last again, as they were when they were read."""
-        read = self._regrets.restore(RESTORED_FILES, RESTORED_CHARS)
-        return tuple(Text(text=text) for text in read)
+        kept = shown_paths(kept_rounds(self.engine.view, segment))
+        room = self.engine.settings.compact
+        each = scaled(room.restore_file_tokens, self.engine.fullness().window.limit_tokens)
+        texts = self._regrets.offer(room.restore_files, each * CHARS_PER_TOKEN, without=kept)
+        return tuple(Text(text=text) for text in texts)
 
     def _miss(self, source: RegretSource) -> None:
         """Count a source that was needed, at the price of a call that gets it again."""
