@@ -7,8 +7,9 @@ import pytest
 
 from command_line import holdfast
 from holdfast import Session
-from holdfast.log.entries import Compacted, Spawned, Undone
+from holdfast.log.entries import Compacted, Said, Spawned, Undone
 from holdfast.log.store import FileStore
+from holdfast.messages import Text
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -101,12 +102,18 @@ def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
 
 
 def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
-    """What the log says of them; their own logs are on the node that runs them."""
+    """What the log says of them, and what their own logs say of what they did."""
     with database.create(directory=tmp_path, session="s") as log:
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
+        with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
+            own.append(Said(content=(Text(text="Look on at the harvest."),)))
     [one] = json.loads(holdfast("agents", "s", "--json").stdout)
-    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "")
-    assert "only --stop works here" in holdfast("agents", "s", "--log", "a-1").stderr
+    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "s/a-1")
+    assert holdfast("agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
+    assert "the harvest" in holdfast("explain", "s/a-1").stdout
+    assert "the harvest" in holdfast("history", "s/a-1", "harvest").stdout
+    assert "there is no session" in holdfast("explain", "s/a-2").stderr
+    assert "the machine that runs" in holdfast("agents", "s", "--background", "a-1").stderr
     assert "is stopped" in holdfast("agents", "s", "--stop", "a-1").stdout
     assert database.load("s").entries[-1].state == "stopped"
     assert "has ended already" in holdfast("agents", "s", "--stop", "a-1").stdout

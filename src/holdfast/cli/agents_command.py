@@ -25,7 +25,7 @@ from holdfast.stores import default_store
 @click.option(
     "--background", "sent_back", metavar="AGENT", help="Let the session go on without waiting."
 )
-@click.option("--log", "shown", metavar="AGENT", help="Print the path of an agent's log.")
+@click.option("--log", "shown", metavar="AGENT", help="Print where an agent's log is.")
 @options.as_json
 def command(
     session: str, stopped: str | None, sent_back: str | None, shown: str | None, as_json: bool
@@ -45,7 +45,7 @@ def command(
         return
     store = default_store()
     if not isinstance(store, FileStore):
-        _over_store(store, opened.name, known, stopped, sent_back or shown, as_json)
+        _over_store(store, opened.name, known, stopped, sent_back, shown, as_json)
         return
     found = store.find(opened.name)
     if named:
@@ -66,25 +66,27 @@ def _over_store(
     session: str,
     known: dict[str, Known],
     stopped: str | None,
-    other: str | None,
+    sent_back: str | None,
+    shown: str | None,
     as_json: bool,
 ) -> None:
-    """List or stop agents of a session in a database; their logs are on the node that runs them."""
-    if other:
+    """List or stop agents of a session in a database, or name their logs there."""
+    if sent_back:
         raise ConfigError(
-            f"{other}: agents' logs are on the machine that runs {session}; only --stop works here"
+            f"{sent_back}: only the machine that runs {session} sends an agent to the background"
         )
-    if stopped:
-        one = _named(known, stopped)
-        said = _ended(one)
-        if one.ended is None:
+    if named := stopped or shown:
+        one = _named(known, named)
+        said = _ended(one) if stopped else f"{session}/{one.id}"
+        if stopped and one.ended is None:
             with store.open(session) as log:
                 log.append(Ended(agent=one.id, state="stopped", by_user=True))
             said = _stopped(one)
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
     lines = [plain(notices.line(one)) for one in known.values()]
-    report(as_json, [_as_json(one) for one in known.values()], lines)
+    found = [_as_json(one, f"{session}/{one.id}") for one in known.values()]
+    report(as_json, found, lines)
 
 
 def _stopped(one: Known) -> str:
@@ -141,7 +143,7 @@ def _request(found: FoundSession, one: Known, wish: Wish) -> None:
     request.touch(mode=0o600)
 
 
-def _as_json(one: Known, log: Path | None = None) -> dict[str, object]:
+def _as_json(one: Known, log: Path | str) -> dict[str, object]:
     ended = one.ended
     return {
         "id": one.id,
@@ -156,5 +158,5 @@ def _as_json(one: Known, log: Path | None = None) -> dict[str, object]:
         "worktree": one.spawned.worktree,
         "branch": one.spawned.branch,
         "output": ended.file if ended else "",
-        "log": str(log or ""),
+        "log": str(log),
     }

@@ -92,10 +92,8 @@ def open_target(name: str) -> CommandTarget:
         return _from_store(store, name)
     if name == NEWEST and (newest := newest_session(Path.cwd())):
         return _from_path(newest)
-    session, _, agent = name.partition("/")
     try:
-        found = store.find(session)
-        return _from_log(found.directory / "agents" / f"{agent}.jsonl" if agent else found.path)
+        return _from_log(store.find(name).path)
     except SessionNotFound:
         if "/" in name or path.suffix:
             raise TranscriptError(path, "does not exist; check the path") from None
@@ -117,14 +115,15 @@ def _from_path(path: Path) -> CommandTarget:
 
 
 def _from_store(store: Store, name: str) -> CommandTarget:
-    loaded = store.load(name)
+    found = store.find(name)
+    loaded = store.load(found.id)
     return CommandTarget(
         name=loaded.header.session,
         format=OURS,
         history=loaded.entries,
         header=loaded.header,
         worked_in=loaded.header.directory,
-        results=store.results(loaded.header.session),
+        results=store.results(found.id),
         damage=tuple(loaded.damage),
     )
 

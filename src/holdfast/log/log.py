@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -24,7 +25,7 @@ from holdfast.errors import StoreError
 from holdfast.log import outbox
 from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
-from holdfast.log.protocol import StoredMail
+from holdfast.log.protocol import OpenLog, StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
@@ -32,6 +33,8 @@ from holdfast.messages import Json
 from holdfast.models.incoming import tame
 from holdfast.settings.files import private_directory, write_new, write_private
 
+AGENTS = "agents"
+"""The directory of the logs of a session's agents, beside its own."""
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
@@ -157,6 +160,12 @@ class Log:
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
         self._is_synced = True
 
+    def agent(self, id: str) -> "LogFile":
+        return LogFile(self.path.with_suffix("") / AGENTS / f"{id}.jsonl")
+
+    def agents(self) -> list["LogFile"]:
+        return [LogFile(path) for path in agent_logs(self.path.with_suffix(""))]
+
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
         """Close the log, and so release its lock, if what is built on it fails."""
@@ -219,6 +228,43 @@ class Log:
     def _is_gone(self) -> bool:
         """Return whether the file has no name any more: what is written would vanish with us."""
         return not os.fstat(self._descriptor).st_nlink
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """The log of an agent, in a file below its session's."""
+
+    path: Path
+
+    @property
+    def directory(self) -> Path:
+        return self.path.with_suffix("")
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def load(self) -> Loaded:
+        return load(self.path)
+
+    def open(self, parent: Header, *, directory: str, at: int) -> OpenLog:
+        if self.exists():
+            return Log.open(self.path)
+        return Log.create(self.path, agent_header(self.path.stem, parent, directory, at))
+
+
+def agent_logs(directory: Path) -> list[Path]:
+    """List the logs of a session's agents, and of theirs, below what lies beside its own."""
+    return sorted(directory.glob(f"**/{AGENTS}/*.jsonl"), key=lambda path: path.with_suffix(""))
+
+
+def agent_header(id: str, parent: Header, directory: str, at: int) -> Header:
+    return Header(
+        session=id,
+        created=time.time(),
+        directory=directory,
+        parent=parent.session,
+        parent_entry=at,
+    )
 
 
 def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:

@@ -5,13 +5,13 @@ It is awaited before a request is sent, before a tool runs and after an answer w
 nothing happens that a log might not know of. `Log` is the one in a file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, Self
 
 from holdfast.log.entries import AnyEntry
-from holdfast.log.reading import Damage, Header
+from holdfast.log.reading import Damage, Header, Loaded
 from holdfast.log.results import Results
 from holdfast.log.shared import SharedRecords
 
@@ -24,6 +24,19 @@ class StoredMail(Protocol):
 
     def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
         """Return what came behind these cursors, in the order it was sent, each with its own."""
+
+
+class AgentLog(Protocol):
+    """The log of an agent that works for a session; it is there once the agent has begun."""
+
+    @property
+    def directory(self) -> Path:
+        """What this machine alone needs beside it."""
+
+    def exists(self) -> bool: ...
+    def load(self) -> Loaded: ...
+    def open(self, parent: Header, *, directory: str, at: int) -> "OpenLog":
+        """Go on with it, or begin it for an agent that was started behind entry `at`."""
 
 
 class OpenLog(Protocol):
@@ -86,6 +99,12 @@ class OpenLog(Protocol):
 
     def keep_text(self, name: str, text: str) -> str:
         """Keep a text beside the log, replacing an earlier one; return where it is."""
+
+    def agent(self, id: str) -> AgentLog:
+        """Give the log of an agent that works for this session."""
+
+    def agents(self) -> Iterable[AgentLog]:
+        """Give those of all agents that have begun, also of agents that work for agents."""
 
     def closed_on_failure(self) -> AbstractContextManager[None]: ...
     def close(self) -> None:

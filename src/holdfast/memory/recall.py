@@ -250,5 +250,5 @@ class RecallStage:
                 break
             if isinstance(entry, Said) and not entry.hidden:
                 said.append(text_of(entry.content))
-        self._seen = engine.view.history[-1].n if engine.view.history else 0
+        self._seen = engine.view.last_n
         return "\n".join(reversed(said)).strip()

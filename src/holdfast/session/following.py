@@ -223,7 +223,7 @@ class Following:
                         )
                     if one.rest:
                         engine.say(one.rest, hidden=one.role == "system")
-                yield engine.view.history[-1].n if engine.view.history else 0
+                yield engine.view.last_n
 
     def _answer(self, content: Content, name: str) -> None:
         calls = any(isinstance(block, ToolUse) for block in content)

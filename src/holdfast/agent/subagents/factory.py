@@ -7,7 +7,6 @@ a session share; `attach_subagents` gives one of them its supervisor, its mail a
 both.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,7 +33,6 @@ from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
 from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
-from holdfast.log import Header, Log
 from holdfast.log.protocol import StoredMail
 from holdfast.memory.tool import MEMORY
 from holdfast.memory.waiting import when_free
@@ -247,19 +245,14 @@ class AgentFactory:
         settings = self.parent.engine.settings
         turns = order.definition.turns or settings.loop.max_turns
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
-        if order.log.exists():
-            engine = Engine(Log.open(order.log), settings, on_result=spill.arrive)
-            engine.resume()
-            return engine
-        history = self.parent.engine.view.history
-        header = Header(
-            session=order.id,
-            created=time.time(),
-            directory=str(_root(order, self.parent)),
-            parent=self.parent.session,
-            parent_entry=history[-1].n if history else 0,
+        parent, begins = self.parent.engine, not order.log.exists()
+        log = order.log.open(
+            parent.log.header, directory=str(_root(order, self.parent)), at=parent.view.last_n
         )
-        return Engine(Log.create(order.log, header), settings, on_result=spill.arrive)
+        engine = Engine(log, settings, on_result=spill.arrive)
+        if not begins:
+            engine.resume()
+        return engine
 
     def _model(self, definition: Definition) -> Model:
         """Open the model a definition names; if that fails, the parent's answers."""
@@ -354,7 +347,7 @@ def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
     return ToolContext(
         root=_root(order, parent),
         home=place.home,
-        scratch=order.log.with_suffix("") / "scratch",
+        scratch=order.log.directory / "scratch",
         session=order.id,
         directory=order.tree.path if order.tree is not None else place.directory,
         more_roots=place.more_roots,

@@ -9,15 +9,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 from holdfast.errors import StoreError
 from holdfast.log import Damage, Header, Loaded
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import as_written
+from holdfast.log.log import agent_header, as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
-from holdfast.log.protocol import StoredMail
+from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.log.shared import SharedRecords
 from holdfast.stores.postgres.writer import Lease, Writer
@@ -25,6 +26,13 @@ from holdfast.stores.postgres.writer import Lease, Writer
 
 class SessionRows(Protocol):
     """What a log asks its store for, at once and without waiting for what is queued."""
+
+    def load(self, session: str) -> Loaded: ...
+    def has(self, id: str) -> bool: ...
+    def open(self, session: str) -> "PostgresLog": ...
+    def begin(self, id: str, header: Header) -> "PostgresLog": ...
+    def agents(self, session: str) -> list[str]: ...
+    def path_of(self, id: str) -> Path: ...
 
     def body(self, key: int, name: str) -> bytes | None: ...
     def reports(self, key: int) -> list[tuple[int, bytes]]: ...
@@ -42,7 +50,6 @@ class PostgresLog:
         loaded: Loaded,
         bodies: Iterable[StoredBody],
         *,
-        path: Path,
         writer: Writer,
         beside: SessionRows,
         shared: SharedRecords,
@@ -53,7 +60,7 @@ class PostgresLog:
         self.header: Header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage: list[Damage] = loaded.damage
-        self.path = path
+        self.path = beside.path_of(lease.session)
         self.results: Results = PostgresResults(self, bodies)
         self._lease = lease
         self._writer = writer
@@ -128,6 +135,13 @@ class PostgresLog:
         self._check_writable()
         self._writer.put(self._lease, body=(name, data))
 
+    def agent(self, id: str) -> AgentLog:
+        return PostgresAgentLog(self._beside, f"{self._lease.session}/{id}")
+
+    def agents(self) -> list[AgentLog]:
+        names = self._beside.agents(self._lease.session)
+        return [PostgresAgentLog(self._beside, name) for name in names]
+
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
         try:
@@ -163,6 +177,30 @@ class PostgresLog:
                 f"session {self.header.session}: opened by process {self._process}, of which this "
                 "one is a fork; open the session again to write"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAgentLog:
+    """The log of an agent, under the name of its session and its own."""
+
+    store: SessionRows
+    name: str
+
+    @property
+    def directory(self) -> Path:
+        return self.store.path_of(self.name).with_suffix("")
+
+    def exists(self) -> bool:
+        return self.store.has(self.name)
+
+    def load(self) -> Loaded:
+        return self.store.load(self.name)
+
+    def open(self, parent: Header, *, directory: str, at: int) -> PostgresLog:
+        if self.exists():
+            return self.store.open(self.name)
+        id = self.name.rpartition("/")[2]
+        return self.store.begin(self.name, agent_header(id, parent, directory, at))
 
 
 class Bodies(Protocol):

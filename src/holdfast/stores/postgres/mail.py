@@ -7,6 +7,7 @@ far a session has read is in its log, with the id of the box: it moves with the 
 from collections.abc import Mapping
 
 from holdfast.errors import SessionNotFound
+from holdfast.log.store import is_id
 from holdfast.stores.postgres.database import PostgresDatabase
 
 _SEND = """
@@ -32,7 +33,7 @@ class PostgresMail:
 
     def send(self, session: str, key: str, body: bytes) -> None:
         given = {"tenant": self._tenant, "id": session, "key": key, "body": body}
-        if "\0" in session or not self._database.rows(_SEND, given):
+        if not is_id(session) or not self._database.rows(_SEND, given):
             raise SessionNotFound(f"there is no session {session!r} in the store")
 
     def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:

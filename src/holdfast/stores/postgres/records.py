@@ -30,7 +30,7 @@ ON CONFLICT (tenant, name) DO UPDATE SET body = excluded.body, modified = now()
 """
 _SINCE = """
 SELECT id FROM holdfast.sessions
-WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) ORDER BY modified DESC, key DESC
+WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) AND strpos(id, '/') = 0 ORDER BY modified DESC, key DESC
 """
 _SAID = """
 SELECT e.body FROM holdfast.entries e JOIN holdfast.sessions s ON s.key = e.session

@@ -6,6 +6,7 @@ connection, so that a pooler such as PgBouncer may stand between.
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from holdfast.errors import ConfigError, LogLocked, SessionExists, SessionNotFou
 from holdfast.log import Header, Loaded
 from holdfast.log.beside import result_names
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import branch_header
+from holdfast.log.log import AGENTS, branch_header
 from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.log.shared import SharedRecords
 from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
@@ -61,6 +62,10 @@ FROM holdfast.sessions WHERE tenant = %(tenant)s
 """
 
 
+_NO_AGENT = "strpos(id, '/') = 0"
+_WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
+
+
 class PostgresStore:
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
         """Connect, and make the tables that are missing."""
@@ -81,13 +86,16 @@ class PostgresStore:
 
     def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
         id = checked_id(session or new_id())
-        header = Header(session=id, created=time.time(), directory=str(directory))
+        return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
+
+    def begin(self, id: str, header: Header) -> PostgresLog:
+        """Begin a session, or an agent's log, which has its session's id in its own."""
 
         def insert(connection: Connection[Any]) -> Lease:
             self._holder.begin(connection)
             row = connection.execute(
                 _CREATE,
-                (*self._columns(header), header.created, self._holder.id),
+                (*self._columns(id, header), header.created, self._holder.id),
             ).fetchone()
             return Lease(key=row[0] if row else 0, fence=1, session=id)
 
@@ -124,10 +132,11 @@ class PostgresStore:
         )
 
     def branch(self, session: str, *, upto: int | None = None) -> PostgresLog:
-        source = self.load(session)
+        id = self.find(session).id
+        source = self.load(id)
         shared = [one for one in source.entries if upto is None or one.n <= upto]
         header = branch_header(source.header, new_id(), shared[-1].n if shared else 0)
-        beside = self.beside(source.header.session)
+        beside = self.beside(id)
         if upto is not None:
             known = result_names(shared)
             beside = {
@@ -136,19 +145,37 @@ class PostgresStore:
                 if name.startswith(f"{DIRECTORY}/") and Path(name).stem in known
             }
         self.add(header, shared, beside)
+        until = math.inf if upto is None else shared[-1].at if shared else 0.0
+        for name in self.agents(id):
+            agent = self.load(name)
+            kept = [one for one in agent.entries if one.at <= until]
+            if agent.header.created <= until:
+                self.add(
+                    agent.header,
+                    kept,
+                    self.beside(name),
+                    agent=header.session + name.removeprefix(id),
+                )
         return self.open(header.session)
 
     def add(
-        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
     ) -> str:
-        checked_id(header.session)
+        id = agent or header.session
+        for part in id.split("/") if agent else (id,):
+            checked_id(part)
         for name in beside:
             checked_name(name)
 
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():
                 row = connection.execute(
-                    _CREATE, (*self._columns(header), header.created or time.time(), None)
+                    _CREATE, (*self._columns(id, header), header.created or time.time(), None)
                 ).fetchone()
                 assert row is not None, "an insert returns its row"
                 fill(connection, row[0], entries, beside)
@@ -156,10 +183,8 @@ class PostgresStore:
         try:
             self._database.run(insert, retries=False)
         except errors.UniqueViolation:
-            raise SessionExists(
-                f"session {header.session} exists already and is never overwritten"
-            ) from None
-        return header.session
+            raise SessionExists(f"session {id} exists already and is never overwritten") from None
+        return id
 
     def beside(self, session: str) -> dict[str, bytes]:
         key, _ = self._key(self.find(session).id)
@@ -175,6 +200,20 @@ class PostgresStore:
         stored = self._database.run(lambda connection: stored_in(connection, key))
         return PostgresResults(BodiesToRead(self, key), stored)
 
+    def agents(self, session: str) -> list[str]:
+        given = {"tenant": self.tenant, "id": f"{self.find(session).id}/"}
+        query = "tenant = %(tenant)s AND starts_with(id, %(id)s) ORDER BY id"
+        rows = self._database.rows(f"SELECT id FROM holdfast.sessions WHERE {query}", given)
+        return [id for (id,) in rows]
+
+    def has(self, id: str) -> bool:
+        query = "SELECT 1 FROM holdfast.sessions WHERE tenant = %s AND id = %s"
+        return bool(self._database.rows(query, (self.tenant, id)))
+
+    def path_of(self, id: str) -> Path:
+        """Return where the file of a log would be on this machine."""
+        return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
+
     def find(self, session: str) -> StoredSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
         if session == "newest":
@@ -184,11 +223,16 @@ class PostgresStore:
                 "this project has no session; `holdfast sessions --all` lists every project's"
             )
         found: list[StoredSession] = []
-        if is_id(session):
-            given = {"tenant": self.tenant, "id": session}
-            found = self._list(f"{_LISTED} AND id = %(id)s", given) or self._list(
-                f"{_LISTED} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5", given
-            )
+        above, _, agent = session.rpartition("/")
+        if is_id(agent):
+            name = f"{self.find(above).id}/{agent}" if above else session
+            given = {"tenant": self.tenant, "id": name}
+            found = self._list(f"{_LISTED} AND id = %(id)s", given)
+            if not found and not above:
+                found = self._list(
+                    f"{_LISTED} AND {_NO_AGENT} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5",
+                    given,
+                )
         if len(found) == 1:
             return found[0]
         if found:
@@ -205,7 +249,7 @@ class PostgresStore:
     ) -> list[StoredSession]:
         project = slug(project_root(directory)) if directory else None
         return self._list(
-            f"{_LISTED} AND (%(project)s::text IS NULL OR project = %(project)s) "
+            f"{_LISTED} AND {_NO_AGENT} AND (%(project)s::text IS NULL OR project = %(project)s) "
             "AND modified >= to_timestamp(%(since)s) ORDER BY modified DESC, key DESC "
             "LIMIT %(limit)s",
             {
@@ -229,17 +273,18 @@ class PostgresStore:
 
     def delete(self, session: str) -> None:
         found = self.find(session)
-        if found.id != session:
+        if found.id != session or not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with self.open(session):  # raises if a process is writing it
-            key, _ = self._key(session)
+            given = {"tenant": self.tenant, "id": session}
 
             def remove(connection: Connection[Any]) -> None:
                 with connection.transaction():
-                    connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
+                    query = f"DELETE FROM holdfast.sessions WHERE {_WITH_AGENTS} RETURNING key"
+                    keys = [key for (key,) in connection.execute(query, given).fetchall()]
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
-                        query = f"DELETE FROM holdfast.{table} WHERE session = %s"
-                        connection.execute(query, (key,))
+                        query = f"DELETE FROM holdfast.{table} WHERE session = ANY(%s)"
+                        connection.execute(query, (keys,))
 
             self._database.run(remove)
 
@@ -294,16 +339,15 @@ class PostgresStore:
             lease,
             loaded,
             bodies,
-            path=self._scratch / f"{lease.session}.jsonl",
             writer=self._writer,
             beside=self,
             shared=self.shared(Path(loaded.header.directory)),
             mail=PostgresMail(self._database, self.tenant, lease.key),
         )
 
-    def _columns(self, header: Header) -> tuple[str, str, str, bytes]:
+    def _columns(self, id: str, header: Header) -> tuple[str, str, str, bytes]:
         project = slug(project_root(Path(header.directory)))
-        return self.tenant, header.session, project, msgspec.json.encode(header)
+        return self.tenant, id, project, msgspec.json.encode(header)
 
     def _key(self, id: str) -> tuple[int, bytes]:
         """Return where a session of exactly this id is, with its header."""
