@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.log.store import FileStore, Store
 from holdfast.settings import StoreSettings
+from holdfast.stores import default_store
 
 KINDS = ("files", "postgres")
 
@@ -47,3 +48,17 @@ def store(reopened: Callable[[], Store]) -> Store:
 def project(tmp_path):
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
+
+
+@pytest.fixture
+def database(postgres_url, tenant, tmp_path, monkeypatch):
+    """A store in a database that every command uses, and the directory they run in."""
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
+    monkeypatch.chdir(tmp_path)
+    from holdfast.stores.postgres import PostgresStore
+
+    store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
+    yield store
+    shared.close()
+    store.close()

@@ -6,61 +6,15 @@ import json
 import pytest
 
 from command_line import holdfast
-from holdfast import Session
 from holdfast.log.entries import Compacted, Said, Spawned, Undone
 from holdfast.log.store import FileStore
 from holdfast.messages import Text
+from stored_talk import talked
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 from holdfast.settings import StoreSettings  # noqa: E402
-from holdfast.stores import default_store  # noqa: E402
 from holdfast.stores.postgres import PostgresStore  # noqa: E402
-
-MODEL = "claude-sonnet-5-5"
-TOOL = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}}
-LONG = "\n".join(f"line {n} of a long file with words in it" for n in range(4_000))
-
-
-def reply(id: str, *content: dict, stop: str = "end_turn") -> dict:
-    usage = {"input_tokens": 1_000, "output_tokens": 50}
-    whole = {"id": id, "type": "message", "role": "assistant", "model": MODEL}
-    return {**whole, "content": list(content), "stop_reason": stop, "usage": usage}
-
-
-@pytest.fixture
-def database(postgres_url, tenant, tmp_path, monkeypatch):
-    """A store in a database that every command uses, and the directory they run in."""
-    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
-    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
-    monkeypatch.chdir(tmp_path)
-    store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
-    yield store
-    shared.close()
-    store.close()
-
-
-async def talked(store, directory, id: str = "talk", turns: int = 6) -> str:
-    """Make a session with a spilled result and some turns."""
-    session = Session.open(
-        model=MODEL, tools=[TOOL], history=True, id=id, directory=directory, store=store
-    )
-    async with session:
-        for number in range(turns):
-            session.user(f"Look at part {number} of the harvest plan. " + "It matters. " * 60)
-            await session.prepare()
-            call = {
-                "type": "tool_use",
-                "id": f"t{number}",
-                "name": "Bash",
-                "input": {"command": "x"},
-            }
-            await session.settle(reply(f"a{number}", call, stop="tool_use"))
-            session.tool_result(f"t{number}", LONG if number == 0 else f"part {number} is fine")
-            await session.prepare()
-            text = {"type": "text", "text": f"Part {number} is ripe. " * 40}
-            await session.settle(reply(f"b{number}", text))
-    return id
 
 
 def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):

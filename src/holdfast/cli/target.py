@@ -1,6 +1,7 @@
 """The TARGETS of a command: session ids, SESSION/AGENT, logs, other agents' transcripts, directories."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.log.results import Results
 from holdfast.log.store import FileStore, Store
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
+from holdfast.settings import home
 from holdfast.stores import default_store
 from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view import View, fold
@@ -129,6 +131,9 @@ def _from_store(store: Store, name: str) -> CommandTarget:
 
 
 def _from_log(path: Path) -> CommandTarget:
+    if home() / "stores" in path.parents:  # a copy, which may lack what lies beside it
+        with suppress(SessionNotFound):
+            default_store().files(path.stem)
     loaded = load(path)
     return CommandTarget(
         name=loaded.header.session,

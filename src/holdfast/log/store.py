@@ -109,6 +109,9 @@ class Store(Protocol):
         """Give what the sessions of a directory's project have in common."""
 
     def title(self, found: StoredSession) -> str: ...
+    def files(self, session: str = "") -> "FileStore":
+        """Give all sessions as files, or one with what lies beside its log; copied if need be."""
+
     def delete(self, session: str) -> None:
         """Remove the session of exactly this id for good: its log and all that belongs to it."""
 
@@ -195,6 +198,9 @@ class FileStore:
 
     def title(self, found: StoredSession) -> str:
         return title_of(self.find(found.id).path)
+
+    def files(self, session: str = "") -> "FileStore":
+        return self
 
     def close(self) -> None:
         """Nothing is held."""

@@ -23,10 +23,19 @@ from holdfast.log.entries import AnyEntry
 from holdfast.log.log import AGENTS, branch_header
 from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.log.shared import SharedRecords
-from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
+from holdfast.log.store import (
+    NOTHING,
+    FileStore,
+    StoredSession,
+    checked_id,
+    checked_name,
+    is_id,
+    new_id,
+)
 from holdfast.log.titles import NOTES, title_in
 from holdfast.settings import StoreSettings, home
 from holdfast.settings.project import project_root, slug
+from holdfast.stores.copies import copy_all, copy_one
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
@@ -287,6 +296,10 @@ class PostgresStore:
                         connection.execute(query, (keys,))
 
             self._database.run(remove)
+
+    def files(self, session: str = "") -> FileStore:
+        copies = FileStore(self._scratch / "copies")
+        return copy_one(self, copies, session) if session else copy_all(self, copies)
 
     def close(self) -> None:
         """Commit what is queued, release every session, and disconnect."""
