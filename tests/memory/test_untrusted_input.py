@@ -4,13 +4,13 @@ import pytest
 
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Ran, Replied
-from holdfast.log.log import LogFile
+from holdfast.log.log import agent_log
 from holdfast.memory.untrusted_input import UntrustedInput, has_outside, reaches_out
 from holdfast.messages import ToolUse
 
 
 def logs_in(directory):
-    return [LogFile(path) for path in sorted(directory.glob("*.jsonl"))]
+    return [agent_log(path) for path in sorted(directory.glob("*.jsonl"))]
 
 
 def use(name, **given):

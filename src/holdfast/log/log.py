@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +25,8 @@ from holdfast.errors import StoreError
 from holdfast.log import outbox
 from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
-from holdfast.log.protocol import OpenLog, StoredMail
+from holdfast.log.jobs import QueuedJobs
+from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
@@ -46,6 +47,7 @@ class Log:
 
     has_file = True
     mail: StoredMail | None = None
+    queue: QueuedJobs | None = None
 
     def __init__(
         self, path: Path, loaded: Loaded, descriptor: int, shared: SharedRecords | None = None
@@ -160,11 +162,11 @@ class Log:
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
         self._is_synced = True
 
-    def agent(self, id: str) -> "LogFile":
-        return LogFile(self.path.with_suffix("") / AGENTS / f"{id}.jsonl")
+    def agent(self, id: str) -> AgentLog:
+        return agent_log(self.path.with_suffix("") / AGENTS / f"{id}.jsonl")
 
-    def agents(self) -> list["LogFile"]:
-        return [LogFile(path) for path in agent_logs(self.path.with_suffix(""))]
+    def agents(self) -> list[AgentLog]:
+        return list(map(agent_log, agent_logs(self.path.with_suffix(""))))
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
@@ -230,41 +232,21 @@ class Log:
         return not os.fstat(self._descriptor).st_nlink
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """The log of an agent, in a file below its session's."""
-
-    path: Path
-
-    @property
-    def directory(self) -> Path:
-        return self.path.with_suffix("")
-
-    def exists(self) -> bool:
-        return self.path.exists()
-
-    def load(self) -> Loaded:
-        return load(self.path)
-
-    def open(self, parent: Header, *, directory: str, at: int) -> OpenLog:
-        if self.exists():
-            return Log.open(self.path)
-        return Log.create(self.path, agent_header(self.path.stem, parent, directory, at))
+def agent_log(path: Path) -> AgentLog:
+    """Give the log of an agent in a file."""
+    return AgentLog(
+        id=path.stem,
+        directory=path.with_suffix(""),
+        exists=path.exists,
+        load=partial(load, path),
+        begin=partial(Log.create, path),
+        go_on=partial(Log.open, path),
+    )
 
 
 def agent_logs(directory: Path) -> list[Path]:
     """List the logs of a session's agents, and of theirs, below what lies beside its own."""
     return sorted(directory.glob(f"**/{AGENTS}/*.jsonl"), key=lambda path: path.with_suffix(""))
-
-
-def agent_header(id: str, parent: Header, directory: str, at: int) -> Header:
-    return Header(
-        session=id,
-        created=time.time(),
-        directory=directory,
-        parent=parent.session,
-        parent_entry=at,
-    )
 
 
 def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:

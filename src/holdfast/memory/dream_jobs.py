@@ -135,8 +135,20 @@ class DreamJobs:
             failed=last_noted(place, FAILED),
             count_sessions=count,
         )
-        if verdict.is_open:
+        if verdict.is_open and self._is_due_everywhere(settings.after_hours):
+            self._begin_everywhere(self.clock())
             self.job.begin(partial(self._dream, held, engine.prefix()))
+
+    def _is_due_everywhere(self, after_hours: float) -> bool:
+        """Return whether no other machine that has these memories began a dream lately."""
+        if self.commits is None:
+            return True
+        began = float(self.engine.log.shared.read(DREAM + self.commits.place.name) or 0)
+        return not 0 <= self.clock() - began < after_hours * 3_600
+
+    def _begin_everywhere(self, at: float) -> None:
+        if self.commits is not None:
+            self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
 
     def _report_killed(self) -> None:
         """Report a dream whose process died, once, and free its lock."""
@@ -210,6 +222,7 @@ class DreamJobs:
 
     def _report_failure(self, why: str, *, is_told: bool = True) -> None:
         note(self.place, FAILED, self.clock())
+        self._begin_everywhere(0.0)
         self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
         if is_told:
             minutes = self.engine.settings.dream.retry_minutes

@@ -28,6 +28,14 @@ class StoreSettings:
         high=600,
         personal=True,
     )
+    jobs: str = setting(
+        "here",
+        "who extracts memories, dreams and updates notes: the session's own process, 'here', or "
+        "'workers'. They begin when nobody writes the session, so it is for sessions that are open "
+        "for a turn at a time",
+        form="here|workers",
+        personal=True,
+    )
     worker_beat_seconds: float = setting(
         5.0,
         "how often a worker says that it lives, and looks for jobs of workers that do not",

@@ -16,23 +16,21 @@ from typing import Protocol, Self
 from holdfast.errors import StoreError
 from holdfast.log import Damage, Header, Loaded
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import agent_header, as_written
+from holdfast.log.jobs import JobKind, QueuedJobs, SessionJob
+from holdfast.log.log import as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
 from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.log.shared import SharedRecords
+from holdfast.settings import StoreSettings
 from holdfast.stores.postgres.writer import Lease, Writer
 
 
 class SessionRows(Protocol):
     """What a log asks its store for, at once and without waiting for what is queued."""
 
-    def load(self, session: str) -> Loaded: ...
-    def has(self, id: str) -> bool: ...
-    def open(self, session: str) -> "PostgresLog": ...
-    def begin(self, id: str, header: Header) -> "PostgresLog": ...
     def agents(self, session: str) -> list[str]: ...
-    def path_of(self, id: str) -> Path: ...
+    def agent_log(self, name: str) -> AgentLog: ...
 
     def body(self, key: int, name: str) -> bytes | None: ...
     def reports(self, key: int) -> list[tuple[int, bytes]]: ...
@@ -50,17 +48,20 @@ class PostgresLog:
         loaded: Loaded,
         bodies: Iterable[StoredBody],
         *,
+        path: Path,
         writer: Writer,
         beside: SessionRows,
         shared: SharedRecords,
         mail: StoredMail,
+        queue: QueuedJobs | None,
     ) -> None:
+        self.queue = queue
         self.mail: StoredMail | None = mail
         self.shared = shared
         self.header: Header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage: list[Damage] = loaded.damage
-        self.path = beside.path_of(lease.session)
+        self.path = path
         self.results: Results = PostgresResults(self, bodies)
         self._lease = lease
         self._writer = writer
@@ -136,11 +137,10 @@ class PostgresLog:
         self._writer.put(self._lease, body=(name, data))
 
     def agent(self, id: str) -> AgentLog:
-        return PostgresAgentLog(self._beside, f"{self._lease.session}/{id}")
+        return self._beside.agent_log(f"{self._lease.session}/{id}")
 
     def agents(self) -> list[AgentLog]:
-        names = self._beside.agents(self._lease.session)
-        return [PostgresAgentLog(self._beside, name) for name in names]
+        return list(map(self._beside.agent_log, self._beside.agents(self._lease.session)))
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
@@ -180,27 +180,19 @@ class PostgresLog:
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresAgentLog:
-    """The log of an agent, under the name of its session and its own."""
+class PostgresJobs:
+    """What one session puts into the queue of its database: seldom, so nothing is kept open."""
 
-    store: SessionRows
-    name: str
+    url: str
+    settings: StoreSettings
+    session: str
 
-    @property
-    def directory(self) -> Path:
-        return self.store.path_of(self.name).with_suffix("")
+    async def put(self, kind: JobKind, position: int) -> bool:
+        from holdfast.stores.postgres.queue import open_queue  # needs the extra `fleet`
 
-    def exists(self) -> bool:
-        return self.store.has(self.name)
-
-    def load(self) -> Loaded:
-        return self.store.load(self.name)
-
-    def open(self, parent: Header, *, directory: str, at: int) -> PostgresLog:
-        if self.exists():
-            return self.store.open(self.name)
-        id = self.name.rpartition("/")[2]
-        return self.store.begin(self.name, agent_header(id, parent, directory, at))
+        job = SessionJob(kind=kind, session=self.session, position=position)
+        async with open_queue(self.url, self.settings) as queue:
+            return await queue.put(job)
 
 
 class Bodies(Protocol):

@@ -11,6 +11,7 @@ from holdfast.log import Header, Loaded
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import decode_chunk
 from holdfast.log.results import DIRECTORY, StoredBody, sha256_of
+from holdfast.log.store import StoredSession
 from holdfast.stores.postgres.database import select
 
 ROWS = 500
@@ -40,6 +41,11 @@ def stored_in(connection: Connection[Any], key: int) -> list[StoredBody]:
         StoredBody(name=name.rpartition("/")[2], bytes=size, modified=modified)
         for name, size, modified in rows
     ]
+
+
+def stored_session(id: str, modified: float, size: int, header: bytes) -> StoredSession:
+    decoded = msgspec.json.decode(header, type=Header)
+    return StoredSession(id=id, modified=modified, bytes=size, header=decoded)
 
 
 def fill(

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from holdfast.log import Header, Loaded
 from holdfast.log.beside import result_names
 from holdfast.log.entries import AnyEntry
 from holdfast.log.log import AGENTS, branch_header
+from holdfast.log.protocol import AgentLog
 from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.log.shared import SharedRecords
 from holdfast.log.store import (
@@ -39,10 +41,9 @@ from holdfast.stores.copies import copy_all, copy_one
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
-from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
-from holdfast.stores.postgres.mail import PostgresMail
-from holdfast.stores.postgres.records import PostgresRecords
-from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
+from holdfast.stores.postgres.log import BodiesToRead, PostgresJobs, PostgresLog, PostgresResults
+from holdfast.stores.postgres.records import PostgresMail, PostgresRecords
+from holdfast.stores.postgres.rows import fill, loaded_from, stored_in, stored_session
 from holdfast.stores.postgres.writer import Lease, Writer
 
 ENDS = 40
@@ -215,11 +216,18 @@ class PostgresStore:
         rows = self._database.rows(f"SELECT id FROM holdfast.sessions WHERE {query}", given)
         return [id for (id,) in rows]
 
-    def has(self, id: str) -> bool:
-        query = "SELECT 1 FROM holdfast.sessions WHERE tenant = %s AND id = %s"
-        return bool(self._database.rows(query, (self.tenant, id)))
+    def agent_log(self, name: str) -> AgentLog:
+        query, given = f"{_LISTED} AND id = %(id)s", {"tenant": self.tenant, "id": name}
+        return AgentLog(
+            id=name.rpartition("/")[2],
+            directory=self._path(name).with_suffix(""),
+            exists=lambda: bool(self._list(query, given)),
+            load=partial(self.load, name),
+            begin=partial(self.begin, name),
+            go_on=partial(self.open, name),
+        )
 
-    def path_of(self, id: str) -> Path:
+    def _path(self, id: str) -> Path:
         """Return where the file of a log would be on this machine."""
         return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
@@ -352,10 +360,14 @@ class PostgresStore:
             lease,
             loaded,
             bodies,
+            path=self._path(lease.session),
             writer=self._writer,
             beside=self,
             shared=self.shared(Path(loaded.header.directory)),
             mail=PostgresMail(self._database, self.tenant, lease.key),
+            queue=PostgresJobs(self._database.url, self.settings, lease.session)
+            if self.settings.jobs == "workers" and is_id(lease.session)
+            else None,
         )
 
     def _columns(self, id: str, header: Header) -> tuple[str, str, str, bytes]:
@@ -382,12 +394,4 @@ class PostgresStore:
         return str(row[0]) if row else "another process"
 
     def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
-        return [
-            StoredSession(
-                id=id,
-                modified=modified,
-                bytes=size,
-                header=msgspec.json.decode(header, type=Header),
-            )
-            for id, modified, size, header in self._database.rows(query, given)
-        ]
+        return [stored_session(*row) for row in self._database.rows(query, given)]
