@@ -62,3 +62,20 @@ def database(postgres_url, tenant, tmp_path, monkeypatch):
     yield store
     shared.close()
     store.close()
+
+
+@pytest.fixture
+def reopened_database(database, postgres_url, tenant, tmp_path, monkeypatch):
+    """Open the database as another machine would: with a home of its own."""
+    from holdfast.stores.postgres import PostgresStore
+
+    opened = []
+
+    def open_elsewhere():
+        monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / f"home-{len(opened)}"))
+        opened.append(PostgresStore(postgres_url, StoreSettings(tenant=tenant)))
+        return opened[-1]
+
+    yield open_elsewhere
+    for one in opened:
+        one.close()
