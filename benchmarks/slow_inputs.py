@@ -43,7 +43,7 @@ from holdfast.tools.globs import glob_expression
 from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.web import readable_text
 from holdfast.transcripts.claude_code.refusals import refusal
-from holdfast.turn.token_budget import budget_in
+from holdfast.agent.agent import budget_in
 
 CHARS = 50_000
 """Of the smaller text: a long message, a short file."""

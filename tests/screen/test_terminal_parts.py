@@ -16,9 +16,9 @@ from holdfast.cli.slash.changing import CompactWords
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import TextDelta
 from holdfast.terminal.blocks import split_long, whole_blocks
+from holdfast.terminal.chat_input import Pastes
 from holdfast.terminal.completion import InputCompleter, ProjectFiles
 from holdfast.terminal.paint import Paint
-from holdfast.terminal.pastes import Pastes
 from holdfast.terminal.slash import unknown_command
 from holdfast.terminal.spacing import Spacing
 from holdfast.terminal.status import Status, fitted

@@ -16,9 +16,8 @@ from holdfast.agent.compaction_hooks import compaction_hooks
 from holdfast.agent.framing import Framing
 from holdfast.agent.hook_events import HookEvents
 from holdfast.agent.jobs import Jobs
-from holdfast.agent.notices import Notices
+from holdfast.agent.notices import Notices, RoomWarning
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
-from holdfast.agent.room_warning import RoomWarning
 from holdfast.agent.small_window import fitted
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard

@@ -12,6 +12,7 @@ from holdfast.agent.agent import Agent
 from holdfast.agent.build import build_agent
 from holdfast.errors import ConfigError, StoreError
 from holdfast.log import Header
+from holdfast.log.cursor import last_n
 from holdfast.log.jobs import JobKind, SessionJob
 from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
@@ -24,8 +25,8 @@ from holdfast.view import fold
 def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
     """Ask for a job from where a session is now."""
     loaded = store.load(session)
-    last = loaded.entries[-1].n if loaded.entries else 0
-    return SessionJob(kind=kind, session=loaded.header.session, position=last)
+    at = last_n(loaded.entries)
+    return SessionJob(kind=kind, session=loaded.header.session, position=at)
 
 
 async def run_job(

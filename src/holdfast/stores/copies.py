@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 
 from holdfast.errors import LogLocked, SessionExists, SessionNotFound
+from holdfast.log.cursor import last_n
 from holdfast.log.store import FileStore, Store, StoredSession, checked_name
 from holdfast.settings.files import write_private
 
@@ -40,8 +41,7 @@ def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
     with suppress(LogLocked, SessionExists):  # another process copies it just now
         try:
             with copies.open(one.id) as log:
-                last = log.entries[-1].n if log.entries else 0
-                for entry in store.load(one.id, after=last).entries:
+                for entry in store.load(one.id, after=last_n(log.entries)).entries:
                     log.append(entry)
         except SessionNotFound:
             loaded = store.load(one.id)

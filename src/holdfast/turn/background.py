@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import Aborted
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import Failed
 from holdfast.log.jobs import LEAVES
 from holdfast.log.spending import Spent, spent_on
@@ -211,7 +212,7 @@ def background_of(engine: Engine) -> Background:
 
     def hand_over(name: str) -> Work | None:
         queue, kind = engine.log.queue, _KINDS.get(name)
-        return partial(queue.put, kind, engine.view.last_n) if queue and kind else None
+        return partial(queue.put, kind, last_n(engine.view.history)) if queue and kind else None
 
     return Background(on_failure=report, handed_over=hand_over)
 

@@ -124,11 +124,6 @@ class View:
         last = self.item_of(self._last_round)
         return last.response_id if isinstance(last, Round) else ""
 
-    @property
-    def last_n(self) -> int:
-        """The number of the last entry; 0 if there is none."""
-        return self.history[-1].n if self.history else 0
-
     def compactable(self) -> int:
         return self._list.compactable()
 

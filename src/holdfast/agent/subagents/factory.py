@@ -21,11 +21,10 @@ from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
+from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box, send_tool
 from holdfast.agent.subagents.memory_scopes import OwnMemory, open_scope
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
-from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
@@ -33,6 +32,7 @@ from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
 from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
+from holdfast.log.cursor import last_n
 from holdfast.log.protocol import StoredMail
 from holdfast.memory.tool import MEMORY
 from holdfast.memory.waiting import when_free
@@ -247,7 +247,9 @@ class AgentFactory:
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
         parent, begins = self.parent.engine, not order.log.exists()
         log = order.log.open(
-            parent.log.header, directory=str(_root(order, self.parent)), at=parent.view.last_n
+            parent.log.header,
+            directory=str(_root(order, self.parent)),
+            at=last_n(parent.view.history),
         )
         engine = Engine(log, settings, on_result=spill.arrive)
         if not begins:

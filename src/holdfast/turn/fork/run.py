@@ -17,6 +17,7 @@ from msgspec import structs
 
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 from holdfast.log import OpenLog
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import AnyEntry, Forked, Said, Switched, measured
 from holdfast.log.own_spending import is_own
 from holdfast.log.protocol import AgentLog
@@ -109,7 +110,7 @@ class Forks:
 
     def _log(self, kept: AgentLog | None) -> OpenLog | None:
         header = self.parent.log.header
-        at = self.parent.view.last_n
+        at = last_n(self.parent.view.history)
         return kept.open(header, directory=header.directory, at=at) if kept else None
 
 
