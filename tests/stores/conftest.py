@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,8 @@ from holdfast.log.store import FileStore, Store
 from holdfast.settings import StoreSettings
 from holdfast.stores import default_store
 
-KINDS = ("files", "postgres")
+KINDS = ("files", "postgres", "objects")
+"""The last one is a database whose results are all in object storage."""
 
 
 @pytest.fixture
@@ -31,7 +33,13 @@ def reopened(
             from holdfast.stores.postgres import PostgresStore
 
             url = request.getfixturevalue("postgres_url")
-            opened.append(PostgresStore(url, StoreSettings(tenant=tenant)))
+            settings = StoreSettings(tenant=tenant)
+            if request.param == "objects":
+                pytest.importorskip("obstore", reason="obstore is not installed")
+                bucket = tmp_path / "bucket"
+                bucket.mkdir(exist_ok=True)
+                settings = replace(settings, bodies=bucket.as_uri(), bodies_least_bytes=1)
+            opened.append(PostgresStore(url, settings))
         return opened[-1]
 
     yield open_again

@@ -28,6 +28,20 @@ class StoreSettings:
         high=600,
         personal=True,
     )
+    bodies: str = setting(
+        "",
+        "where large results go instead of the database: s3://…, gs://…, az://… or file://…, one "
+        "place for each database",
+        form=r"[^\x00]{0,2000}",
+        personal=True,
+    )
+    bodies_least_bytes: int = setting(
+        262_144,
+        "of a result that goes there; a database keeps smaller ones well, and gives them sooner",
+        low=1,
+        high=1 << 30,
+        personal=True,
+    )
     jobs: str = setting(
         "here",
         "who extracts memories, dreams and updates notes: the session's own process, 'here', or "

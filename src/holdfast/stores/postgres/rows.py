@@ -10,9 +10,10 @@ from psycopg import Connection
 from holdfast.log import Header, Loaded
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import decode_chunk
-from holdfast.log.results import DIRECTORY, StoredBody, sha256_of
+from holdfast.log.results import DIRECTORY, StoredBody
 from holdfast.log.store import StoredSession
 from holdfast.stores.postgres.database import select
+from holdfast.stores.postgres.objects import ObjectBodies
 
 ROWS = 500
 """Entries in one statement while a whole session is written."""
@@ -53,6 +54,7 @@ def fill(
     key: int,
     entries: Iterable[AnyEntry],
     beside: Mapping[str, bytes],
+    objects: ObjectBodies,
 ) -> None:
     """Write all of a new session, within a transaction."""
     last, size, rest = 0, 0, iter(entries)
@@ -71,5 +73,5 @@ def fill(
         connection.execute(
             "INSERT INTO holdfast.bodies (session, name, sha256, bytes, body) "
             "VALUES (%b, %b, %b, %b, %b)",
-            (key, name, sha256_of(data), len(data), data),
+            (key, name, *objects.row(key, name, data)),
         )

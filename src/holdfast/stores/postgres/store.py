@@ -42,6 +42,7 @@ from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
 from holdfast.stores.postgres.log import BodiesToRead, PostgresJobs, PostgresLog, PostgresResults
+from holdfast.stores.postgres.objects import ObjectBodies
 from holdfast.stores.postgres.records import PostgresMail, PostgresRecords
 from holdfast.stores.postgres.rows import fill, loaded_from, stored_in, stored_session
 from holdfast.stores.postgres.writer import Lease, Writer
@@ -72,6 +73,7 @@ FROM holdfast.sessions WHERE tenant = %(tenant)s
 """
 
 
+_BODIES = "SELECT name, sha256, bytes, body FROM holdfast.bodies WHERE session = %s"
 _NO_AGENT = "strpos(id, '/') = 0"
 _WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
 
@@ -84,7 +86,8 @@ class PostgresStore:
         if "\0" in self.tenant:
             raise ConfigError("store.tenant holds a null character, which no database takes")
         self._database = PostgresDatabase(url, self.settings.patience_seconds)
-        self._writer = Writer(self._database.connect, self.settings.patience_seconds)
+        self._objects = ObjectBodies(self.settings)
+        self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
         """Ids of the sessions that this process writes through this store."""
@@ -188,7 +191,7 @@ class PostgresStore:
                     _CREATE, (*self._columns(id, header), header.created or time.time(), None)
                 ).fetchone()
                 assert row is not None, "an insert returns its row"
-                fill(connection, row[0], entries, beside)
+                fill(connection, row[0], entries, beside, self._objects)
 
         try:
             self._database.run(insert, retries=False)
@@ -199,11 +202,10 @@ class PostgresStore:
     def beside(self, session: str) -> dict[str, bytes]:
         key, _ = self._key(self.find(session).id)
         rows = self._database.rows(
-            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND (name = %s OR "
-            "starts_with(name, %s)) ORDER BY name",
+            f"{_BODIES} AND (name = %s OR starts_with(name, %s)) ORDER BY name",
             (key, NOTES, f"{DIRECTORY}/"),
         )
-        return {name: bytes(body) for name, body in rows}
+        return {name: self._objects.body(key, *row) for name, *row in rows}
 
     def results(self, session: str) -> Results:
         key, _ = self._key(self.find(session).id)
@@ -302,6 +304,8 @@ class PostgresStore:
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
                         query = f"DELETE FROM holdfast.{table} WHERE session = ANY(%s)"
                         connection.execute(query, (keys,))
+                    for key in keys:  # if that fails, the rows stay, and it can be tried again
+                        self._objects.remove(key)
 
             self._database.run(remove)
 
@@ -326,10 +330,8 @@ class PostgresStore:
         )
 
     def body(self, key: int, name: str) -> bytes | None:
-        rows = self._database.rows(
-            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND name = %s", (key, name)
-        )
-        return bytes(rows[0][1]) if rows else None
+        rows = self._database.rows(f"{_BODIES} AND name = %s", (key, name))
+        return self._objects.body(key, *rows[0][1:]) if rows else None
 
     def reports(self, key: int) -> list[tuple[int, bytes]]:
         rows = self._database.rows(
