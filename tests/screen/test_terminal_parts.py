@@ -22,8 +22,7 @@ from holdfast.terminal.paint import Paint
 from holdfast.terminal.slash import unknown_command
 from holdfast.terminal.spacing import Spacing
 from holdfast.terminal.status import Status, fitted
-from holdfast.terminal.tool_calls import FinishedCall, folded
-from holdfast.terminal.turn_drawing import TurnDrawing
+from holdfast.terminal.turn_drawing import FinishedCall, TurnDrawing, folded
 from holdfast.tools.protocol import Outcome
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"
