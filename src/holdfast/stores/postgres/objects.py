@@ -14,9 +14,9 @@ from holdfast.settings import StoreSettings
 class ObjectBodies:
     def __init__(self, settings: StoreSettings) -> None:
         self._least_bytes = settings.bodies_least_bytes
-        self._objects = _opened(settings.bodies) if settings.bodies else None
+        self._objects = _connect(settings.bodies) if settings.bodies else None
 
-    def row(self, key: int, name: str, data: bytes) -> tuple[str, int, bytes]:
+    def put(self, key: int, name: str, data: bytes) -> tuple[str, int, bytes]:
         """Return hash, size and what the database keeps of a body; a large result is put away."""
         sha256 = sha256_of(data)
         is_large = len(data) >= self._least_bytes and name.startswith(f"{DIRECTORY}/")
@@ -49,7 +49,7 @@ class ObjectBodies:
         return f"{key}/{sha256}"
 
 
-def _opened(url: str) -> Any:
+def _connect(url: str) -> Any:
     try:
         from obstore.store import from_url
     except ImportError as error:

@@ -73,5 +73,5 @@ def fill(
         connection.execute(
             "INSERT INTO holdfast.bodies (session, name, sha256, bytes, body) "
             "VALUES (%b, %b, %b, %b, %b)",
-            (key, name, *objects.row(key, name, data)),
+            (key, name, *objects.put(key, name, data)),
         )

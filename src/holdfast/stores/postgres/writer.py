@@ -267,7 +267,7 @@ def _keep(connection: Connection[Any], batch: Batch, objects: ObjectBodies) -> N
     kept = [(key, name, data) for key, name, data in bodies if data is not None]
     gone = [(key, name) for key, name, data in bodies if data is None]
     if kept:
-        rows = [(key, name, *objects.row(key, name, data)) for key, name, data in kept]
+        rows = [(key, name, *objects.put(key, name, data)) for key, name, data in kept]
         connection.execute(_KEEP, [list(column) for column in zip(*rows, strict=True)])
     if gone:
         keys, names = zip(*gone, strict=True)
