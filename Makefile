@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
-EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,postgres,fleet,telemetry,terminal
+EXTRAS := anthropic,openai,simulator,serve,gateway,mcp,prices,recall,objects,postgres,fleet,telemetry,terminal
 
 ON_A_DATABASE := e2e/test_own_loop e2e/test_agent_clearing e2e/test_same_prefix e2e/test_resuming_compacted e2e/test_spilling session/test_session session/test_following
 

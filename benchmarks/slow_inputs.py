@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+from holdfast.agent.agent import budget_in
 from holdfast.log.secrets import masked
 from holdfast.messages import Text, ToolResult
 from holdfast.messages.cut import cut, one_line, outline, sentences, tight, without_code
@@ -43,7 +44,6 @@ from holdfast.tools.globs import glob_expression
 from holdfast.tools.permissions import is_read_only_command
 from holdfast.tools.web import readable_text
 from holdfast.transcripts.claude_code.refusals import refusal
-from holdfast.turn.token_budget import budget_in
 
 CHARS = 50_000
 """Of the smaller text: a long message, a short file."""

@@ -52,7 +52,6 @@ def test_commands_print_at_one_place():
                     past.append(f"{file.name}: {called}")
     assert {line.partition(":")[0] for line in past} == {
         "output.py",
-        "line_input.py",
         "plain_screen.py",
     }
 

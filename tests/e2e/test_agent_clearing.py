@@ -7,7 +7,6 @@ import pytest
 from casting import entries
 from holdfast.agent.build import build_agent
 from holdfast.agent.subagents.fork_worker import prefix_of
-from holdfast.log import load
 from holdfast.log.entries import Cleared, Replied, Spawned
 from holdfast.models import open_model
 from holdfast.settings import CacheSettings, ClearSettings, CostSettings, load_settings
@@ -73,7 +72,7 @@ async def test_an_agent_that_works_for_another_leaves_the_providers_cache_alone(
     """Its results are cleared in no other way than a text's, if at all."""
     await work(agent, "Send someone.")
     [spawned] = entries(agent, Spawned)
-    log = load(agent.supervisor.log_of(spawned.agent)).entries
+    log = agent.supervisor.log_of(spawned.agent).load().entries
     assert sum(isinstance(entry, Replied) for entry in log) > READS
     assert [entry for entry in log if isinstance(entry, Cleared) and entry.how == "edited"] == []
 

@@ -134,7 +134,7 @@ def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
     chat.wait_for("% left")
     chat.wait_for("> ")
     chat.type("\x03")
-    assert chat.child.wait(10) == 130
+    assert chat.child.wait(30) == 130
     [failed] = [entry for entry in history() if isinstance(entry, Failed)]
     assert failed.error == "it was stopped: the user left"
 

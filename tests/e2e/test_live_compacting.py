@@ -7,10 +7,10 @@ import pytest
 from casting import until
 from compacting import SECTIONS
 from holdfast.log.entries import Compacted, Said
-from holdfast.log.store import FileStore
 from holdfast.messages import text_of
 from holdfast.simulator import BrainAnswer, BrainRequest, running
 from holdfast.simulator.brains import text
+from holdfast.stores import default_store
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -63,7 +63,7 @@ def chat(tmp_path, brain):
 
 
 def loaded():
-    store = FileStore()
+    store = default_store()
     return store.load(store.sessions()[0].id)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from casting import entries
 from holdfast.agent.build import build_agent
-from holdfast.log import load
 from holdfast.log.entries import Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.models import open_model
@@ -75,7 +74,7 @@ async def built(directory, brain, mode):
             async for _ in agent.work("start"):
                 pass
             [spawned] = entries(agent, Spawned)
-            log = load(agent.supervisor.log_of(spawned.agent)).entries
+            log = agent.supervisor.log_of(spawned.agent).load().entries
         finally:
             await agent.close()
     return [text_of(entry.content).partition(":")[0] for entry in log if isinstance(entry, Ran)]

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.log.entries import Ran, Said
 from holdfast.log.shared import FileRecords
-from holdfast.memory.daybook import daybook
+from holdfast.memory.dream_jobs import daybook
 from holdfast.messages import Text
 
 SINCE = 1_790_000_000.0

@@ -4,8 +4,13 @@ import pytest
 
 from holdfast.log import Header, write_log
 from holdfast.log.entries import Ran, Replied
-from holdfast.memory.untrusted_input import UntrustedInput, outside_below, reaches_out
+from holdfast.log.log import agent_log
+from holdfast.memory.untrusted_input import UntrustedInput, has_outside, reaches_out
 from holdfast.messages import ToolUse
+
+
+def logs_in(directory):
+    return [agent_log(path) for path in sorted(directory.glob("*.jsonl"))]
 
 
 def use(name, **given):
@@ -81,14 +86,14 @@ def test_a_session_is_marked_once_such_text_has_come():
 
 def test_what_its_agents_took_in_counts(tmp_path):
     """They report in their own words what strangers wrote."""
-    assert not outside_below(tmp_path)
+    assert not has_outside(logs_in(tmp_path))
     write_log(tmp_path / "a.jsonl", Header(session="a"), entries(use("Read", file_path="a")))
-    assert not outside_below(tmp_path)
+    assert not has_outside(logs_in(tmp_path))
     write_log(tmp_path / "b.jsonl", Header(session="b"), entries(use("mcp__x__y")))
-    assert outside_below(tmp_path)
+    assert has_outside(logs_in(tmp_path))
 
 
 def test_an_agents_log_that_cannot_be_read_may_have(tmp_path):
     """In doubt the user is asked."""
     (tmp_path / "a.jsonl").write_text("no log")
-    assert outside_below(tmp_path)
+    assert has_outside(logs_in(tmp_path))

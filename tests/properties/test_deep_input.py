@@ -34,8 +34,8 @@ from holdfast.settings import home, load_settings
 from holdfast.tools import front_matter
 from holdfast.tools.globs import anchored_expression, glob_expression
 from holdfast.tools.mcp import load_servers
-from holdfast.tools.notebook import NotANotebook, show_notebook
 from holdfast.tools.permissions import load_permissions, parse_rules
+from holdfast.tools.read import NotANotebook, show_notebook
 from holdfast.tools.skills import find_skills
 from holdfast.transcripts.formats import FORMATS, named, open_transcript
 from holdfast.transcripts.writer import TranscriptWriter

@@ -16,14 +16,13 @@ from holdfast.cli.slash.changing import CompactWords
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import TextDelta
 from holdfast.terminal.blocks import split_long, whole_blocks
+from holdfast.terminal.chat_input import Pastes
 from holdfast.terminal.completion import InputCompleter, ProjectFiles
 from holdfast.terminal.paint import Paint
-from holdfast.terminal.pastes import Pastes
 from holdfast.terminal.slash import unknown_command
 from holdfast.terminal.spacing import Spacing
 from holdfast.terminal.status import Status, fitted
-from holdfast.terminal.tool_calls import FinishedCall, folded
-from holdfast.terminal.turn_drawing import TurnDrawing
+from holdfast.terminal.turn_drawing import FinishedCall, TurnDrawing, folded
 from holdfast.tools.protocol import Outcome
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"

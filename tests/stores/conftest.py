@@ -2,13 +2,16 @@
 
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from holdfast.log.store import FileStore, Store
 from holdfast.settings import StoreSettings
+from holdfast.stores import default_store
 
-KINDS = ("files", "postgres")
+KINDS = ("files", "postgres", "objects")
+"""The last one is a database whose results are all in object storage."""
 
 
 @pytest.fixture
@@ -30,7 +33,13 @@ def reopened(
             from holdfast.stores.postgres import PostgresStore
 
             url = request.getfixturevalue("postgres_url")
-            opened.append(PostgresStore(url, StoreSettings(tenant=tenant)))
+            settings = StoreSettings(tenant=tenant)
+            if request.param == "objects":
+                pytest.importorskip("obstore", reason="obstore is not installed")
+                bucket = tmp_path / "bucket"
+                bucket.mkdir(exist_ok=True)
+                settings = replace(settings, bodies=bucket.as_uri(), bodies_least_bytes=1)
+            opened.append(PostgresStore(url, settings))
         return opened[-1]
 
     yield open_again
@@ -47,3 +56,34 @@ def store(reopened: Callable[[], Store]) -> Store:
 def project(tmp_path):
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
+
+
+@pytest.fixture
+def database(postgres_url, tenant, tmp_path, monkeypatch):
+    """A store in a database that every command uses, and the directory they run in."""
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
+    monkeypatch.chdir(tmp_path)
+    from holdfast.stores.postgres import PostgresStore
+
+    store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
+    yield store
+    shared.close()
+    store.close()
+
+
+@pytest.fixture
+def reopened_database(database, postgres_url, tenant, tmp_path, monkeypatch):
+    """Open the database as another machine would: with a home of its own."""
+    from holdfast.stores.postgres import PostgresStore
+
+    opened = []
+
+    def open_elsewhere():
+        monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / f"home-{len(opened)}"))
+        opened.append(PostgresStore(postgres_url, StoreSettings(tenant=tenant)))
+        return opened[-1]
+
+    yield open_elsewhere
+    for one in opened:
+        one.close()

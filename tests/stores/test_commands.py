@@ -6,60 +6,15 @@ import json
 import pytest
 
 from command_line import holdfast
-from holdfast import Session
-from holdfast.log.entries import Compacted, Spawned, Undone
+from holdfast.log.entries import Compacted, Said, Spawned, Undone
 from holdfast.log.store import FileStore
+from holdfast.messages import Text
+from stored_talk import talked
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 from holdfast.settings import StoreSettings  # noqa: E402
-from holdfast.stores import default_store  # noqa: E402
 from holdfast.stores.postgres import PostgresStore  # noqa: E402
-
-MODEL = "claude-sonnet-5-5"
-TOOL = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}}
-LONG = "\n".join(f"line {n} of a long file with words in it" for n in range(4_000))
-
-
-def reply(id: str, *content: dict, stop: str = "end_turn") -> dict:
-    usage = {"input_tokens": 1_000, "output_tokens": 50}
-    whole = {"id": id, "type": "message", "role": "assistant", "model": MODEL}
-    return {**whole, "content": list(content), "stop_reason": stop, "usage": usage}
-
-
-@pytest.fixture
-def database(postgres_url, tenant, tmp_path, monkeypatch):
-    """A store in a database that every command uses, and the directory they run in."""
-    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
-    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
-    monkeypatch.chdir(tmp_path)
-    store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
-    yield store
-    shared.close()
-    store.close()
-
-
-async def talked(store, directory, id: str = "talk", turns: int = 6) -> str:
-    """Make a session with a spilled result and some turns."""
-    session = Session.open(
-        model=MODEL, tools=[TOOL], history=True, id=id, directory=directory, store=store
-    )
-    async with session:
-        for number in range(turns):
-            session.user(f"Look at part {number} of the harvest plan. " + "It matters. " * 60)
-            await session.prepare()
-            call = {
-                "type": "tool_use",
-                "id": f"t{number}",
-                "name": "Bash",
-                "input": {"command": "x"},
-            }
-            await session.settle(reply(f"a{number}", call, stop="tool_use"))
-            session.tool_result(f"t{number}", LONG if number == 0 else f"part {number} is fine")
-            await session.prepare()
-            text = {"type": "text", "text": f"Part {number} is ripe. " * 40}
-            await session.settle(reply(f"b{number}", text))
-    return id
 
 
 def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
@@ -101,12 +56,18 @@ def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
 
 
 def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
-    """What the log says of them; their own logs are on the node that runs them."""
+    """What the log says of them, and what their own logs say of what they did."""
     with database.create(directory=tmp_path, session="s") as log:
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
+        with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
+            own.append(Said(content=(Text(text="Look on at the harvest."),)))
     [one] = json.loads(holdfast("agents", "s", "--json").stdout)
-    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "")
-    assert "only --stop works here" in holdfast("agents", "s", "--log", "a-1").stderr
+    assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "s/a-1")
+    assert holdfast("agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
+    assert "the harvest" in holdfast("explain", "s/a-1").stdout
+    assert "the harvest" in holdfast("history", "s/a-1", "harvest").stdout
+    assert "there is no session" in holdfast("explain", "s/a-2").stderr
+    assert "the machine that runs" in holdfast("agents", "s", "--background", "a-1").stderr
     assert "is stopped" in holdfast("agents", "s", "--stop", "a-1").stdout
     assert database.load("s").entries[-1].state == "stopped"
     assert "has ended already" in holdfast("agents", "s", "--stop", "a-1").stdout

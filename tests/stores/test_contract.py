@@ -303,3 +303,58 @@ def test_what_was_said_in_the_sessions_of_a_project_can_be_read(store, project, 
     assert shared.sessions_since(time.time() + 60) == []
     assert [one.content[0].text for one in shared.said("b")] == ["hello from b ☂", "again"]
     assert list(shared.said("nothing")) == []
+
+
+def worked_for(log, id: str, text: str):
+    """Let an agent of a session say something in its own log, and a result lie beside that."""
+    with log.agent(id).open(log.header, directory=log.header.directory, at=1) as own:
+        own.append(said(text))
+        own.results.keep(own.results.body("t", text, cap_bytes=1_000), is_only_copy=True)
+        if id == "a-1":
+            worked_for(own, "b-2", "deeper")
+
+
+def test_an_agents_log_is_kept_with_its_sessions(store, reopened, project):
+    """Another process finds it, reads it and goes on with it; no list of sessions has it."""
+    with store.create(directory=project, session="s") as log:
+        log.append(said("one"))
+        assert not log.agent("a-1").exists()
+        worked_for(log, "a-1", "at work")
+        assert log.agent("a-1").exists()
+        assert [texts(one.load()) for one in log.agents()] == [["at work"], ["deeper"]]
+    other = reopened()
+    assert other.agents("s") == ["s/a-1", "s/a-1/b-2"]
+    assert texts(other.load("s/a-1")) == ["at work"]
+    assert other.results("s/a-1/b-2").read("t.txt") == "deeper"
+    header = other.load("s/a-1").header
+    assert (header.session, header.parent, header.parent_entry) == ("a-1", "s", 1)
+    with other.open("s") as log, log.agent("a-1").open(log.header, directory="", at=9) as own:
+        assert own.append(said("more")).n == 2
+        with pytest.raises(LogLocked):
+            store.open("s/a-1")
+    assert texts(store.load("s/a-1")) == ["at work", "more"]
+    assert [one.id for one in store.sessions()] == ["s"]
+    assert store.find("s").id == "s"
+    assert store.shared(project).sessions_since(0) == ["s"]
+    for name in ("s/none", "none/a-1", "s/", "/a-1", "s/../s", "s/agents/a-1"):
+        with pytest.raises((SessionNotFound, StoreError)):
+            other.load(name)
+
+
+def test_an_agents_log_goes_where_its_session_goes(store, reopened, project):
+    """Into a branch as far as the branch goes, into a copy, and away with it."""
+    with store.create(directory=project, session="s") as log:
+        log.append(said("one"))
+        time.sleep(TICK_SECONDS)
+        worked_for(log, "a-1", "at work")
+        log.append(said("two"))
+    with store.branch("s") as whole, store.branch("s", upto=1) as early:
+        assert [texts(one.load()) for one in whole.agents()] == [["at work"], ["deeper"]]
+        assert not list(early.agents())
+        ids = {whole.header.session, early.header.session}
+    with pytest.raises(SessionNotFound):
+        store.delete("s/a-1")
+    store.delete("s")
+    assert {one.id for one in store.sessions()} == ids
+    with reopened().create(directory=project, session="s") as log:
+        assert not log.agent("a-1").exists()

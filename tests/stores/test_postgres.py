@@ -239,7 +239,7 @@ async def test_a_session_whose_lease_was_taken_sends_nothing_more(stores, tmp_pa
     )
     session.user("hello")
     await session.prepare()
-    with psycopg.connect(stores()._database._url, autocommit=True) as connection:
+    with psycopg.connect(stores()._database.url, autocommit=True) as connection:
         connection.execute(
             "UPDATE holdfast.sessions SET fence = fence + 1 WHERE tenant = %s AND id = 's'",
             (stores().tenant,),

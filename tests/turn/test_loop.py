@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casting import idle, until
+from holdfast.agent.agent import budget_in
 from holdfast.errors import ModelError, StoreError
 from holdfast.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
 from holdfast.log.spending import Budget
@@ -23,7 +24,6 @@ from holdfast.tools.protocol import Outcome, Tool
 from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict
 from holdfast.turn.models import Models
 from holdfast.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
-from holdfast.turn.token_budget import budget_in
 
 MODEL = "claude-opus-4-6"
 

@@ -29,7 +29,6 @@ from msgspec import Meta
 from holdfast.errors import HoldfastError
 from holdfast.log import load_header
 from holdfast.log.entries import AnyEntry
-from holdfast.log.store import FileStore
 from holdfast.memory.branch import Direct
 from holdfast.memory.paths import memory_place
 from holdfast.memory.store import MemoryStore
@@ -220,10 +219,9 @@ class SessionServer:
             return newest
         if (file := Path(self._name)).is_file():
             return file
-        store = FileStore()
-        return store.find(
-            newest_in(store, Path.cwd()) if self._name == "newest" else self._name
-        ).path
+        store = default_store()
+        id = newest_in(store, Path.cwd()) if self._name == "newest" else self._name
+        return store.files(id).find(id).path
 
     async def _look(self, **given: str | int) -> Outcome:
         session = await asyncio.to_thread(self._session)

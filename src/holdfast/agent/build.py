@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.agent.agent import Agent, StopHooks
 from holdfast.agent.compaction_hooks import compaction_hooks
 from holdfast.agent.framing import Framing
 from holdfast.agent.hook_events import HookEvents
 from holdfast.agent.jobs import Jobs
-from holdfast.agent.notices import Notices
+from holdfast.agent.notices import Notices, RoomWarning
 from holdfast.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
-from holdfast.agent.room_warning import RoomWarning
-from holdfast.agent.small_window import fitted
 from holdfast.agent.subagents.setup import equip_main
 from holdfast.agent.tool_guard import ToolGuard
 from holdfast.agent.toolkit import Toolkit, references_in
@@ -65,6 +64,34 @@ from holdfast.turn.loop import Loop
 from holdfast.turn.models import Models
 from holdfast.turn.round import Toolbox
 from holdfast.turn.telemetry import Telemetry
+from holdfast.view.window import window_for
+
+CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
+"""What work on a project cannot do without."""
+
+
+class Fitted(NamedTuple):
+    settings: Settings
+    tools: tuple[Tool, ...]
+    said: tuple[str, ...] = ()
+    """What the user should know about it."""
+
+
+def fitted(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+    """Leave out what a window has no room for."""
+    limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
+    if limit >= full:
+        return Fitted(settings, tools)
+    said = (
+        f"a window of {limit:,} tokens is small: this session has no agents, no memory and only"
+        f" the core tools (prompt.full_tokens is {full:,})"
+    )
+    plain = replace(
+        settings,
+        agents=replace(settings.agents, on=False),
+        memory=replace(settings.memory, on=False),
+    )
+    return Fitted(plain, tuple(tool for tool in tools if tool.name in CORE), (said,))
 
 
 async def build_agent(

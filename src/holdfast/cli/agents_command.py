@@ -1,7 +1,5 @@
 """`holdfast agents`: the agents of a session, their states and their logs."""
 
-from pathlib import Path
-
 import click
 
 from holdfast.agent.subagents import notices
@@ -11,9 +9,9 @@ from holdfast.cli import options
 from holdfast.cli.output import one_line, plain, report
 from holdfast.cli.target import open_target
 from holdfast.errors import ConfigError, LogLocked
-from holdfast.log import Log
 from holdfast.log.entries import Ended
-from holdfast.log.store import FileStore, FoundSession, Store
+from holdfast.log.log import AGENTS
+from holdfast.log.store import FoundSession, Store, StoredSession
 from holdfast.reports.foreign_agents import ForeignAgent, foreign_agents
 from holdfast.settings.files import private_directory
 from holdfast.stores import default_store
@@ -25,7 +23,7 @@ from holdfast.stores import default_store
 @click.option(
     "--background", "sent_back", metavar="AGENT", help="Let the session go on without waiting."
 )
-@click.option("--log", "shown", metavar="AGENT", help="Print the path of an agent's log.")
+@click.option("--log", "shown", metavar="AGENT", help="Print where an agent's log is.")
 @options.as_json
 def command(
     session: str, stopped: str | None, sent_back: str | None, shown: str | None, as_json: bool
@@ -44,55 +42,18 @@ def command(
         report(as_json, theirs, [_foreign_line(one) for one in theirs] or [none])
         return
     store = default_store()
-    if not isinstance(store, FileStore):
-        _over_store(store, opened.name, known, stopped, sent_back or shown, as_json)
-        return
     found = store.find(opened.name)
     if named:
         one = _named(known, named)
-        said = str(_log_of(found, one))
+        said = _log_of(found, one)
         if stopped:
-            said = _stop(found, one)
+            said = _stop(store, found, one)
         elif sent_back:
             said = _send_back(found, one)
         report(as_json, {"agent": one.id, "done": said}, [said])
         return
     lines = [plain(notices.line(one)) for one in known.values()]
     report(as_json, [_as_json(one, _log_of(found, one)) for one in known.values()], lines)
-
-
-def _over_store(
-    store: Store,
-    session: str,
-    known: dict[str, Known],
-    stopped: str | None,
-    other: str | None,
-    as_json: bool,
-) -> None:
-    """List or stop agents of a session in a database; their logs are on the node that runs them."""
-    if other:
-        raise ConfigError(
-            f"{other}: agents' logs are on the machine that runs {session}; only --stop works here"
-        )
-    if stopped:
-        one = _named(known, stopped)
-        said = _ended(one)
-        if one.ended is None:
-            with store.open(session) as log:
-                log.append(Ended(agent=one.id, state="stopped", by_user=True))
-            said = _stopped(one)
-        report(as_json, {"agent": one.id, "done": said}, [said])
-        return
-    lines = [plain(notices.line(one)) for one in known.values()]
-    report(as_json, [_as_json(one) for one in known.values()], lines)
-
-
-def _stopped(one: Known) -> str:
-    return f"{one.id} is stopped; only you can start it again."
-
-
-def _ended(one: Known) -> str:
-    return f"{one.id} has ended already: {one.state}; nothing was changed."
 
 
 def _foreign_line(one: ForeignAgent) -> str:
@@ -109,28 +70,37 @@ def _named(known: dict[str, Known], name: str) -> Known:
     return named[-1]
 
 
-def _log_of(found: FoundSession, one: Known) -> Path:
-    return found.directory / "agents" / f"{one.id}.jsonl"
+def _log_of(found: StoredSession, one: Known) -> str:
+    """Return the file of an agent's log, or its name where it is in none."""
+    if isinstance(found, FoundSession):
+        return str(found.directory / AGENTS / f"{one.id}.jsonl")
+    return f"{found.id}/{one.id}"
 
 
-def _stop(found: FoundSession, one: Known) -> str:
+def _stop(store: Store, found: StoredSession, one: Known) -> str:
     """Write the agent's end to the log, or ask the process that holds the log to stop it."""
     if one.ended is not None:  # a second end would hide the first and its report
-        return _ended(one)
+        return f"{one.id} has ended already: {one.state}; nothing was changed."
     try:
-        with Log.open(found.path) as log:
+        with store.open(found.id) as log:
             log.append(Ended(agent=one.id, state="stopped", by_user=True))
     except LogLocked:
+        if not isinstance(found, FoundSession):
+            raise
         _request(found, one, "stop")
         return f"{one.id} is being stopped."
-    return _stopped(one)
+    return f"{one.id} is stopped; only you can start it again."
 
 
-def _send_back(found: FoundSession, one: Known) -> str:
+def _send_back(found: StoredSession, one: Known) -> str:
     """Ask the process that holds the log to go on without waiting for an agent."""
     if one.ended is not None or one.spawned.is_background:
         where = f"has ended already: {one.state}" if one.ended else "is in the background already"
         return f"{one.id} {where}; nothing was changed."
+    if not isinstance(found, FoundSession):
+        raise ConfigError(
+            f"only the machine that runs {found.id} sends its agents to the background"
+        )
     _request(found, one, "background")
     return f"{one.id} goes on in the background if its session is running."
 
@@ -141,7 +111,7 @@ def _request(found: FoundSession, one: Known, wish: Wish) -> None:
     request.touch(mode=0o600)
 
 
-def _as_json(one: Known, log: Path | None = None) -> dict[str, object]:
+def _as_json(one: Known, log: str) -> dict[str, object]:
     ended = one.ended
     return {
         "id": one.id,
@@ -156,5 +126,5 @@ def _as_json(one: Known, log: Path | None = None) -> dict[str, object]:
         "worktree": one.spawned.worktree,
         "branch": one.spawned.branch,
         "output": ended.file if ended else "",
-        "log": str(log or ""),
+        "log": log,
     }

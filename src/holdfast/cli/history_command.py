@@ -15,13 +15,13 @@ from holdfast.cli.target import NEWEST, CommandTarget, open_target
 from holdfast.errors import HoldfastError
 from holdfast.log.ages import possible
 from holdfast.log.entries import ViewChange
-from holdfast.log.store import FileStore
 from holdfast.messages import block_to_wire
 from holdfast.messages.cut import counted
 from holdfast.reports.places import agent_roots, default_roots, find_sessions, newest_session
 from holdfast.reports.search import FoundSessions, search_sessions
 from holdfast.reports.words import SessionWords
 from holdfast.settings import load_settings
+from holdfast.stores import default_store
 from holdfast.tools.history.history import History, is_shown
 from holdfast.tools.history.records import FoundRecords, OpenedRecord
 
@@ -94,16 +94,14 @@ def _is_target(word: str) -> bool:
         if Path(word).exists():
             return True
     with suppress(HoldfastError):
-        return FileStore().find(word).id == word
+        return default_store().find(word).id == word
     return False
 
 
 def _search_all(
     targets: tuple[str, ...], query: str, *, agent: str, skip: int, as_json: bool
 ) -> None:
-    roots = [_place(name) for name in targets] or (
-        agent_roots()[agent] if agent else default_roots()
-    )
+    roots = [_place(name) for name in targets] or default_roots(agent)
     files = find_sessions(roots)
     with closing(SessionWords()) as words:
         changed = words.stale(files)
@@ -127,7 +125,7 @@ def _place(name: str) -> Path:
         return path
     if name == NEWEST and (newest := newest_session(Path.cwd())):
         return newest
-    return FileStore().find(name).path
+    return default_store().files(name).find(name).path
 
 
 def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:

@@ -47,7 +47,7 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
         raise ConfigError(f"{error}; install it with: pip install 'holdfast[serve]'") from error
     settings, roots = load_settings(), list(paths) or default_roots()
     sessions = FollowedSessions(
-        partial(listed, roots),
+        lambda: listed(list(paths) or default_roots()),
         partial(read_session, settings=settings),
         settings.page,
         known=known_sessions(roots),

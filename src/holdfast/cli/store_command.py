@@ -39,16 +39,23 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
     there: list[str] = []
     with _open_place(source) as taken, _open_place(target) as given:
         for id in [taken.find(id).id for id in sessions] or [one.id for one in taken.sessions()]:
-            loaded = taken.load(id)
-            try:
-                given.add(loaded.header, loaded.entries, taken.beside(id))
-                copied.append(id)
-            except SessionExists:
-                there.append(id)
+            (copied if _copy(taken, given, id) else there).append(id)
+            for agent in taken.agents(id):
+                _copy(taken, given, agent)
     lines = [f"{counted(len(copied), 'session')} copied."]
     if there:
         lines.append(f"{counted(len(there), 'session')} there already, left as they are.")
     report(as_json, {"copied": copied, "there_already": there}, lines)
+
+
+def _copy(taken: Store, given: Store, name: str) -> bool:
+    """Copy a session's or an agent's log; False if it is there already."""
+    loaded, agent = taken.load(name), name if "/" in name else ""
+    try:
+        given.add(loaded.header, loaded.entries, taken.beside(name), agent=agent)
+    except SessionExists:
+        return False
+    return True
 
 
 @command.command(epilog="Example: holdfast store check")

@@ -1,6 +1,7 @@
 """The TARGETS of a command: session ids, SESSION/AGENT, logs, other agents' transcripts, directories."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.log.results import Results
 from holdfast.log.store import FileStore, Store
 from holdfast.reports.places import OURS as OURS
 from holdfast.reports.places import find_sessions, newest_session
+from holdfast.settings import home
 from holdfast.stores import default_store
 from holdfast.transcripts.formats import is_log, open_transcript
 from holdfast.view import View, fold
@@ -92,10 +94,8 @@ def open_target(name: str) -> CommandTarget:
         return _from_store(store, name)
     if name == NEWEST and (newest := newest_session(Path.cwd())):
         return _from_path(newest)
-    session, _, agent = name.partition("/")
     try:
-        found = store.find(session)
-        return _from_log(found.directory / "agents" / f"{agent}.jsonl" if agent else found.path)
+        return _from_log(store.find(name).path)
     except SessionNotFound:
         if "/" in name or path.suffix:
             raise TranscriptError(path, "does not exist; check the path") from None
@@ -117,19 +117,23 @@ def _from_path(path: Path) -> CommandTarget:
 
 
 def _from_store(store: Store, name: str) -> CommandTarget:
-    loaded = store.load(name)
+    found = store.find(name)
+    loaded = store.load(found.id)
     return CommandTarget(
         name=loaded.header.session,
         format=OURS,
         history=loaded.entries,
         header=loaded.header,
         worked_in=loaded.header.directory,
-        results=store.results(loaded.header.session),
+        results=store.results(found.id),
         damage=tuple(loaded.damage),
     )
 
 
 def _from_log(path: Path) -> CommandTarget:
+    if home() / "stores" in path.parents:  # a copy, which may lack what lies beside it
+        with suppress(SessionNotFound):
+            default_store().files(path.stem)
     loaded = load(path)
     return CommandTarget(
         name=loaded.header.session,

@@ -15,7 +15,7 @@ from holdfast.settings import Mode, load_settings
 from holdfast.stores import VARIABLE, default_store, named_store
 
 if TYPE_CHECKING:
-    from holdfast.agent.fleet import SessionJob
+    from holdfast.log.jobs import SessionJob
 
 
 @click.command(epilog="Example: holdfast worker --add resume user-7")
@@ -46,7 +46,7 @@ def command(
     if "://" not in url or url.startswith("file:"):
         raise ConfigError(f"a worker needs a database: set {VARIABLE} to its postgresql:// address")
     try:
-        from holdfast.agent.fleet.queue import open_queue
+        from holdfast.stores.postgres.queue import open_queue
     except ImportError as error:
         raise ConfigError(
             f"a worker needs procrastinate: pip install 'holdfast[fleet]' ({error})"
@@ -55,7 +55,7 @@ def command(
     run = partial(_run, model=model, base_url=base_url, mode=mode, tell=tell)
 
     async def work() -> None:
-        from holdfast.agent.fleet.jobs import job_for
+        from holdfast.agent.fleet import job_for
 
         async with open_queue(url, load_settings().store, run) as queue:
             if add is None:
@@ -80,7 +80,7 @@ def _tell(as_json: bool, job: "SessionJob", said: str, *, is_failure: bool = Fal
 async def _run(
     job: "SessionJob", *, model: str, base_url: str, mode: Mode | None, tell: Callable[..., None]
 ) -> str:
-    from holdfast.agent.fleet.jobs import run_job
+    from holdfast.agent.fleet import run_job
     from holdfast.models import open_model
 
     address = base_url or load_settings(Path.cwd()).model.base_url

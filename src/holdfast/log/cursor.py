@@ -21,3 +21,8 @@ class LogCursor:
         start = 0 if self.is_past(history) else self.position
         self.position = len(history)
         return history[start:]
+
+
+def last_n(history: Sequence[AnyEntry]) -> int:
+    """Return the number of the last entry; 0 if there is none."""
+    return history[-1].n if history else 0

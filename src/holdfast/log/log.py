@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -24,7 +25,8 @@ from holdfast.errors import StoreError
 from holdfast.log import outbox
 from holdfast.log.disk import explained, open_for_writing, release, store_error
 from holdfast.log.entries import AnyEntry, measured
-from holdfast.log.protocol import StoredMail
+from holdfast.log.jobs import QueuedJobs
+from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
@@ -32,6 +34,8 @@ from holdfast.messages import Json
 from holdfast.models.incoming import tame
 from holdfast.settings.files import private_directory, write_new, write_private
 
+AGENTS = "agents"
+"""The directory of the logs of a session's agents, beside its own."""
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
@@ -43,6 +47,7 @@ class Log:
 
     has_file = True
     mail: StoredMail | None = None
+    queue: QueuedJobs | None = None
 
     def __init__(
         self, path: Path, loaded: Loaded, descriptor: int, shared: SharedRecords | None = None
@@ -157,6 +162,12 @@ class Log:
         self._syncing = _syncer.submit(os.fsync, self._descriptor)
         self._is_synced = True
 
+    def agent(self, id: str) -> AgentLog:
+        return agent_log(self.path.with_suffix("") / AGENTS / f"{id}.jsonl")
+
+    def agents(self) -> list[AgentLog]:
+        return list(map(agent_log, agent_logs(self.path.with_suffix(""))))
+
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
         """Close the log, and so release its lock, if what is built on it fails."""
@@ -219,6 +230,23 @@ class Log:
     def _is_gone(self) -> bool:
         """Return whether the file has no name any more: what is written would vanish with us."""
         return not os.fstat(self._descriptor).st_nlink
+
+
+def agent_log(path: Path) -> AgentLog:
+    """Give the log of an agent in a file."""
+    return AgentLog(
+        id=path.stem,
+        directory=path.with_suffix(""),
+        exists=path.exists,
+        load=partial(load, path),
+        begin=partial(Log.create, path),
+        go_on=partial(Log.open, path),
+    )
+
+
+def agent_logs(directory: Path) -> list[Path]:
+    """List the logs of a session's agents, and of theirs, below what lies beside its own."""
+    return sorted(directory.glob(f"**/{AGENTS}/*.jsonl"), key=lambda path: path.with_suffix(""))
 
 
 def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:

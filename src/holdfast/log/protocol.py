@@ -5,13 +5,18 @@ It is awaited before a request is sent, before a tool runs and after an answer w
 nothing happens that a log might not know of. `Log` is the one in a file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from msgspec import structs
+
 from holdfast.log.entries import AnyEntry
-from holdfast.log.reading import Damage, Header
+from holdfast.log.jobs import QueuedJobs
+from holdfast.log.reading import Damage, Header, Loaded
 from holdfast.log.results import Results
 from holdfast.log.shared import SharedRecords
 
@@ -24,6 +29,26 @@ class StoredMail(Protocol):
 
     def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
         """Return what came behind these cursors, in the order it was sent, each with its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLog:
+    """The log of an agent that works for a session, once the agent has begun."""
+
+    id: str
+    directory: Path
+    """What this machine alone needs beside it."""
+    exists: Callable[[], bool]
+    load: Callable[[], Loaded]
+    begin: Callable[[Header], "OpenLog"]
+    go_on: Callable[[], "OpenLog"]
+
+    def open(self, parent: Header, *, directory: str, at: int) -> "OpenLog":
+        """Go on with it, or begin it for an agent that was started behind entry `at`."""
+        if self.exists():
+            return self.go_on()
+        header = Header(session=self.id, created=time.time(), directory=directory)
+        return self.begin(structs.replace(header, parent=parent.session, parent_entry=at))
 
 
 class OpenLog(Protocol):
@@ -50,6 +75,10 @@ class OpenLog(Protocol):
     @property
     def mail(self) -> StoredMail | None:
         """The session's mailbox; None where other sessions reach it on this machine only."""
+
+    @property
+    def queue(self) -> QueuedJobs | None:
+        """Where jobs of the session wait for a worker; None where its own process does them."""
 
     @property
     def shared(self) -> SharedRecords:
@@ -86,6 +115,12 @@ class OpenLog(Protocol):
 
     def keep_text(self, name: str, text: str) -> str:
         """Keep a text beside the log, replacing an earlier one; return where it is."""
+
+    def agent(self, id: str) -> AgentLog:
+        """Give the log of an agent that works for this session."""
+
+    def agents(self) -> Iterable[AgentLog]:
+        """Give those of all agents that have begun, also of agents that work for agents."""
 
     def closed_on_failure(self) -> AbstractContextManager[None]: ...
     def close(self) -> None:

@@ -21,6 +21,7 @@ from holdfast.log import Header, Loaded, Log, OpenLog, branch_log, load, load_he
 from holdfast.log.ages import earliest_now
 from holdfast.log.beside import copy_beside, copy_upto
 from holdfast.log.entries import AnyEntry
+from holdfast.log.log import AGENTS, agent_logs
 from holdfast.log.results import DIRECTORY, Results
 from holdfast.log.shared import FileRecords, SharedRecords
 from holdfast.log.titles import NOTES, title_of
@@ -59,7 +60,10 @@ class FoundSession(StoredSession):
 
 
 class Store(Protocol):
-    """Where sessions are kept. Ids are letters, digits, dots and dashes; `find` takes a beginning."""
+    """Where sessions are kept. Ids are letters, digits, dots and dashes; `find` takes a beginning.
+
+    SESSION/AGENT names the log of an agent that works for a session, to `find` and what reads.
+    """
 
     def create(self, *, directory: Path, session: str | None = None) -> OpenLog:
         """Begin a session; raises `SessionExists` if the id is taken."""
@@ -74,15 +78,26 @@ class Store(Protocol):
         """Copy a session under a new id, up to and including entry `upto`, as it was then."""
 
     def add(
-        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
     ) -> str:
-        """Write a whole session at once, with what lies beside its log; return its id."""
+        """Write a whole session at once, with what lies beside its log; return its id.
+
+        `agent` is the name of an agent whose log it is, below a session that is there.
+        """
 
     def beside(self, session: str) -> dict[str, bytes]:
         """Read what lies beside a log and every node needs: bodies of results, notes."""
 
     def results(self, session: str) -> Results:
         """Give a session's bodies to a reader."""
+
+    def agents(self, session: str) -> list[str]:
+        """List the agents that have a log below a session's, by the names that `find` takes."""
 
     def find(self, session: str) -> StoredSession: ...
     def sessions(
@@ -94,6 +109,9 @@ class Store(Protocol):
         """Give what the sessions of a directory's project have in common."""
 
     def title(self, found: StoredSession) -> str: ...
+    def files(self, session: str = "") -> "FileStore":
+        """Give all sessions as files, or one with what lies beside its log; copied if need be."""
+
     def delete(self, session: str) -> None:
         """Remove the session of exactly this id for good: its log and all that belongs to it."""
 
@@ -111,12 +129,12 @@ class FileStore:
 
     def open(self, session: str) -> Log:
         found = self.find(session)
-        return Log.open(found.path, found.id)
+        return Log.open(found.path, found.path.stem)
 
     def load(self, session: str, *, after: int = 0) -> Loaded:
         """Read a session without becoming its writer."""
         found = self.find(session)
-        loaded = load(found.path).under(found.id)
+        loaded = load(found.path).under(found.path.stem)
         return replace(loaded, entries=[one for one in loaded.entries if one.n > after])
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
@@ -133,11 +151,18 @@ class FileStore:
         return log
 
     def add(
-        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
     ) -> str:
         """Write a whole session at once, such as an imported one."""
         self.sweep()
-        path = self._path(Path(header.directory), header.session)
+        path = (
+            self._agent_path(agent) if agent else self._path(Path(header.directory), header.session)
+        )
         if beside and path.exists():
             raise SessionExists(f"{path}: it exists already and is never overwritten")
         for name, data in beside.items():
@@ -160,11 +185,22 @@ class FileStore:
     def results(self, session: str) -> Results:
         return Results(self.find(session).directory)
 
+    def agents(self, session: str) -> list[str]:
+        found = self.find(session)
+        below = (path.relative_to(found.directory) for path in agent_logs(found.directory))
+        return [
+            "/".join((found.id, *(p for p in path.with_suffix("").parts if p != AGENTS)))
+            for path in below
+        ]
+
     def shared(self, directory: Path) -> FileRecords:
         return FileRecords(self._project(directory))
 
     def title(self, found: StoredSession) -> str:
         return title_of(self.find(found.id).path)
+
+    def files(self, session: str = "") -> "FileStore":
+        return self
 
     def close(self) -> None:
         """Nothing is held."""
@@ -181,6 +217,13 @@ class FileStore:
 
     def find(self, session: str) -> FoundSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        if "/" in session:
+            found = list(_found(self._agent_path(session)))
+            if not found:
+                raise SessionNotFound(
+                    f"there is no agent {session!r}; `holdfast agents` lists them"
+                )
+            return replace(found[0], id=session)
         if (named := self._named(session)) is not None:
             return named
         known = self.sessions()
@@ -227,7 +270,7 @@ class FileStore:
     def delete(self, session: str) -> None:
         """Remove the session of exactly this id for good: its log and all that belongs to it."""
         found = self.find(session)
-        if found.id != session:
+        if found.id != session or not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
             shutil.rmtree(found.directory, ignore_errors=True)
@@ -256,6 +299,10 @@ class FileStore:
     def _path(self, directory: Path, id: str) -> Path:
         """Return where a session lies."""
         return self._project(directory) / f"{checked_id(id)}.jsonl"
+
+    def _agent_path(self, name: str) -> Path:
+        session, _, agent = name.rpartition("/")
+        return self.find(session).directory / AGENTS / f"{checked_id(agent)}.jsonl"
 
     def _project(self, directory: Path) -> Path:
         return self.root / "projects" / slug(project_root(directory))

@@ -10,27 +10,72 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.log.entries import Dreamt, Failed
-from holdfast.log.shared import SharedCommits
-from holdfast.memory.daybook import daybook
+from holdfast.log.entries import Dreamt, Failed, Said
+from holdfast.log.secrets import masked
+from holdfast.log.shared import SharedCommits, SharedRecords
 from holdfast.memory.dream import Dreamer, DreamReport, dream, dream_with
 from holdfast.memory.dream_steps import Steps
 from holdfast.memory.errors import MemoryRefused
 from holdfast.memory.inbox import must_ask
 from holdfast.memory.lock import DreamBusy, DreamLock, LockState
+from holdfast.memory.memory import stamp
 from holdfast.memory.store import MemoryStore
 from holdfast.memory.tool import memories_only, usable_tools
+from holdfast.messages import text_of
+from holdfast.messages.cut import printable_line
 from holdfast.settings import DreamSettings
 from holdfast.turn.background import Job
 from holdfast.turn.engine import Engine
 from holdfast.turn.fork import AskFork, Permit, Prefix, deny_all
+
+LINE_CHARS = 200
+"""Enough to see whether a message decides or corrects something; the log has the rest."""
+
+
+def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: int) -> str:
+    """List what the user said in a project's sessions since a time, newest session first.
+
+    `current` is the session that asks, which needs no telling. Of a session only the newest messages
+    that fit are listed.
+    """
+    pages: list[str] = []
+    room = most_chars
+    for session in shared.sessions_since(since):
+        if session == current:
+            continue
+        lines = [_line(one) for one in shared.said(session) if one.at > since and _is_users(one)]
+        kept = _newest(lines, room // 2)  # so that one long session does not hide all others
+        if kept:
+            left = len(lines) - len(kept)
+            head = f"{session}.jsonl{f' ({left} earlier messages not listed)' if left else ''}:"
+            pages.append("\n".join([head, *kept]))
+            room -= len(pages[-1])
+    return "\n\n".join(pages)
+
+
+def _newest(lines: Sequence[str], room: int) -> list[str]:
+    """Return the last lines that fit."""
+    sizes = accumulate(len(line) + 1 for line in reversed(lines))
+    count = sum(size <= room for size in sizes)
+    return list(lines[len(lines) - count :])
+
+
+def _line(said: Said) -> str:
+    text = printable_line(masked(text_of(said.content)), LINE_CHARS)
+    return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
+
+
+def _is_users(said: Said) -> bool:
+    return not said.hidden and not said.mail and bool(text_of(said.content).strip())
+
 
 DREAM = "dream"
 """The job, and the name of its failures in the log."""
@@ -135,8 +180,20 @@ class DreamJobs:
             failed=last_noted(place, FAILED),
             count_sessions=count,
         )
-        if verdict.is_open:
+        if verdict.is_open and self._is_due_everywhere(settings.after_hours):
+            self._begin_everywhere(self.clock())
             self.job.begin(partial(self._dream, held, engine.prefix()))
+
+    def _is_due_everywhere(self, after_hours: float) -> bool:
+        """Return whether no other machine that has these memories began a dream lately."""
+        if self.commits is None:
+            return True
+        began = float(self.engine.log.shared.read(DREAM + self.commits.place.name) or 0)
+        return not 0 <= self.clock() - began < after_hours * 3_600
+
+    def _begin_everywhere(self, at: float) -> None:
+        if self.commits is not None:
+            self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
 
     def _report_killed(self) -> None:
         """Report a dream whose process died, once, and free its lock."""
@@ -210,6 +267,7 @@ class DreamJobs:
 
     def _report_failure(self, why: str, *, is_told: bool = True) -> None:
         note(self.place, FAILED, self.clock())
+        self._begin_everywhere(0.0)
         self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
         if is_told:
             minutes = self.engine.settings.dream.retry_minutes

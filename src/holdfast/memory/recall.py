@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from holdfast.errors import HoldfastError, RequestRejected
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import AnyEntry, Failed, Framed, Recalled, Said, Section
 from holdfast.memory.errors import MemoryBusy, NoSuchMemory
 from holdfast.memory.index import IndexLine
@@ -250,5 +251,5 @@ class RecallStage:
                 break
             if isinstance(entry, Said) and not entry.hidden:
                 said.append(text_of(entry.content))
-        self._seen = engine.view.history[-1].n if engine.view.history else 0
+        self._seen = last_n(engine.view.history)
         return "\n".join(reversed(said)).strip()

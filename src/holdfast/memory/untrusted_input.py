@@ -5,13 +5,12 @@ new memories wait for the user's consent, since the text may have asked for them
 """
 
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.errors import HoldfastError
-from holdfast.log import load
 from holdfast.log.cursor import LogCursor
 from holdfast.log.entries import AnyEntry, Ran, Replied
+from holdfast.log.protocol import AgentLog
 from holdfast.messages import ToolUse
 from holdfast.tools.describe import description_of
 from holdfast.tools.permissions.inner import every_command, is_opaque, program
@@ -106,18 +105,14 @@ def _subcommand(arguments: Sequence[str]) -> str:
 def watch_session(engine: Engine) -> Callable[[], bool]:
     """Make a question: has this session, or an agent that worked for it, read such text?"""
     own = UntrustedInput()
-    agents = engine.directory / "agents"
-    return lambda: bool(own.follow(engine.view.history)) or outside_below(agents)
+    return lambda: bool(own.follow(engine.view.history)) or has_outside(engine.log.agents())
 
 
-def outside_below(directory: Path) -> bool:
-    """Return whether an agent with its log in a directory, or one that worked for it, read such text.
-
-    Damaged logs count as if one had.
-    """
-    for path in sorted((*directory.glob("*.jsonl"), *directory.glob("**/agents/*.jsonl"))):
+def has_outside(logs: Iterable[AgentLog]) -> bool:
+    """Return whether one of these agents read such text; a damaged log counts as if it had."""
+    for log in logs:
         try:
-            if UntrustedInput().follow(load(path).entries):
+            if UntrustedInput().follow(log.load().entries):
                 return True
         except (HoldfastError, OSError):
             return True

@@ -23,9 +23,49 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from holdfast.errors import ConfigError, HoldfastError
-from holdfast.pages.feed import Feed
 from holdfast.pages.followed import FollowedSessions
 from holdfast.pages.html import policy, render, session_columns
+
+WAITING_EVENTS = 256
+"""For a page that does not read; past it the page is dropped, connects again and reads anew."""
+
+
+class Feed:
+    """Belongs to one event loop; `publish` and `subscribe` are called on it."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+
+    @property
+    def listeners(self) -> int:
+        return len(self._queues)
+
+    def publish(self, kind: str, value: Any) -> None:
+        event = b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(value))
+        for queue in list(self._queues):
+            if queue.qsize() < WAITING_EVENTS:
+                queue.put_nowait(event)
+            else:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+
+    def close(self) -> None:
+        """End every subscription."""
+        for queue in self._queues:
+            queue.put_nowait(None)
+        self._queues.clear()
+
+    async def subscribe(self) -> AsyncIterator[bytes]:
+        """Yield events as they are sent to a browser, from now on."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._queues.add(queue)
+        try:
+            yield b": connected\n\n"  # the browser learns at once that it is
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._queues.discard(queue)
+
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 10.0

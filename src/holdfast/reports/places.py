@@ -12,9 +12,9 @@ from pathlib import Path
 from stat import S_ISREG
 
 from holdfast.errors import HoldfastError
-from holdfast.log.store import FileStore
 from holdfast.settings import home
 from holdfast.settings.project import project_root
+from holdfast.stores import default_store
 from holdfast.transcripts.claude_code.agents import agent_files, session_name
 from holdfast.transcripts.formats import open_transcript
 
@@ -57,8 +57,12 @@ def _moved(variable: str) -> list[Path]:
     return [Path(place.strip()).expanduser() for place in value.split(",") if place.strip()]
 
 
-def default_roots() -> list[Path]:
-    return [root for roots in agent_roots().values() for root in roots]
+def default_roots(agent: str = "") -> list[Path]:
+    """Return where the sessions of all agents lie, or of one; ours are copied out of a database."""
+    places = agent_roots()
+    if agent in ("", OURS):
+        places[OURS] = [default_store().files().root / "projects"]
+    return [root for name, roots in places.items() if agent in ("", name) for root in roots]
 
 
 def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
@@ -71,14 +75,15 @@ def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
 def newest_session(directory: Path) -> Path | None:
     """Find the session of a project that was written to last, ours or another agent's."""
     here = {str(directory.resolve()), str(project_root(directory))}
-    ours = FileStore().sessions(directory)
+    store = default_store()
+    ours = store.sessions(directory, limit=1)
     least = ours[0].modified if ours else 0.0
     recent = sorted(_modified_since(least), reverse=True)[:LOOKED_AT]
     for _, path in recent:
         with suppress(HoldfastError), open_transcript(path) as transcript:
             if transcript.directory in here:
                 return path
-    return ours[0].path if ours else None
+    return store.files(ours[0].id).find(ours[0].id).path if ours else None
 
 
 def _modified_since(least: float) -> Iterator[tuple[float, Path]]:

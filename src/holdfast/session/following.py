@@ -15,6 +15,7 @@ from operator import ne
 from typing import Literal, TypeAlias
 
 from holdfast.errors import InvalidArgument
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import AnyEntry, Followed, Ran, Replied, Rewound, Said
 from holdfast.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from holdfast.session.arguments import plain_object
@@ -223,7 +224,7 @@ class Following:
                         )
                     if one.rest:
                         engine.say(one.rest, hidden=one.role == "system")
-                yield engine.view.history[-1].n if engine.view.history else 0
+                yield last_n(engine.view.history)
 
     def _answer(self, content: Content, name: str) -> None:
         calls = any(isinstance(block, ToolUse) for block in content)

@@ -28,6 +28,28 @@ class StoreSettings:
         high=600,
         personal=True,
     )
+    bodies: str = setting(
+        "",
+        "where large results go instead of the database: s3://…, gs://…, az://… or file://…, one "
+        "place for each database",
+        form=r"[^\x00]{0,2000}",
+        personal=True,
+    )
+    bodies_least_bytes: int = setting(
+        262_144,
+        "of a result that goes there; a database keeps smaller ones well, and gives them sooner",
+        low=1,
+        high=1 << 30,
+        personal=True,
+    )
+    jobs: str = setting(
+        "here",
+        "who extracts memories, dreams and updates notes: the session's own process, 'here', or "
+        "'workers'. They begin when nobody writes the session, so it is for sessions that are open "
+        "for a turn at a time",
+        form="here|workers",
+        personal=True,
+    )
     worker_beat_seconds: float = setting(
         5.0,
         "how often a worker says that it lives, and looks for jobs of workers that do not",

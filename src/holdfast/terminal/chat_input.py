@@ -1,8 +1,9 @@
 """The input of the live screen: what is typed, queued, asked and chosen, and what keys do to it."""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,11 +11,72 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History
 
+from holdfast.settings.files import private_directory
 from holdfast.terminal.completion import InputCompleter, ProjectFiles
-from holdfast.terminal.input_history import InputHistory
-from holdfast.terminal.pastes import Pastes
-from holdfast.terminal.text import one_line
+from holdfast.terminal.text import one_line, size
+
+LONG_CHARS, LONG_LINES = 1_000, 12
+"""What fits an input without pushing everything else off the screen stays as it is."""
+_MARK = re.compile(r"\[paste (\d+): [^\]]*\]")
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+@dataclass(slots=True)
+class Pastes:
+    """The pastes that marks stand for."""
+
+    _kept: dict[int, str] = field(default_factory=dict)
+
+    def take(self, text: str) -> str:
+        """Return what the input shows for a paste: itself, a mark, or a mention of an image."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if mention := _image_mention(text):
+            return mention
+        lines = text.count("\n") + 1
+        if len(text) <= LONG_CHARS and lines <= LONG_LINES:
+            return text
+        number = len(self._kept) + 1
+        self._kept[number] = text
+        return f"[paste {number}: {lines:,} line{'s' if lines > 1 else ''}, {size(len(text))}]"
+
+    def expand(self, text: str) -> str:
+        """Put every paste in the place of its mark; a mark that somebody typed stays as it is."""
+        return _MARK.sub(lambda found: self._kept.get(int(found[1]), found[0]), text)
+
+
+def _image_mention(text: str) -> str:
+    """Return `@path` for the path of an image, which is what dropping a file pastes; else ''."""
+    name = text.strip().strip("'\"").replace("\\ ", " ")
+    if "\n" in name or not name.lower().endswith(_IMAGES):
+        return ""
+    path = Path(name.removeprefix("file://")).expanduser()
+    return f'@"{path}" ' if path.is_file() and " " in str(path) else f"@{path} "
+
+
+KEPT_CHARS = 10_000
+"""Longer messages are pastes; nobody steps back to them key by key."""
+
+
+class InputHistory(History):
+    """Messages in a private file, or only in memory where there is no place for one."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__()
+        self._file = FileHistory(path) if path is not None else None
+        self._path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        return self._file.load_history_strings() if self._file is not None else ()
+
+    def store_string(self, string: str) -> None:
+        if self._file is None or self._path is None or len(string) > KEPT_CHARS:
+            return
+        private_directory(self._path.parent)
+        self._path.touch(mode=0o600)
+        self._file.store_string(string)
+
 
 QUEUED_CHARS = 60
 """Of each message that waits; it can be fetched back whole."""

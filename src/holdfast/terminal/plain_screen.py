@@ -1,10 +1,13 @@
 """A chat line by line: for pipes, dumb terminals, screen readers, and without the extra `terminal`."""
 
 import asyncio
+import atexit
+import concurrent.futures
 import getpass
 import shutil
 import signal
 import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +15,72 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.terminal.line_input import LineInput, keep_terminal
 from holdfast.terminal.screen import Tone
 from holdfast.terminal.text import harmless, plain
+
+try:
+    import readline
+except ImportError:  # lines are then read as the terminal gives them
+    readline = None  # type: ignore[assignment]
+try:
+    import termios
+except ImportError:  # Windows restores its terminal itself
+    termios = None  # type: ignore[assignment]
+
+
+class LineInput:
+    """The lines of standard input, one reader at a time."""
+
+    def __init__(self) -> None:
+        self._coming: concurrent.futures.Future[str] | None = None
+        self._turn = asyncio.Lock()
+        self._prompt = ""
+
+    def half_typed(self) -> str:
+        """Return what stands in the line being typed, as far as that is known."""
+        if self._coming is None or readline is None or not sys.stdin.isatty():
+            return ""
+        return readline.get_line_buffer()
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Print something without disturbing the line being typed."""
+        if self._coming is None or not sys.stdout.isatty():
+            show()
+            return
+        print("\r\x1b[K", end="", flush=True)  # noqa: T201 - erases the prompt
+        show()
+        print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
+
+    async def read(self, prompt: str) -> str:
+        """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
+        prompt = harmless(prompt)
+        async with self._turn:
+            self._prompt = prompt.lstrip("\n")
+            coming = self._coming
+            if coming is None:
+                coming = self._coming = concurrent.futures.Future()
+                threading.Thread(target=_read, args=(prompt, coming), daemon=True).start()
+            else:
+                print(prompt, end="", flush=True)  # noqa: T201 - the waiting thread printed another
+            line = await asyncio.shield(asyncio.wrap_future(coming))
+            self._coming = None
+            return line
+
+
+def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
+    try:
+        coming.set_result(input(prompt))
+    except (EOFError, OSError, ValueError, RuntimeError) as failure:
+        coming.set_exception(EOFError(str(failure)))
+
+
+def keep_terminal() -> None:
+    """Restore the terminal's present state when the program ends, however it ends."""
+    if termios is None or sys.stdin is None or not sys.stdin.isatty():
+        return
+    found = termios.tcgetattr(sys.stdin)
+    atexit.register(termios.tcsetattr, sys.stdin, termios.TCSANOW, found)
+
 
 if TYPE_CHECKING:
     from holdfast.terminal.status import Status

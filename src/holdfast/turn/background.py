@@ -9,10 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import Aborted
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import Failed
+from holdfast.log.jobs import LEAVES
 from holdfast.log.spending import Spent, spent_on
 from holdfast.messages import ToolUse
 from holdfast.models.protocol import Finished
@@ -21,9 +24,17 @@ from holdfast.turn.fork import AskFork, ForkReply, ForkRequest
 from holdfast.turn.round import RoundEvent, ToolBegan, ToolRan
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[], Awaitable[None]]
+Work: TypeAlias = Callable[[], Awaitable[object]]
 OnFailure: TypeAlias = Callable[[str, Exception], None]
 """Called with the name of a job and why it failed."""
+
+
+HandOver: TypeAlias = Callable[[str], Work | None]
+"""Gives what has a job of this name done elsewhere; None if it is done here."""
+
+
+def _keep(_name: str) -> None:
+    pass
 
 
 def _ignore(_name: str, _error: Exception) -> None:
@@ -82,6 +93,7 @@ class Job:
     """The last steps of the work in progress, for display."""
     progress: JobProgress = field(default_factory=JobProgress)
     """Of the work in progress, or the last."""
+    handed_over: HandOver = _keep
     _doing: "asyncio.Task[Any] | None" = None
     _next: Work | None = None
 
@@ -90,7 +102,8 @@ class Job:
         return self._doing is not None and not self._doing.done()
 
     def begin(self, work: Work) -> None:
-        """Start now; while busy, queue this in place of whatever was queued."""
+        """Start now, or have it done elsewhere; while busy, this replaces whatever was queued."""
+        work = self.handed_over(self.name) or work
         if self.is_busy:
             self._next = work
         else:
@@ -159,9 +172,10 @@ _CURRENT: ContextVar[Job | None] = ContextVar("job", default=None)
 class Background:
     on_failure: OnFailure = _ignore
     jobs: dict[str, Job] = field(default_factory=dict)
+    handed_over: HandOver = _keep
 
     def job(self, name: str) -> Job:
-        return self.jobs.setdefault(name, Job(name, self.on_failure))
+        return self.jobs.setdefault(name, Job(name, self.on_failure, handed_over=self.handed_over))
 
     @property
     def busy(self) -> list[Job]:
@@ -183,14 +197,24 @@ class Background:
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]
 
 
+_KINDS = {name: kind for kind, (_, name) in LEAVES.items()}
+
+
 def background_of(engine: Engine) -> Background:
-    """Make a session's background; what fails there is an entry in its log."""
+    """Make a session's background; what fails there is an entry in its log.
+
+    Where workers do a session's jobs, to begin one is to queue it.
+    """
 
     def report(name: str, error: Exception) -> None:
         said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
         engine.report(Failed(what=name, error=said))
 
-    return Background(on_failure=report)
+    def hand_over(name: str) -> Work | None:
+        queue, kind = engine.log.queue, _KINDS.get(name)
+        return partial(queue.put, kind, last_n(engine.view.history)) if queue and kind else None
+
+    return Background(on_failure=report, handed_over=hand_over)
 
 
 def watched(ask: AskFork) -> AskFork:

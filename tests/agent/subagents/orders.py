@@ -4,6 +4,7 @@ from pathlib import Path
 
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.order import Order
+from holdfast.log.log import agent_log
 
 
 def order(name, id="general-1", task=""):
@@ -13,7 +14,7 @@ def order(name, id="general-1", task=""):
         id=id,
         definition=definition,
         prompt="p",
-        log=Path("x.jsonl"),
+        log=agent_log(Path("x.jsonl")),
         name=name,
         task=task,
         is_teammate=True,

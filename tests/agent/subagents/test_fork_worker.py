@@ -3,7 +3,6 @@
 import json
 
 from casting import Cast, entries, hidden, told
-from holdfast.log import load
 from holdfast.log.entries import Ended, Forked, Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.turn.fork.prefix import STARTED
@@ -50,7 +49,7 @@ async def test_a_fork_may_not_fork_nor_write_in_its_parents_name(opened):
         assert "then alone" in text_of(entries(agent, Ran)[0].content)
         [spawned] = entries(agent, Spawned)
         ran = [
-            e for e in load(agent.supervisor.log_of(spawned.agent)).entries if isinstance(e, Ran)
+            e for e in agent.supervisor.log_of(spawned.agent).load().entries if isinstance(e, Ran)
         ]
         assert ["A fork may not use" in text_of(one.content) for one in ran] == [True, True]
 

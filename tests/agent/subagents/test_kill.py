@@ -37,7 +37,7 @@ async def main():
     held.set()
     while len(agent.supervisor.running) > 1:
         await asyncio.sleep(0.01)
-    while not any("began" in line for line in open(agent.supervisor.log_of(*agent.supervisor.running))):
+    while not any("began" in line for line in open(agent.supervisor.log_of(*agent.supervisor.running).directory.with_suffix(".jsonl"))):
         await asyncio.sleep(0.01)
     print(agent.session.id, flush=True)
     await asyncio.sleep(300)

@@ -7,6 +7,7 @@ import pytest
 from holdfast.agent.subagents.order import read_back
 from holdfast.log import Header, Log
 from holdfast.log.entries import Replied, Said, Switched
+from holdfast.log.log import agent_log
 from holdfast.messages import Text, ToolUse, Usage
 
 
@@ -18,7 +19,7 @@ def log(tmp_path):
         with Log.create(tmp_path / "a.jsonl", Header(session="a")) as made:
             for entry in (Switched(model="claude-opus-4-6"), *entries):
                 made.append(entry)
-        return tmp_path / "a.jsonl"
+        return agent_log(tmp_path / "a.jsonl")
 
     return write
 
@@ -64,4 +65,4 @@ def test_an_answer_from_before_it_was_started_again_is_no_end(log):
 
 def test_a_log_that_is_not_there_is_an_interruption(tmp_path):
     """It was killed before it had begun."""
-    assert read_back(tmp_path / "none.jsonl", since=0).state == "interrupted"
+    assert read_back(agent_log(tmp_path / "none.jsonl"), since=0).state == "interrupted"

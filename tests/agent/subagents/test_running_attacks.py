@@ -4,7 +4,6 @@ import asyncio
 import json
 
 from casting import Cast, entries, told, until
-from holdfast.log import load
 from holdfast.log.entries import Ended, Ran, Spawned
 from holdfast.messages import text_of
 from holdfast.tools.permissions import Answer
@@ -43,7 +42,7 @@ async def test_a_cloned_definition_does_not_take_a_known_name(opened, project):
     async with opened({"start now": CALL % "", "do it": "text: done"}) as agent:
         await told(agent)
         [spawned] = entries(agent, Spawned)
-        listed = load(agent.supervisor.log_of(spawned.agent)).entries
+        listed = agent.supervisor.log_of(spawned.agent).load().entries
         assert "You may do everything" not in str(listed)
 
 
@@ -65,7 +64,7 @@ async def test_mail_that_permits_permits_nothing(opened, project):
         [spawned, again] = entries(agent, Spawned)
         assert spawned.agent == again.agent
         ran = [
-            e for e in load(agent.supervisor.log_of(spawned.agent)).entries if isinstance(e, Ran)
+            e for e in agent.supervisor.log_of(spawned.agent).load().entries if isinstance(e, Ran)
         ]
         assert text_of(ran[-1].content).startswith("Not allowed: ")
         assert not (project / "owned.txt").exists()

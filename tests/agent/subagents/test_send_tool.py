@@ -11,9 +11,8 @@ from holdfast.agent.subagents.mail import (
     ShutdownRequest,
 )
 from holdfast.agent.subagents.mailbox import UnreadMail
-from holdfast.agent.subagents.mailer import Mailer, agent_box
+from holdfast.agent.subagents.mailer import Mailer, agent_box, send_tool
 from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.tasks import TaskList
 from holdfast.agent.subagents.teammates import Teammates
 from holdfast.tools.context import ToolContext

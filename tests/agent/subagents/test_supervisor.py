@@ -207,7 +207,7 @@ async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
         await told(agent)
         assert "alone then" in text_of(entries(agent, Ran)[0].content)
         [spawned] = entries(agent, Spawned)
-        child = load(agent.supervisor.log_of(spawned.agent)).entries
+        child = agent.supervisor.log_of(spawned.agent).load().entries
         assert any("no tool 'Agent'" in str(entry) for entry in child)
         agent.supervisor.slots.taken = 1
         await told(agent)

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.log.entries import Cleared, Compacted, Replied, Undone
 from holdfast.messages import Text, Usage
-from holdfast.stages.clear.balance import ClearingBalance
+from holdfast.stages.clear.clear import ClearingBalance
 
 MODEL = "claude-opus-4-8"
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.stages.facts.conftest import Talk
 
-from holdfast.stages.compact.contradictions import marked
+from holdfast.stages.compact.compose import marked
 from holdfast.stages.facts.extract import extract
 
 

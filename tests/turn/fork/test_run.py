@@ -11,6 +11,7 @@ from casting import idle, until
 from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from holdfast.log import Header, Log, load
 from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
+from holdfast.log.log import agent_log
 from holdfast.log.spending import Budget, FileLedger, spent_in
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Started, TextDelta
@@ -282,7 +283,9 @@ async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without.")
     await one.turn()
     path = tmp_path / "agents" / "a1.jsonl"
-    await one.forks.ask(ForkRequest(say="Look.", source="agent:a1", turns=2, keeps_log=path))
+    await one.forks.ask(
+        ForkRequest(say="Look.", source="agent:a1", turns=2, keeps_log=agent_log(path))
+    )
     kept = load(path)
     assert (kept.header.session, kept.header.parent) == ("a1", one.session.id)
     assert messages_of(kept.entries) == ["user", "assistant", "user", "assistant"]
@@ -299,7 +302,7 @@ async def test_a_fork_that_goes_on_is_told_what_began_and_what_did_not(talk, tmp
         log.append(Said(content=(Text(text="Look."),)))
         log.append(Replied(response_id="r", content=uses, stop_reason="tool_use"))
         log.append(Began(tool_use_id="t1", tool="Read"))
-    await one.forks.ask(ForkRequest(say="Go on.", source="agent:a1", keeps_log=path))
+    await one.forks.ask(ForkRequest(say="Go on.", source="agent:a1", keeps_log=agent_log(path)))
     told = [entry.content for entry in load(path).entries if isinstance(entry, Ran)]
     assert told == [INTERRUPTED, NOT_RUN]
 

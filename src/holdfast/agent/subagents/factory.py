@@ -7,7 +7,6 @@ a session share; `attach_subagents` gives one of them its supervisor, its mail a
 both.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,11 +21,10 @@ from holdfast.agent.subagents.definition import Definition, mode_for, tools_for
 from holdfast.agent.subagents.delivery import Delivery
 from holdfast.agent.subagents.fork_worker import ForkWorker
 from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box
+from holdfast.agent.subagents.mailer import AgentDirectory, Mailer, agent_box, send_tool
 from holdfast.agent.subagents.memory_scopes import OwnMemory, open_scope
 from holdfast.agent.subagents.names import LEAD, MAIN
 from holdfast.agent.subagents.order import Order, ToolReach, Worker
-from holdfast.agent.subagents.send_tool import send_tool
 from holdfast.agent.subagents.supervisor import Slots, Supervisor
 from holdfast.agent.subagents.task_tools import task_tools
 from holdfast.agent.subagents.teammates import Teammates
@@ -34,7 +32,7 @@ from holdfast.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget
 from holdfast.agent.toolkit import references_in
 from holdfast.errors import HoldfastError
 from holdfast.hooks import Hooks
-from holdfast.log import Header, Log
+from holdfast.log.cursor import last_n
 from holdfast.log.protocol import StoredMail
 from holdfast.memory.tool import MEMORY
 from holdfast.memory.waiting import when_free
@@ -247,19 +245,16 @@ class AgentFactory:
         settings = self.parent.engine.settings
         turns = order.definition.turns or settings.loop.max_turns
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
-        if order.log.exists():
-            engine = Engine(Log.open(order.log), settings, on_result=spill.arrive)
-            engine.resume()
-            return engine
-        history = self.parent.engine.view.history
-        header = Header(
-            session=order.id,
-            created=time.time(),
+        parent, begins = self.parent.engine, not order.log.exists()
+        log = order.log.open(
+            parent.log.header,
             directory=str(_root(order, self.parent)),
-            parent=self.parent.session,
-            parent_entry=history[-1].n if history else 0,
+            at=last_n(parent.view.history),
         )
-        return Engine(Log.create(order.log, header), settings, on_result=spill.arrive)
+        engine = Engine(log, settings, on_result=spill.arrive)
+        if not begins:
+            engine.resume()
+        return engine
 
     def _model(self, definition: Definition) -> Model:
         """Open the model a definition names; if that fails, the parent's answers."""
@@ -354,7 +349,7 @@ def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
     return ToolContext(
         root=_root(order, parent),
         home=place.home,
-        scratch=order.log.with_suffix("") / "scratch",
+        scratch=order.log.directory / "scratch",
         session=order.id,
         directory=order.tree.path if order.tree is not None else place.directory,
         more_roots=place.more_roots,

@@ -16,7 +16,6 @@ from holdfast.agent.subagents.mail import render
 from holdfast.agent.subagents.mailbox import UnreadMail
 from holdfast.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach
 from holdfast.errors import StoreError
-from holdfast.log import load
 from holdfast.log.entries import AnyEntry, Framed, Replied, Spawned
 from holdfast.messages import ToolUse
 from holdfast.request.build import Wire, first_messages
@@ -54,7 +53,7 @@ class ForkWorker:
         self._engine = engine
         self._forks = forks
         self._permit = permit
-        cursors = cursors_in(load(order.log).entries) if order.log.exists() else {}
+        cursors = cursors_in(order.log.load().entries) if order.log.exists() else {}
         self._inbox = UnreadMail(box, cursors)
         self._task: asyncio.Task[ForkReply] | None = None
         self._prefix: Prefix | None = None

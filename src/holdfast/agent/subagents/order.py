@@ -7,15 +7,14 @@ finds in an agent's log how it ended.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from holdfast.agent.subagents.definition import Definition
 from holdfast.agent.subagents.worktree import Worktree
 from holdfast.errors import HoldfastError
-from holdfast.log import load
 from holdfast.log.answers import usage_of
 from holdfast.log.entries import AnyEntry, Replied
+from holdfast.log.protocol import AgentLog
 from holdfast.messages import Usage, text_of
 from holdfast.tools.permissions.decide import Mode, narrower
 from holdfast.turn.fork import ForkEnd
@@ -60,7 +59,7 @@ class Order:
     definition: Definition
     prompt: str
     """Its task; '' for an agent that is resumed."""
-    log: Path
+    log: AgentLog
     task: str = ""
     """The task in a few words, for people."""
     name: str = ""
@@ -136,14 +135,14 @@ def finished(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish
     )
 
 
-def read_back(log: Path, *, since: float) -> Finish:
+def read_back(log: AgentLog, *, since: float) -> Finish:
     """Return how an agent ended that was last started at `since`.
 
     It completed if it gave its last answer since then, and was interrupted otherwise. The log is
     only read here; resuming the agent repairs it.
     """
     try:
-        entries = load(log).entries
+        entries = log.load().entries
     except HoldfastError as error:
         return Finish(state="interrupted", detail=f"its log cannot be read: {error}")
     new = [entry for entry in entries if entry.at >= since]

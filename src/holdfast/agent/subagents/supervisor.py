@@ -26,6 +26,7 @@ from holdfast.agent.subagents.worktree import Worktree, finish, make_worktree, r
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.hooks import HookVerdict
 from holdfast.log.entries import Ended, Failed, Said, Spawned
+from holdfast.log.protocol import AgentLog
 from holdfast.messages import JsonObject, Text
 from holdfast.settings import AgentsSettings
 from holdfast.settings.files import write_private
@@ -97,8 +98,8 @@ class Supervisor:
     def limits(self) -> AgentsSettings:
         return self.engine.settings.agents
 
-    def log_of(self, id: str) -> Path:
-        return self.engine.log.path.with_suffix("") / "agents" / f"{id}.jsonl"
+    def log_of(self, id: str) -> AgentLog:
+        return self.engine.log.agent(id)
 
     def output_of(self, id: str) -> Path:
         """Return the file that receives an agent's answer."""

@@ -5,9 +5,8 @@
 share.
 """
 
-from holdfast.request.instructions.changes import InstructionChanges, instruction_changes
 from holdfast.request.instructions.gathering import Gathered, InstructionPart, Waiting, gather
-from holdfast.request.instructions.nearby import Nearby
+from holdfast.request.instructions.nearby import InstructionChanges, Nearby, instruction_changes
 from holdfast.request.instructions.places import Ground, at_start, everywhere, ground
 from holdfast.request.instructions.rendering import LoadReason, loaded_fields, said, sources
 

@@ -6,14 +6,56 @@ left to the caller.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from holdfast.log.cursor import LogCursor
-from holdfast.log.entries import AnyEntry, Compacted, Framed, Said
-from holdfast.request.instructions.gathering import Gathered, gather
+from holdfast.log.entries import AnyEntry, Compacted, Framed, Said, Source
+from holdfast.messages.measure import NOTHING
+from holdfast.request.instructions.gathering import Gathered, InstructionPart, gather
 from holdfast.request.instructions.places import Ground, near
+from holdfast.request.instructions.rendering import said, source_of
+
+GONE = "gone"
+"""The digest of a file that the model was told no longer exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionChanges:
+    text: str
+    sources: tuple[Source, ...]
+    parts: tuple[InstructionPart, ...]
+    """The files that are new or different."""
+
+
+def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
+    """Compare what the model was told with what the files say; None if it is the same."""
+    sources = {part.path: source_of(part) for part in now.parts}
+    parts = tuple(
+        part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
+    )
+    gone = [
+        structs.replace(source, digest=GONE, measure=NOTHING)
+        for file, source in told.items()
+        if source.digest != GONE and Path(file) not in sources and not Path(file).exists()
+    ]
+    if not parts and not gone:
+        return None
+    return InstructionChanges(
+        text=said(parts, "changed", gone=[source.file for source in gone]),
+        sources=(*(sources[part.path] for part in parts), *gone),
+        parts=parts,
+    )
+
+
+def _differs(told: Source | None, now: Source) -> bool:
+    """Compare digests; a log from before there were any has only sizes."""
+    if told is None or not told.digest:
+        return told is None or told.measure != now.measure
+    return told.digest != now.digest
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,19 +8,26 @@ cleared in batches: a cut that moved with every call would rewrite the cache eac
 import math
 import os
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec import structs
 
-from holdfast.log.entries import AnyEntry, Cleared, Failed
+from holdfast.log.answers import day_of
+from holdfast.log.cursor import LogCursor
+from holdfast.log.entries import AnyEntry, Cleared, Compacted, Failed, Replied, Undone
+from holdfast.log.spending import spent_on
+from holdfast.messages import is_thought
+from holdfast.messages.cut import counted
+from holdfast.messages.measure import measure_content
 from holdfast.models.capabilities import capabilities
 from holdfast.request.edits import deleted_tokens, takes_edits
 from holdfast.request.lifetime import seconds_of
 from holdfast.request.server_side import OPTION
-from holdfast.stages.clear.balance import ClearingBalance
-from holdfast.stages.clear.beside import Beside, plan_alone, plan_beside
+from holdfast.settings import ClearSettings
 from holdfast.stages.clear.candidates import Batch, Candidates, weight
-from holdfast.stages.clear.inputs import InputShortener
+from holdfast.stages.clear.inputs import InputShortener, OldInput
 from holdfast.stages.clear.placeholder import LONGEST_WEIGHT, PlaceholderLines
 from holdfast.stages.clear.policy import (
     CacheStanding,
@@ -28,12 +35,158 @@ from holdfast.stages.clear.policy import (
     plan_clearing,
     plan_served,
     server_clears,
+    usd,
 )
-from holdfast.stages.clear.snapshot import EDITS_FAILED, CallStats, Snapshot, take_snapshot
+from holdfast.stages.clear.snapshot import (
+    EDITS_FAILED,
+    NEVER_CACHED,
+    CallStats,
+    Snapshot,
+    take_snapshot,
+)
 from holdfast.stages.prefix_lock import drops_thinking, may_move
 from holdfast.tools.describe import HISTORY, Describe, describing, description_of
 from holdfast.turn.engine import Engine
 from holdfast.view import View
+from holdfast.view.items import Round
+
+
+def old_thinking(view: View, keep_turns: int, vetoes: AbstractSet[int | str]) -> list[Round]:
+    """Return the answers of all but the newest turns that have thinking, oldest first.
+
+    None for models that bind thinking to what was sent, where later thinking would be lost, and for
+    those that are not shown the thinking of earlier turns anyway.
+    """
+    able = capabilities(view.model)
+    if able.binds_thinking or not able.keeps_thinking:
+        return []
+    turns: list[list[Round]] = [[]]
+    for item in view.items:
+        if isinstance(item, Round):
+            if not item.drops_thinking and any(map(is_thought, item.content)):
+                turns[-1].append(item)
+        elif item.is_asked() and turns[-1]:
+            turns.append([])
+    thoughtful = [turn for turn in turns if turn]
+    old = [item for turn in thoughtful[:-keep_turns] for item in turn]
+    return [item for item in old if item.id not in vetoes and not view.is_pinned(item)]
+
+
+def thinking_weight(item: Round) -> float:
+    return weight(measure_content(block for block in item.content if is_thought(block)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Inputs and thinking that leave the view now."""
+
+    inputs: tuple[OldInput, ...] = ()
+    thinking: tuple[Round, ...] = ()
+    tokens: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs or self.thinking)
+
+    @property
+    def described(self) -> str:
+        parts = []
+        if self.inputs:
+            parts.append(f"the inputs of {counted(len(self.inputs), 'old call')}")
+        if self.thinking:
+            parts.append(f"the thinking of {counted(len(self.thinking), 'earlier answer')}")
+        return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
+
+    def add_to(self, entry: Cleared) -> Cleared:
+        if not self:
+            return entry
+        return structs.replace(
+            entry,
+            inputs=tuple(one.short for one in self.inputs),
+            thinking=tuple(item.id for item in self.thinking),
+            why=f"{entry.why}; also {self.described}" if entry.ids else entry.why,
+        )
+
+
+def plan_beside(
+    view: View,
+    plan: ClearPlan | None,
+    now: Snapshot,
+    settings: ClearSettings,
+    shortener: InputShortener,
+) -> Beside:
+    """Return what can go with a plan, or without one where the cache is dead."""
+    is_dead = bool(now.cold) and now.cold != NEVER_CACHED and settings.idle
+    if plan is not None and plan.how != "rewritten":
+        return Beside()
+    if plan is None and not is_dead:
+        return Beside()
+    vetoes = view.in_force.vetoes
+    rewritten = plan.batch.results if plan is not None and not is_dead else ()
+    start = min((one.order for one in rewritten), default=0)
+    inputs = shortener.old_inputs(view, settings.keep_results, vetoes) if settings.inputs else []
+    taken = tuple(one for one in inputs if one.order >= start)
+    drops = is_dead and settings.thinking
+    thinking = old_thinking(view, settings.keep_thinking_turns, vetoes) if drops else []
+    lighter = sum(one.weight for one in taken) + sum(map(thinking_weight, thinking))
+    return Beside(inputs=taken, thinking=tuple(thinking), tokens=round(lighter * now.scale))
+
+
+def plan_alone(
+    beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
+    """Return a plan without results, if what can go is enough to be worth losing."""
+    if not standing.can_move or beside.tokens < max(1, now.scaled(settings.idle_least_tokens)):
+        return None
+    saved = now.write_usd(beside.tokens)
+    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    why = f"cleared {beside.described}, for free, as {now.cold}{money}"
+    return ClearPlan(way="idle", batch=Batch(), why=why, cost_usd=-saved)
+
+
+@dataclass(slots=True)
+class ClearingBalance:
+    """A session's bill, and what its clearings are worth by now; kept up to date by `follow`."""
+
+    billed_usd: float = 0.0
+    saved_usd: float = 0.0
+    """Negative until what was laid out for a rewrite has come back."""
+    _saving: dict[int, float] = field(default_factory=dict)
+    """What each clearing in force saves a call."""
+    _cursor: LogCursor = field(default_factory=LogCursor)
+    _model: str = ""
+    _response: str = ""
+
+    def follow(self, history: Sequence[AnyEntry], model: str) -> None:
+        if self._cursor.is_past(history):
+            self.__init__()  # type: ignore[misc]
+        self._model = model
+        for entry in self._cursor.advance(history):
+            self._count(entry)
+
+    def stake_usd(self, share: float) -> float:
+        """Return what a rewrite may cost, so that no end of the session is too soon.
+
+        If it ended right after, it would have cost at most this share more than without clearing.
+        """
+        return share * self.billed_usd + self.saved_usd
+
+    def _count(self, entry: AnyEntry) -> None:
+        match entry:
+            case Replied(response_id=response, usage=usage) if usage is not None:
+                if response and response == self._response:
+                    return
+                self._response = response
+                spent = spent_on(entry.model or self._model, usage, day_of(entry.at))
+                self.billed_usd += spent.usd
+                self.saved_usd += sum(self._saving.values())
+            case Cleared():
+                self.saved_usd -= entry.cost_usd
+                self._saving[entry.n] = entry.saves_usd
+            case Undone(target=target):
+                self._saving.pop(target, None)
+            case Compacted():
+                self._saving.clear()
+
 
 USD_DIGITS = 6
 STALE_SHARE = 0.5

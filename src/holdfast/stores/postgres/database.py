@@ -22,7 +22,7 @@ RETRY_SECONDS = 0.1
 
 class PostgresDatabase:
     def __init__(self, url: str, patience_seconds: float) -> None:
-        self._url = url
+        self.url = url
         self._patience_seconds = patience_seconds
         self._lock = threading.RLock()
         self._held: Connection[Any] | None = None
@@ -31,14 +31,14 @@ class PostgresDatabase:
     def place(self) -> str:
         """Names the database without the password that its URL may hold."""
         with suppress(psycopg.ProgrammingError):
-            given = conninfo_to_dict(self._url)
+            given = conninfo_to_dict(self.url)
             return "/".join(str(given.get(part) or "") for part in ("host", "port", "dbname"))
-        return self._url
+        return self.url
 
     def connect(self) -> Connection[Any]:
         try:
             return psycopg.connect(
-                self._url,
+                self.url,
                 autocommit=True,
                 prepare_threshold=None,
                 connect_timeout=CONNECT_SECONDS,

@@ -9,22 +9,28 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 from holdfast.errors import StoreError
 from holdfast.log import Damage, Header, Loaded
 from holdfast.log.entries import AnyEntry
+from holdfast.log.jobs import JobKind, QueuedJobs, SessionJob
 from holdfast.log.log import as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
-from holdfast.log.protocol import StoredMail
+from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.log.shared import SharedRecords
+from holdfast.settings import StoreSettings
 from holdfast.stores.postgres.writer import Lease, Writer
 
 
 class SessionRows(Protocol):
     """What a log asks its store for, at once and without waiting for what is queued."""
+
+    def agents(self, session: str) -> list[str]: ...
+    def agent_log(self, name: str) -> AgentLog: ...
 
     def body(self, key: int, name: str) -> bytes | None: ...
     def reports(self, key: int) -> list[tuple[int, bytes]]: ...
@@ -47,7 +53,9 @@ class PostgresLog:
         beside: SessionRows,
         shared: SharedRecords,
         mail: StoredMail,
+        queue: QueuedJobs | None,
     ) -> None:
+        self.queue = queue
         self.mail: StoredMail | None = mail
         self.shared = shared
         self.header: Header = loaded.header
@@ -128,6 +136,12 @@ class PostgresLog:
         self._check_writable()
         self._writer.put(self._lease, body=(name, data))
 
+    def agent(self, id: str) -> AgentLog:
+        return self._beside.agent_log(f"{self._lease.session}/{id}")
+
+    def agents(self) -> list[AgentLog]:
+        return list(map(self._beside.agent_log, self._beside.agents(self._lease.session)))
+
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
         try:
@@ -163,6 +177,22 @@ class PostgresLog:
                 f"session {self.header.session}: opened by process {self._process}, of which this "
                 "one is a fork; open the session again to write"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresJobs:
+    """What one session puts into the queue of its database: seldom, so nothing is kept open."""
+
+    url: str
+    settings: StoreSettings
+    session: str
+
+    async def put(self, kind: JobKind, position: int) -> bool:
+        from holdfast.stores.postgres.queue import open_queue  # needs the extra `fleet`
+
+        job = SessionJob(kind=kind, session=self.session, position=position)
+        async with open_queue(self.url, self.settings) as queue:
+            return await queue.put(job)
 
 
 class Bodies(Protocol):

@@ -1,15 +1,17 @@
-"""What the sessions of a tenant share in the database: spending, calibrations, what was said."""
+"""What the sessions of a tenant share in the database: spending, calibrations, words, mail."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 from psycopg import Connection
 
+from holdfast.errors import SessionNotFound
 from holdfast.log.entries import Said
 from holdfast.log.shared import SharedCommits, decode_said
 from holdfast.log.spending import DayLedger, Spent
+from holdfast.log.store import is_id
 from holdfast.settings.project import project_root, slug
 from holdfast.stores.postgres.database import PostgresDatabase, select
 from holdfast.stores.postgres.holder import Holder
@@ -30,7 +32,7 @@ ON CONFLICT (tenant, name) DO UPDATE SET body = excluded.body, modified = now()
 """
 _SINCE = """
 SELECT id FROM holdfast.sessions
-WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) ORDER BY modified DESC, key DESC
+WHERE tenant = %s AND project = %s AND modified > to_timestamp(%s) AND strpos(id, '/') = 0 ORDER BY modified DESC, key DESC
 """
 _SAID = """
 SELECT e.body FROM holdfast.entries e JOIN holdfast.sessions s ON s.key = e.session
@@ -46,6 +48,21 @@ ON CONFLICT (tenant, project, n) DO NOTHING
 """
 _IS_OURS = """
 SELECT 1 FROM holdfast.commits WHERE tenant = %s AND project = %s AND n = %s AND body = %s
+"""
+
+
+_SEND = """
+WITH found AS (
+    SELECT key FROM holdfast.sessions WHERE tenant = %(tenant)s AND id = %(id)s
+), box AS (
+    INSERT INTO holdfast.boxes (session, last) SELECT key, 1 FROM found
+    ON CONFLICT (session) DO UPDATE SET last = holdfast.boxes.last + 1
+    RETURNING session, last
+), put AS (
+    INSERT INTO holdfast.mail (session, seq, key, body)
+    SELECT session, last, %(key)s, %(body)s FROM box ON CONFLICT (session, key) DO NOTHING
+)
+SELECT key FROM found
 """
 
 
@@ -143,3 +160,34 @@ class PostgresRecords:
     def said(self, session: str) -> Iterator[Said]:
         for (body,) in self._database.rows(_SAID, (self._tenant, session)):
             yield from decode_said(bytes(body))
+
+
+class PostgresMail:
+    """Mail between the sessions of a tenant, on whatever machines they run.
+
+    A box numbers its mail under the lock of its row, so that what is committed late is not skipped.
+    How far a session has read is in its log, with the id of the box: it moves with the session.
+    """
+
+    def __init__(self, database: PostgresDatabase, tenant: str, key: int) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._key = key
+
+    def send(self, session: str, key: str, body: bytes) -> None:
+        given = {"tenant": self._tenant, "id": session, "key": key, "body": body}
+        if not is_id(session) or not self._database.rows(_SEND, given):
+            raise SessionNotFound(f"there is no session {session!r} in the store")
+
+    def after(self, cursors: Mapping[str, int]) -> list[tuple[str, bytes]]:
+        boxes = self._database.rows(
+            "SELECT id FROM holdfast.boxes WHERE session = %s", (self._key,)
+        )
+        if not boxes:
+            return []
+        box = str(boxes[0][0])
+        rows = self._database.rows(
+            "SELECT seq, body FROM holdfast.mail WHERE session = %s AND seq > %s ORDER BY seq",
+            (self._key, cursors.get(box, 0)),
+        )
+        return [(f"{box}:{seq}", bytes(body)) for seq, body in rows]

@@ -10,8 +10,10 @@ from psycopg import Connection
 from holdfast.log import Header, Loaded
 from holdfast.log.entries import AnyEntry
 from holdfast.log.reading import decode_chunk
-from holdfast.log.results import DIRECTORY, StoredBody, sha256_of
+from holdfast.log.results import DIRECTORY, StoredBody
+from holdfast.log.store import StoredSession
 from holdfast.stores.postgres.database import select
+from holdfast.stores.postgres.objects import ObjectBodies
 
 ROWS = 500
 """Entries in one statement while a whole session is written."""
@@ -42,11 +44,17 @@ def stored_in(connection: Connection[Any], key: int) -> list[StoredBody]:
     ]
 
 
+def stored_session(id: str, modified: float, size: int, header: bytes) -> StoredSession:
+    decoded = msgspec.json.decode(header, type=Header)
+    return StoredSession(id=id, modified=modified, bytes=size, header=decoded)
+
+
 def fill(
     connection: Connection[Any],
     key: int,
     entries: Iterable[AnyEntry],
     beside: Mapping[str, bytes],
+    objects: ObjectBodies,
 ) -> None:
     """Write all of a new session, within a transaction."""
     last, size, rest = 0, 0, iter(entries)
@@ -65,5 +73,5 @@ def fill(
         connection.execute(
             "INSERT INTO holdfast.bodies (session, name, sha256, bytes, body) "
             "VALUES (%b, %b, %b, %b, %b)",
-            (key, name, sha256_of(data), len(data), data),
+            (key, name, *objects.put(key, name, data)),
         )

@@ -6,9 +6,11 @@ connection, so that a pooler such as PgBouncer may stand between.
 """
 
 import hashlib
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +21,30 @@ from holdfast.errors import ConfigError, LogLocked, SessionExists, SessionNotFou
 from holdfast.log import Header, Loaded
 from holdfast.log.beside import result_names
 from holdfast.log.entries import AnyEntry
-from holdfast.log.log import branch_header
+from holdfast.log.log import AGENTS, branch_header
+from holdfast.log.protocol import AgentLog
 from holdfast.log.results import DIRECTORY, Results, StoredBody
 from holdfast.log.shared import SharedRecords
-from holdfast.log.store import NOTHING, StoredSession, checked_id, checked_name, is_id, new_id
+from holdfast.log.store import (
+    NOTHING,
+    FileStore,
+    StoredSession,
+    checked_id,
+    checked_name,
+    is_id,
+    new_id,
+)
 from holdfast.log.titles import NOTES, title_in
 from holdfast.settings import StoreSettings, home
 from holdfast.settings.project import project_root, slug
+from holdfast.stores.copies import copy_all, copy_one
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.database import PostgresDatabase
 from holdfast.stores.postgres.holder import Holder
-from holdfast.stores.postgres.log import BodiesToRead, PostgresLog, PostgresResults
-from holdfast.stores.postgres.mail import PostgresMail
-from holdfast.stores.postgres.records import PostgresRecords
-from holdfast.stores.postgres.rows import fill, loaded_from, stored_in
+from holdfast.stores.postgres.log import BodiesToRead, PostgresJobs, PostgresLog, PostgresResults
+from holdfast.stores.postgres.objects import ObjectBodies
+from holdfast.stores.postgres.records import PostgresMail, PostgresRecords
+from holdfast.stores.postgres.rows import fill, loaded_from, stored_in, stored_session
 from holdfast.stores.postgres.writer import Lease, Writer
 
 ENDS = 40
@@ -61,6 +73,11 @@ FROM holdfast.sessions WHERE tenant = %(tenant)s
 """
 
 
+_BODIES = "SELECT name, sha256, bytes, body FROM holdfast.bodies WHERE session = %s"
+_NO_AGENT = "strpos(id, '/') = 0"
+_WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
+
+
 class PostgresStore:
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
         """Connect, and make the tables that are missing."""
@@ -69,7 +86,8 @@ class PostgresStore:
         if "\0" in self.tenant:
             raise ConfigError("store.tenant holds a null character, which no database takes")
         self._database = PostgresDatabase(url, self.settings.patience_seconds)
-        self._writer = Writer(self._database.connect, self.settings.patience_seconds)
+        self._objects = ObjectBodies(self.settings)
+        self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
         self._holder = Holder(self._database.connect, self.settings.lease_seconds)
         self._open: set[str] = set()
         """Ids of the sessions that this process writes through this store."""
@@ -81,13 +99,16 @@ class PostgresStore:
 
     def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
         id = checked_id(session or new_id())
-        header = Header(session=id, created=time.time(), directory=str(directory))
+        return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
+
+    def begin(self, id: str, header: Header) -> PostgresLog:
+        """Begin a session, or an agent's log, which has its session's id in its own."""
 
         def insert(connection: Connection[Any]) -> Lease:
             self._holder.begin(connection)
             row = connection.execute(
                 _CREATE,
-                (*self._columns(header), header.created, self._holder.id),
+                (*self._columns(id, header), header.created, self._holder.id),
             ).fetchone()
             return Lease(key=row[0] if row else 0, fence=1, session=id)
 
@@ -124,10 +145,11 @@ class PostgresStore:
         )
 
     def branch(self, session: str, *, upto: int | None = None) -> PostgresLog:
-        source = self.load(session)
+        id = self.find(session).id
+        source = self.load(id)
         shared = [one for one in source.entries if upto is None or one.n <= upto]
         header = branch_header(source.header, new_id(), shared[-1].n if shared else 0)
-        beside = self.beside(source.header.session)
+        beside = self.beside(id)
         if upto is not None:
             known = result_names(shared)
             beside = {
@@ -136,44 +158,80 @@ class PostgresStore:
                 if name.startswith(f"{DIRECTORY}/") and Path(name).stem in known
             }
         self.add(header, shared, beside)
+        until = math.inf if upto is None else shared[-1].at if shared else 0.0
+        for name in self.agents(id):
+            agent = self.load(name)
+            kept = [one for one in agent.entries if one.at <= until]
+            if agent.header.created <= until:
+                self.add(
+                    agent.header,
+                    kept,
+                    self.beside(name),
+                    agent=header.session + name.removeprefix(id),
+                )
         return self.open(header.session)
 
     def add(
-        self, header: Header, entries: Iterable[AnyEntry], beside: Mapping[str, bytes] = NOTHING
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
     ) -> str:
-        checked_id(header.session)
+        id = agent or header.session
+        for part in id.split("/") if agent else (id,):
+            checked_id(part)
         for name in beside:
             checked_name(name)
 
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():
                 row = connection.execute(
-                    _CREATE, (*self._columns(header), header.created or time.time(), None)
+                    _CREATE, (*self._columns(id, header), header.created or time.time(), None)
                 ).fetchone()
                 assert row is not None, "an insert returns its row"
-                fill(connection, row[0], entries, beside)
+                fill(connection, row[0], entries, beside, self._objects)
 
         try:
             self._database.run(insert, retries=False)
         except errors.UniqueViolation:
-            raise SessionExists(
-                f"session {header.session} exists already and is never overwritten"
-            ) from None
-        return header.session
+            raise SessionExists(f"session {id} exists already and is never overwritten") from None
+        return id
 
     def beside(self, session: str) -> dict[str, bytes]:
         key, _ = self._key(self.find(session).id)
         rows = self._database.rows(
-            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND (name = %s OR "
-            "starts_with(name, %s)) ORDER BY name",
+            f"{_BODIES} AND (name = %s OR starts_with(name, %s)) ORDER BY name",
             (key, NOTES, f"{DIRECTORY}/"),
         )
-        return {name: bytes(body) for name, body in rows}
+        return {name: self._objects.body(key, *row) for name, *row in rows}
 
     def results(self, session: str) -> Results:
         key, _ = self._key(self.find(session).id)
         stored = self._database.run(lambda connection: stored_in(connection, key))
         return PostgresResults(BodiesToRead(self, key), stored)
+
+    def agents(self, session: str) -> list[str]:
+        given = {"tenant": self.tenant, "id": f"{self.find(session).id}/"}
+        query = "tenant = %(tenant)s AND starts_with(id, %(id)s) ORDER BY id"
+        rows = self._database.rows(f"SELECT id FROM holdfast.sessions WHERE {query}", given)
+        return [id for (id,) in rows]
+
+    def agent_log(self, name: str) -> AgentLog:
+        query, given = f"{_LISTED} AND id = %(id)s", {"tenant": self.tenant, "id": name}
+        return AgentLog(
+            id=name.rpartition("/")[2],
+            directory=self._path(name).with_suffix(""),
+            exists=lambda: bool(self._list(query, given)),
+            load=partial(self.load, name),
+            begin=partial(self.begin, name),
+            go_on=partial(self.open, name),
+        )
+
+    def _path(self, id: str) -> Path:
+        """Return where the file of a log would be on this machine."""
+        return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
     def find(self, session: str) -> StoredSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
@@ -184,11 +242,16 @@ class PostgresStore:
                 "this project has no session; `holdfast sessions --all` lists every project's"
             )
         found: list[StoredSession] = []
-        if is_id(session):
-            given = {"tenant": self.tenant, "id": session}
-            found = self._list(f"{_LISTED} AND id = %(id)s", given) or self._list(
-                f"{_LISTED} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5", given
-            )
+        above, _, agent = session.rpartition("/")
+        if is_id(agent):
+            name = f"{self.find(above).id}/{agent}" if above else session
+            given = {"tenant": self.tenant, "id": name}
+            found = self._list(f"{_LISTED} AND id = %(id)s", given)
+            if not found and not above:
+                found = self._list(
+                    f"{_LISTED} AND {_NO_AGENT} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5",
+                    given,
+                )
         if len(found) == 1:
             return found[0]
         if found:
@@ -205,7 +268,7 @@ class PostgresStore:
     ) -> list[StoredSession]:
         project = slug(project_root(directory)) if directory else None
         return self._list(
-            f"{_LISTED} AND (%(project)s::text IS NULL OR project = %(project)s) "
+            f"{_LISTED} AND {_NO_AGENT} AND (%(project)s::text IS NULL OR project = %(project)s) "
             "AND modified >= to_timestamp(%(since)s) ORDER BY modified DESC, key DESC "
             "LIMIT %(limit)s",
             {
@@ -229,19 +292,26 @@ class PostgresStore:
 
     def delete(self, session: str) -> None:
         found = self.find(session)
-        if found.id != session:
+        if found.id != session or not is_id(session):
             raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
         with self.open(session):  # raises if a process is writing it
-            key, _ = self._key(session)
+            given = {"tenant": self.tenant, "id": session}
 
             def remove(connection: Connection[Any]) -> None:
                 with connection.transaction():
-                    connection.execute("DELETE FROM holdfast.sessions WHERE key = %s", (key,))
+                    query = f"DELETE FROM holdfast.sessions WHERE {_WITH_AGENTS} RETURNING key"
+                    keys = [key for (key,) in connection.execute(query, given).fetchall()]
                     for table in ("entries", "bodies", "reports", "boxes", "mail"):
-                        query = f"DELETE FROM holdfast.{table} WHERE session = %s"
-                        connection.execute(query, (key,))
+                        query = f"DELETE FROM holdfast.{table} WHERE session = ANY(%s)"
+                        connection.execute(query, (keys,))
+                    for key in keys:  # if that fails, the rows stay, and it can be tried again
+                        self._objects.remove(key)
 
             self._database.run(remove)
+
+    def files(self, session: str = "") -> FileStore:
+        copies = FileStore(self._scratch / "copies")
+        return copy_one(self, copies, session) if session else copy_all(self, copies)
 
     def close(self) -> None:
         """Commit what is queued, release every session, and disconnect."""
@@ -260,10 +330,8 @@ class PostgresStore:
         )
 
     def body(self, key: int, name: str) -> bytes | None:
-        rows = self._database.rows(
-            "SELECT name, body FROM holdfast.bodies WHERE session = %s AND name = %s", (key, name)
-        )
-        return bytes(rows[0][1]) if rows else None
+        rows = self._database.rows(f"{_BODIES} AND name = %s", (key, name))
+        return self._objects.body(key, *rows[0][1:]) if rows else None
 
     def reports(self, key: int) -> list[tuple[int, bytes]]:
         rows = self._database.rows(
@@ -294,16 +362,19 @@ class PostgresStore:
             lease,
             loaded,
             bodies,
-            path=self._scratch / f"{lease.session}.jsonl",
+            path=self._path(lease.session),
             writer=self._writer,
             beside=self,
             shared=self.shared(Path(loaded.header.directory)),
             mail=PostgresMail(self._database, self.tenant, lease.key),
+            queue=PostgresJobs(self._database.url, self.settings, lease.session)
+            if self.settings.jobs == "workers" and is_id(lease.session)
+            else None,
         )
 
-    def _columns(self, header: Header) -> tuple[str, str, str, bytes]:
+    def _columns(self, id: str, header: Header) -> tuple[str, str, str, bytes]:
         project = slug(project_root(Path(header.directory)))
-        return self.tenant, header.session, project, msgspec.json.encode(header)
+        return self.tenant, id, project, msgspec.json.encode(header)
 
     def _key(self, id: str) -> tuple[int, bytes]:
         """Return where a session of exactly this id is, with its header."""
@@ -325,12 +396,4 @@ class PostgresStore:
         return str(row[0]) if row else "another process"
 
     def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
-        return [
-            StoredSession(
-                id=id,
-                modified=modified,
-                bytes=size,
-                header=msgspec.json.decode(header, type=Header),
-            )
-            for id, modified, size, header in self._database.rows(query, given)
-        ]
+        return [stored_session(*row) for row in self._database.rows(query, given)]

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from psycopg import Connection
 
 from holdfast.errors import LeaseLost, StoreError
-from holdfast.log.results import sha256_of
 from holdfast.stores.postgres.database import LOST
+from holdfast.stores.postgres.objects import ObjectBodies
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
 """Between tries; most restarts of a server take a few seconds."""
@@ -53,7 +53,7 @@ SET sha256 = excluded.sha256, bytes = excluded.bytes, body = excluded.body, modi
 """
 _DROP = """
 DELETE FROM holdfast.bodies b USING unnest(%b::bigint[], %b::text[]) AS g (session, name)
-WHERE b.session = g.session AND b.name = g.name
+WHERE b.session = g.session AND b.name = g.name RETURNING b.session, b.sha256
 """
 
 
@@ -112,8 +112,9 @@ Batch: TypeAlias = list[tuple[Lease, QueuedChanges]]
 
 
 class Writer:
-    def __init__(self, connect: Connect, patience_seconds: float) -> None:
+    def __init__(self, connect: Connect, patience_seconds: float, objects: ObjectBodies) -> None:
         self._connect = connect
+        self._objects = objects
         self._patience_seconds = patience_seconds
         self._wake = threading.Condition()
         self._dirty: dict[int, Lease] = {}
@@ -222,7 +223,7 @@ class Writer:
         connection = self._connected()
         with connection.transaction():
             ours = _ours(connection, [one for one in batch if one[1].bodies])
-            _keep(connection, [one for one in batch if one[0].key in ours])
+            _keep(connection, [one for one in batch if one[0].key in ours], self._objects)
             found: dict[int, bool | None] = dict.fromkeys(ours, False)
             with_entries = [one for one in batch if one[1].entries]
             if with_entries:
@@ -261,17 +262,17 @@ def _ours(connection: Connection[Any], batch: Batch) -> set[int]:
     return {key for (key,) in connection.execute(_OURS, (keys, fences)).fetchall()}
 
 
-def _keep(connection: Connection[Any], batch: Batch) -> None:
+def _keep(connection: Connection[Any], batch: Batch, objects: ObjectBodies) -> None:
     bodies = [(lease.key, *item) for lease, changes in batch for item in changes.bodies.items()]
     kept = [(key, name, data) for key, name, data in bodies if data is not None]
     gone = [(key, name) for key, name, data in bodies if data is None]
     if kept:
-        keys, names, datas = zip(*kept, strict=True)
-        hashes, sizes = [sha256_of(data) for data in datas], [len(data) for data in datas]
-        connection.execute(_KEEP, (list(keys), list(names), hashes, sizes, list(datas)))
+        rows = [(key, name, *objects.put(key, name, data)) for key, name, data in kept]
+        connection.execute(_KEEP, [list(column) for column in zip(*rows, strict=True)])
     if gone:
         keys, names = zip(*gone, strict=True)
-        connection.execute(_DROP, (list(keys), list(names)))
+        for key, sha256 in connection.execute(_DROP, (list(keys), list(names))).fetchall():
+            objects.remove(key, sha256)
 
 
 def _append(connection: Connection[Any], batch: Batch) -> dict[int, bool | None]:

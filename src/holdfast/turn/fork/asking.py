@@ -7,10 +7,10 @@ because it is part of the prefix.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from holdfast.errors import RequestRejected
+from holdfast.log.protocol import AgentLog
 from holdfast.messages import Content, Text, ToolUse, Usage, is_blank
 from holdfast.models.retry import Retries
 from holdfast.tools.context import ToolContext
@@ -45,7 +45,7 @@ class ForkRequest:
     """Tools that run in place of the parent's of the same name; what the model sees stays."""
     writes_cache: bool = False
     """Leave what it adds in the cache: for forks of many turns."""
-    keeps_log: Path | None = None
+    keeps_log: AgentLog | None = None
     """Where its own transcript is kept, continued if it exists; by default none is."""
     mail: str = ""
     """If its words are mail: which mailbox, and how far it is read with this."""

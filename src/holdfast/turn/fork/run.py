@@ -11,15 +11,16 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 from msgspec import structs
 
 from holdfast.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
-from holdfast.log import Header, Log, OpenLog
+from holdfast.log import OpenLog
+from holdfast.log.cursor import last_n
 from holdfast.log.entries import AnyEntry, Forked, Said, Switched, measured
 from holdfast.log.own_spending import is_own
+from holdfast.log.protocol import AgentLog
 from holdfast.log.spending import Budget
 from holdfast.messages import JsonObject, Text, Usage, text_of
 from holdfast.models.protocol import Model, Reply, Request, Restarted, Started
@@ -107,34 +108,23 @@ class Forks:
         if self.budget is not None and (spent := self.budget.exhausted()):
             raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
 
-    def _log(self, path: Path | None) -> Log | None:
-        if path is None:
-            return None
-        if path.exists():
-            return Log.open(path)
-        parent = self.parent.log.header
-        last = self.parent.view.history[-1:]
-        header = Header(
-            session=path.stem,
-            created=time.time(),
-            directory=parent.directory,
-            parent=parent.session,
-            parent_entry=last[0].n if last else 0,
-        )
-        return Log.create(path, header)
+    def _log(self, kept: AgentLog | None) -> OpenLog | None:
+        header = self.parent.log.header
+        at = last_n(self.parent.view.history)
+        return kept.open(header, directory=header.directory, at=at) if kept else None
 
 
 class Own:
     """What a fork says and does itself: entries folded to a view of its own, logged if one is kept."""
 
-    def __init__(self, log: Log | None) -> None:
+    def __init__(self, log: OpenLog | None) -> None:
         self._log = log
         self._view = View()
         self._wire = Wire()
         if log is not None and log.entries:
             self._go_on(log)
 
-    def _go_on(self, log: Log) -> None:
+    def _go_on(self, log: OpenLog) -> None:
         """Continue a log; the calls that were left open are answered, and never run again."""
         self._view = fold(log.entries)
         log.entries.clear()
@@ -152,6 +142,10 @@ class Own:
 
     def messages(self) -> list[JsonObject]:
         return self._wire.messages(self._view.messages())
+
+    async def committed(self) -> None:
+        if self._log is not None:
+            await self._log.committed()
 
     def close(self) -> None:
         if self._log is not None:
@@ -234,6 +228,7 @@ class Fork:
         """Wait for a sibling that goes ahead, then pass on what happens."""
         forks = self.forks
         await forks.parent.log.committed()
+        await self.own.committed()
         ahead = await forks.leader.wait(key) if key else None
         self._called = time.monotonic()
         answer = stream_with_retries(
@@ -244,7 +239,9 @@ class Fork:
             sleep=forks.sleep,
         )
         try:
-            async with aclosing(play(answer, self.toolbox, self.own.record)) as events:
+            async with aclosing(
+                play(answer, self.toolbox, self.own.record, self.own.committed)
+            ) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:
                         forks.leader.began(key, self.prefix.lives_seconds)

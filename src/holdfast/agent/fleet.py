@@ -1,22 +1,19 @@
 """What can be done for a session beside or after a turn, on any machine that reaches its store.
 
-A job is named by its session and the position in the log from which it is wanted. It is done once
-the log holds what it leaves behind that position, so running one twice does it once: whoever comes
-second finds it done. While another process writes the session, `LogLocked` or `LeaseLost` is raised,
-and the job is to be tried again. Any queue can call `run_job`.
+Whoever comes second finds a job done. While another process writes the session, `LogLocked` or
+`LeaseLost` is raised, and the job is to be tried again. Any queue can call `run_job`.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
 
 from holdfast.agent.agent import Agent
 from holdfast.agent.build import build_agent
 from holdfast.errors import ConfigError, StoreError
 from holdfast.log import Header
-from holdfast.log.entries import AnyEntry, Dreamt, Failed, Noted, Remembered, Replied
+from holdfast.log.cursor import last_n
+from holdfast.log.jobs import JobKind, SessionJob
 from holdfast.log.store import Store
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.models.protocol import Model
@@ -24,48 +21,12 @@ from holdfast.settings import Mode
 from holdfast.turn.loop import Stopped
 from holdfast.view import fold
 
-JobKind: TypeAlias = Literal["resume", "extract", "dream", "notes"]
-JOBS: tuple[JobKind, ...] = get_args(JobKind)
-"""Go on with a turn; look for memories; tidy the project's; bring the notes up to date."""
-_LEAVES: dict[JobKind, tuple[type[AnyEntry], str]] = {
-    "extract": (Remembered, "memory"),
-    "dream": (Dreamt, "dream"),
-    "notes": (Noted, "notes"),
-}
-"""What a job leaves in the log, and the name of its failures there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionJob:
-    kind: JobKind
-    session: str
-    position: int = 0
-    """The last entry when the job was asked for."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in JOBS:
-            raise ConfigError(f"there is no job {self.kind!r}; choose one of {', '.join(JOBS)}")
-
-    def is_done(self, later: Iterable[AnyEntry]) -> bool:
-        """Return whether entries behind the position say that it was done."""
-        behind = (entry for entry in later if entry.n > self.position)
-        if self.kind == "resume":
-            return any(isinstance(one, Replied) and one.stop_reason == "end_turn" for one in behind)
-        return any(isinstance(one, _LEAVES[self.kind][0]) for one in behind)
-
-    def failure(self, later: Iterable[AnyEntry]) -> str:
-        """Return why it failed, as the log says it; '' if it did not."""
-        if self.kind == "resume":
-            return ""
-        failed = [one for one in later if isinstance(one, Failed) and one.n > self.position]
-        return next((one.error for one in failed if one.what == _LEAVES[self.kind][1]), "")
-
 
 def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
     """Ask for a job from where a session is now."""
     loaded = store.load(session)
-    last = loaded.entries[-1].n if loaded.entries else 0
-    return SessionJob(kind=kind, session=loaded.header.session, position=last)
+    at = last_n(loaded.entries)
+    return SessionJob(kind=kind, session=loaded.header.session, position=at)
 
 
 async def run_job(

@@ -18,8 +18,8 @@ from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
-from holdfast.agent.fleet.jobs import SessionJob
 from holdfast.errors import LeaseLost, LogLocked
+from holdfast.log.jobs import SessionJob
 from holdfast.settings import StoreSettings
 
 SCHEMA = "holdfast_jobs"
@@ -105,9 +105,14 @@ class JobQueue:
 
 @asynccontextmanager
 async def open_queue(
-    url: str, settings: StoreSettings, run: Callable[[SessionJob], Awaitable[str]]
+    url: str,
+    settings: StoreSettings,
+    run: Callable[[SessionJob], Awaitable[str]] = lambda job: asyncio.sleep(0, ""),
 ) -> AsyncIterator[JobQueue]:
-    """Connect to the queue of a database; its tables are made where they are missing."""
+    """Connect to the queue of a database; its tables are made where they are missing.
+
+    `run` does a job, where one works; who only puts jobs there needs none.
+    """
     connector = PsycopgConnector(
         conninfo=url, kwargs={"options": _OPTIONS}, min_size=1, max_size=CONNECTIONS
     )

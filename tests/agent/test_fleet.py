@@ -1,20 +1,23 @@
 """Jobs on sessions: each is done once, by whichever process comes first, on either store."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
 from casting import until
 from command_line import holdfast
 from holdfast import Session
-from holdfast.agent.fleet import SessionJob, run_job
-from holdfast.agent.fleet.jobs import job_for
+from holdfast.agent.build import build_agent
+from holdfast.agent.fleet import job_for, run_job
 from holdfast.errors import ConfigError, LogLocked, StoreError
-from holdfast.log.entries import Noted, Remembered, Replied
+from holdfast.log.entries import Dreamt, Noted, Remembered, Replied, Titled
+from holdfast.log.jobs import SessionJob
 from holdfast.models import open_model
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text
@@ -23,6 +26,8 @@ from holdfast.stores import default_store
 pytest.importorskip("anthropic")
 
 MODEL = "simulated/claude-sonnet-5-5"
+SECONDS = 150
+"""A process that starts on a busy machine may take this long; none is waited for without need."""
 
 
 class Answers:
@@ -86,15 +91,19 @@ async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
     assert await run_job(job, default_store(), models) == "It is ripe."
 
 
-@pytest.mark.parametrize(("kind", "left"), [("extract", Remembered), ("notes", Noted)])
-async def test_memories_and_notes_are_made_once(tmp_path, models, brain, monkeypatch, kind, left):
+@pytest.mark.parametrize(
+    ("kind", "left"), [("extract", Remembered), ("notes", Noted), ("dream", Dreamt)]
+)
+async def test_memories_notes_and_dreams_are_made_once(
+    tmp_path, models, brain, monkeypatch, kind, left
+):
     """Each leaves an entry behind the position it was wanted from."""
     monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
     monkeypatch.setenv("HOLDFAST_NOTES_FIRST_TOKENS", "1")
     store = default_store()
     await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
     job = job_for(store, kind, "s")
-    assert await run_job(job, store, models) == "done"
+    assert await run_job(job, store, models) != "nothing to do"
     assert sum(isinstance(one, left) for one in store.load("s", after=job.position).entries) == 1
     asked = len(brain.asked)
     assert await run_job(job, store, models) == "done already"
@@ -138,23 +147,33 @@ def database(postgres_url, monkeypatch):
     default_store().close()
 
 
-def worker(simulator, *arguments):
-    """Start a worker as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "worker", "--base-url", simulator.url, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def worker(simulator):
+    """Start workers as processes of their own, which end with the test."""
+    started = []
+
+    def start(*arguments):
+        words = [sys.executable, "-m", "holdfast", "worker", "--base-url", simulator.url]
+        started.append(
+            subprocess.Popen(
+                [*words, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
 
 
-def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, simulator, brain):
+def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brain):
     """However often it is asked for."""
     for id in ("a", "b"):
         waiting_session(tmp_path, id)
         added = [holdfast("worker", "--add", "resume", id).stdout for _ in range(2)]
         assert [line.split(": ")[1].strip() for line in added] == ["queued", "waits already"]
-    said, problems = worker(simulator, "--until-done").communicate(timeout=60)
+    said, problems = worker("--until-done").communicate(timeout=SECONDS)
     assert sorted(said.splitlines()) == [f"resume of {id}: It is ripe." for id in ("a", "b")], (
         problems
     )
@@ -162,32 +181,79 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, simulator, b
     assert [len(answers(id)) for id in ("a", "b")] == [1, 1]
 
 
-def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, simulator, brain):
+def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, worker, brain):
     """Once, after the dead one was silent for long enough."""
     waiting_session(tmp_path)
     holdfast("worker", "--add", "resume", "s")
     brain.may_answer.clear()
-    first = worker(simulator)
-    assert brain.arrived.wait(60)
-    second = worker(simulator)
+    first = worker()
+    assert brain.arrived.wait(SECONDS)
+    second = worker()
     first.send_signal(signal.SIGKILL)
     first.communicate()
     brain.may_answer.set()
     assert second.stdout.readline() == "resume of s: It is ripe.\n"
     second.send_signal(signal.SIGTERM)
-    second.communicate(timeout=60)
+    second.communicate(timeout=SECONDS)
     assert len(answers()) == 1
 
 
-def test_a_job_waits_for_the_sessions_writer(database, tmp_path, simulator, brain):
+def test_a_job_waits_for_the_sessions_writer(database, tmp_path, worker, brain):
     """It is tried again, as often as it takes, and fails no turn."""
     waiting_session(tmp_path)
     held = default_store().open("s")
     holdfast("worker", "--add", "resume", "s")
-    running_worker = worker(simulator)
+    running_worker = worker()
     assert "is being written by" in running_worker.stderr.readline()
     held.close()
     assert running_worker.stdout.readline() == "resume of s: It is ripe.\n"
     running_worker.send_signal(signal.SIGTERM)
-    running_worker.communicate(timeout=60)
+    running_worker.communicate(timeout=SECONDS)
     assert len(answers()) == 1
+
+
+def test_a_job_whose_worker_lost_its_lease_is_tried_again(database, tmp_path, worker, brain):
+    """What the worker had not committed is gone; the turn is answered once, by the next try."""
+    waiting_session(tmp_path)
+    holdfast("worker", "--add", "resume", "s")
+    brain.may_answer.clear()
+    paused = worker()
+    assert brain.arrived.wait(SECONDS)
+    paused.send_signal(signal.SIGSTOP)
+    taken = None
+    while taken is None:
+        with suppress(LogLocked):
+            taken = default_store().open("s")
+    taken.append(Titled(title="taken over"))
+    taken.close()
+    paused.send_signal(signal.SIGCONT)
+    brain.may_answer.set()
+    assert "became the writer" in paused.stderr.readline()
+    assert paused.stdout.readline() == "resume of s: It is ripe.\n"
+    paused.send_signal(signal.SIGTERM)
+    paused.communicate(timeout=SECONDS)
+    assert len(answers()) == 1
+
+
+@pytest.mark.parametrize("where", ["here", "workers"])
+async def test_what_follows_a_turn_is_done_by_workers_where_they_are_to(
+    database, tmp_path, worker, models, brain, monkeypatch, where
+):
+    """The session's own process asks for nothing but the answer; the queue has the rest, once."""
+    monkeypatch.setenv("HOLDFAST_STORE_JOBS", where)
+    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")
+    monkeypatch.setenv("HOLDFAST_NOTES_FIRST_TOKENS", "1")
+    monkeypatch.setenv("HOLDFAST_MEMORY_EXTRACT", "always")
+    agent = await build_agent(models(MODEL), directory=tmp_path)
+    async for _ in agent.run("Is it ripe?"):
+        pass
+    await agent.close()
+    id, store = agent.session.id, default_store()
+    assert len(brain.asked) == (1 if where == "workers" else 2)
+    left = [type(one) for one in store.load(id).entries]
+    assert (Remembered in left) is (where == "here")
+    done, problems = await asyncio.to_thread(
+        lambda: worker("--until-done").communicate(timeout=SECONDS)
+    )
+    assert ("extract of" in done) is (where == "workers"), problems
+    assert sum(isinstance(one, Remembered) for one in store.load(id).entries) == 1
