@@ -269,7 +269,7 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path):
         assert f"process {holder.pid} on " in caught.value.holder
         assert "close that session or branch this one" in str(caught.value)
         assert texts_in(path) == ["one"]
-        holder.communicate("\n", timeout=20)
+        holder.communicate("\n")
     with Log.open(path) as log:
         assert log.append(said("two")).n == 2
 
@@ -376,7 +376,7 @@ def test_a_full_disk_costs_nothing_that_was_written(tmp_path, limit):
     """The append is refused whole, with advice; once there is room the same log goes on."""
     path = tmp_path / "s.jsonl"
     done = child(FILL, path, limit)
-    out, err = done.communicate(timeout=20)
+    out, err = done.communicate()
     assert err == ""
     counts, message = out.splitlines()
     count, last = map(int, counts.split())

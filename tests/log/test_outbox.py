@@ -46,6 +46,22 @@ def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
     assert sum(isinstance(entry, Remembered) for entry in session.view.history) == 1
 
 
+def test_a_report_that_cannot_be_removed_stops_nothing(session):
+    """It is recorded, and so are those behind it."""
+    directory = session.engine.log.path.with_suffix("")
+    left(session, Remembered(cursor=4), Dreamt(why="in order"))
+    first = min((directory / outbox.NAME).iterdir())
+
+    def record(entry):
+        if first.is_file():  # a directory of this name cannot be unlinked
+            first.unlink()
+            first.mkdir()
+        return session.engine.record(entry)
+
+    taken = outbox.take(directory, session.view.history, record)
+    assert [type(entry) for entry in taken] == [Remembered, Dreamt]
+
+
 def test_only_reports_may_be_left(session):
     """What changes a view is recorded by the log's writer alone, also if a file claims otherwise."""
     said = Said(content=(Text(text="do as I say"),))

@@ -1,5 +1,6 @@
 """What was spent, on what, and where it stops."""
 
+import resource
 import time
 from datetime import UTC, datetime
 
@@ -99,3 +100,17 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
     budget.pay(MODEL, USAGE)
     assert budget.problem == ""
     assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().answers == 3
+
+
+def test_a_line_that_the_disk_cut_short_is_written_again(tmp_path):
+    """A disk that fills up within a line reports no error; what was spent still counts."""
+    budget = Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        budget.pay(MODEL, USAGE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "the day's spending is not written down" in budget.problem
+    budget.pay(MODEL, USAGE)
+    assert Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent")).day().answers == 2

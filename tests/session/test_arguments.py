@@ -510,6 +510,7 @@ async def items(client: AsyncOpenAI) -> None:
 """
 
 
+@pytest.mark.timeout(600)  # with nothing in its cache, on a busy machine
 def test_the_sdks_own_types_pass_a_strict_type_check(tmp_path):
     """A program that uses them is checked as it stands."""
     program = tmp_path / "program.py"

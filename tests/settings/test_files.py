@@ -1,12 +1,14 @@
 """Files written whole or not at all; private files and directories."""
 
 import os
+import resource
 import stat
 import subprocess
 import sys
 
 import pytest
 
+from holdfast.errors import StoreError
 from holdfast.log import outbox
 from holdfast.log.entries import Failed
 from holdfast.memory.store import MemoryStore
@@ -74,7 +76,6 @@ def test_an_edit_is_whole_wherever_it_is_killed(tmp_path):
         [sys.executable, "-c", DRIVER, str(file), str(KILLS)],
         capture_output=True,
         text=True,
-        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= KILLS  # edits did happen between the kills
@@ -199,3 +200,18 @@ def test_a_private_write_that_is_interrupted_leaves_the_old_file(tmp_path):
         write_private(path, "new", before_rename=fail)
     assert list(tmp_path.iterdir()) == [path]
     assert (path.read_text(), path.stat().st_mtime) == ("old", 1.5)
+
+
+def test_what_the_system_refuses_is_said_with_what_to_do(tmp_path):
+    """Whoever makes a directory or a file of ours hears of it in one kind of error."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="Not a directory"):
+        private_directory(tmp_path / "file" / "mail")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="may not grow further"):
+            write_private(tmp_path / "notes.md", "x" * 2_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -129,3 +129,12 @@ def test_sums_and_rendering_hold_under_any_change(changes):
     assert row.messages() == render(row.items)
     assert row.measure == total(row)
     assert [row.index(item.order) for item in row.items] == list(range(len(row.items)))
+
+
+def test_what_is_covered_is_forgotten():
+    """Where a result was shown is known while its round is: a long log has thousands of others."""
+    row = row_of(called(2, "a"), called(5, "b"), called(9, "c"))
+    row.home.update({3: 2, 6: 5, 10: 9, 12: 2})
+    row.cover(0, 2, [Spoken(id=12, order=2, content=(Text(text="a summary"),), kind="summary")])
+    assert row.home == {3: 2, 10: 9, 12: 2}
+    assert [row.index_of(n) for n in (3, 6, 10, 12)] == [None, None, 1, 0]

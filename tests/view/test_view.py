@@ -194,6 +194,20 @@ def test_what_began_and_never_ended_is_interrupted():
     assert [call.id for call in view.interrupted()] == ["a"]
 
 
+def test_what_ran_and_is_called_again_has_not_begun():
+    """A server may repeat an id once its first use is summarised; only a new start counts."""
+    view = view_of(
+        said("hi"),
+        replied("r1", use("a")),
+        Began(tool_use_id="a"),
+        ran("a"),
+        summary(1, 2),
+        replied("r2", use("a")),
+    )
+    assert view.open_round() is not None
+    assert view.interrupted() == []
+
+
 def test_a_spilled_result_shows_its_preview():
     """The preview stands in for the full text, and weighs what it weighs."""
     view = view_of(

@@ -142,7 +142,7 @@ def _disk() -> Iterator[Finding]:
         probe.unlink()
     except OSError as error:
         fix = "set HOLDFAST_HOME to a writable directory"
-        yield _finding("home", False, f"{place}: {error.strerror}", fix)
+        yield _finding("home", False, str(error), fix)
         return
     mode = place.stat().st_mode & 0o777
     fix = f"chmod 700 {place}: others can read your sessions"

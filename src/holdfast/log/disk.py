@@ -1,15 +1,13 @@
-"""The log's dealings with the disk: the writer's lock, and what a failure of the system means."""
+"""The writer's lock on a log."""
 
-import errno
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from holdfast.errors import LogLocked, SessionExists, StoreError
-from holdfast.settings.files import PRIVATE_FILE
+from holdfast.errors import LogLocked
+from holdfast.settings.files import PRIVATE_FILE, explained
 
 
 def open_for_writing(path: Path, flags: int) -> int:
@@ -55,28 +53,3 @@ def release(path: Path, descriptor: int) -> None:
             os.truncate(path.with_suffix(".lock"), 0)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        raise store_error(path, error) from error
-
-
-def store_error(path: Path, error: OSError) -> StoreError:
-    advice = {
-        errno.ENOSPC: "free some space and try again; nothing written before is lost",
-        errno.EDQUOT: "free some space and try again; nothing written before is lost",
-        errno.EFBIG: "the file may not grow further; nothing written before is lost",
-        errno.EACCES: "check the permissions of the file and its directory",
-        errno.EROFS: "the disk is read-only; set HOLDFAST_HOME to a place that is not",
-        errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
-        errno.ENFILE: "the system has too many files open; close some and try again",
-        errno.EEXIST: "it exists already and is never overwritten; choose another id",
-    }.get(error.errno or 0, "see the system's message")
-    kind = SessionExists if error.errno == errno.EEXIST else StoreError
-    return kind(f"{path}: {error.strerror or error}; {advice}")

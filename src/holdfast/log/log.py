@@ -23,7 +23,7 @@ import msgspec
 
 from holdfast.errors import StoreError
 from holdfast.log import outbox
-from holdfast.log.disk import explained, open_for_writing, release, store_error
+from holdfast.log.disk import open_for_writing, release
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.jobs import QueuedJobs
 from holdfast.log.protocol import AgentLog, StoredMail
@@ -32,7 +32,13 @@ from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
-from holdfast.settings.files import private_directory, write_new, write_private
+from holdfast.settings.files import (
+    explained,
+    private_directory,
+    store_error,
+    write_new,
+    write_private,
+)
 
 AGENTS = "agents"
 """The directory of the logs of a session's agents, beside its own."""
@@ -70,8 +76,7 @@ class Log:
     def create(cls, path: Path, header: Header) -> Self:
         """Create a log; an existing one is never overwritten."""
         path = path.resolve()
-        with explained(path.parent):
-            private_directory(path.parent)
+        private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         log = cls(path, Loaded(header=header), open_for_writing(path, flags))
         try:
@@ -136,8 +141,7 @@ class Log:
 
     def keep_text(self, name: str, text: str) -> str:
         file = self.path.with_suffix("") / name
-        with explained(file):
-            write_private(file, text, is_synced=False)
+        write_private(file, text, is_synced=False)
         return str(file)
 
     def sync(self) -> None:
@@ -309,8 +313,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
             count += 1
             yield _encoder.encode(entry) + b"\n"
 
-    with explained(path.parent):
-        private_directory(path.parent)
+    private_directory(path.parent)
     with explained(path):
         write_new(path, lines())
     return count

@@ -62,7 +62,7 @@ def take(
                 path.replace(path.with_suffix(UNREADABLE))
             continue
         taken += record_once(entry, history, record)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # what cannot be removed is not recorded twice
             path.unlink()
     return taken
 

@@ -4,6 +4,7 @@ A session's spending is in its log; a day's is in a ledger under the home direct
 sessions write to. A limit that is reached ends a run before the next call.
 """
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -108,7 +109,9 @@ class FileLedger:
             descriptor = os.open(self.file, flags, PRIVATE_FILE)
         try:
             # the newline comes first, so that a line torn by a crash spoils only itself
-            os.write(descriptor, b"\n" + msgspec.json.encode(spent))
+            line = b"\n" + msgspec.json.encode(spent)
+            if os.write(descriptor, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
 

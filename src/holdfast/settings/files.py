@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast.errors import SessionExists, StoreError
+
 MARK = ".holdfast-"
 PARTIAL = ".partial"
 """Unfinished files are named `.<name>.holdfast-<process>-<random>.partial`."""
@@ -31,11 +33,38 @@ class Overtaken(Exception):
     """Another process changed the file while its new content was being made."""
 
 
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise what the system refuses as a `StoreError` that says what to do."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise store_error(path, error) from error
+
+
+def store_error(path: Path, error: OSError) -> StoreError:
+    advice = {
+        errno.ENOSPC: "free some space and try again; nothing written before is lost",
+        errno.EDQUOT: "free some space and try again; nothing written before is lost",
+        errno.EFBIG: "the file may not grow further; nothing written before is lost",
+        errno.EACCES: "check the permissions of the file and its directory",
+        errno.EROFS: "the disk is read-only; set HOLDFAST_HOME to a place that is not",
+        errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
+        errno.ENFILE: "the system has too many files open; close some and try again",
+        errno.EEXIST: "it exists already and is never overwritten; choose another id",
+    }.get(error.errno or 0, "see the system's message")
+    kind = SessionExists if error.errno == errno.EEXIST else StoreError
+    return kind(f"{path}: {error.strerror or error}; {advice}")
+
+
 def private_directory(path: Path) -> Path:
     """Make a directory and its missing parents, each with mode 0700; existing ones keep theirs."""
-    missing = [place for place in (path, *path.parents) if not place.exists()]
-    for place in reversed(missing):  # `mkdir(parents=True)` would make the parents world-readable
-        place.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    with explained(path):
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        for place in reversed(missing):  # `parents=True` would make the parents world-readable
+            place.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     return path
 
 
@@ -50,7 +79,7 @@ def write_private(
     """Replace a private file and set its time; a link in its place is replaced, not followed."""
     private_directory(path.parent)
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    with _beside(path, PRIVATE_FILE) as (unfinished, file):
+    with explained(path), _beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
         # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
@@ -60,7 +89,7 @@ def write_private(
             os.fsync(file.fileno())
         before_rename()
         unfinished.replace(path)
-    return path.lstat()
+        return path.lstat()
 
 
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:

@@ -168,6 +168,12 @@ class ItemList:
         self._orders[lo:hi] = [item.order for item in items]
         self._forget(lo)
 
+    def cover(self, lo: int, hi: int, items: Sequence[Item]) -> None:
+        """Put others in the place of items, and forget where entries were shown that are gone."""
+        self.splice(lo, hi, items)
+        shown = set(self._orders)
+        self.home = {n: home for n, home in self.home.items() if home in shown}
+
     def drop_before(self, order: int) -> None:
         """Forget the items below an order, and what was known about them."""
         self.splice(0, bisect_left(self._orders, order), ())

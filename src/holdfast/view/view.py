@@ -260,11 +260,10 @@ class View:
 
     def _ran(self, entry: Ran) -> None:
         """Answer a tool use; one that was sent without a result gets it as a message instead."""
+        self._began.discard(entry.tool_use_id)
         owner = self.round_of(entry.tool_use_id)
-        if owner is None:
-            return
-        known = owner.result_of(entry.tool_use_id)
-        if known is not None and known.content == entry.content:
+        known = owner.result_of(entry.tool_use_id) if owner else None
+        if owner is None or (known is not None and known.content == entry.content):
             return
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
             self._list.append(late(entry))
@@ -333,7 +332,7 @@ class View:
         kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
         order = self._list.home[entry.n] = self.items[lo].order
         shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
-        self._list.splice(lo, hi, [shown, *kept])
+        self._list.cover(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
     def _pinned(self, entry: Pinned) -> None:

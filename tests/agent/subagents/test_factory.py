@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -239,15 +240,16 @@ async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tm
         assert any("mind the cat" in str(one.kwargs["messages"]) for one in cast.requests)
 
 
-async def test_the_user_stops_one_from_another_terminal(opened):
-    """By a file that is looked for."""
+@pytest.mark.parametrize("leave", [Path.touch, Path.mkdir])
+async def test_the_user_stops_one_from_another_terminal(opened, leave):
+    """By a file that is looked for, even if it cannot be removed, as a directory cannot."""
     cast = Cast({"start now": CALL % ', "run_in_background": true', "do it": "text: never"})
     cast.hold("do it")
     async with opened(cast) as agent:
         async for _ in agent.run("start now"):
             pass
         [id] = agent.supervisor.running
-        request_file(agent.engine.log.path, id, "stop").touch()
+        leave(request_file(agent.engine.log.path, id, "stop"))
         await until(lambda: entries(agent, Ended))
         [ended] = entries(agent, Ended)
         assert (ended.state, ended.by_user) == ("stopped", True)

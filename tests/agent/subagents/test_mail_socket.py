@@ -161,6 +161,15 @@ async def test_a_file_in_the_place_of_the_socket_is_neither_used_nor_removed(pla
     assert (place / SOCKET_NAME).read_text() == "precious"
 
 
+async def test_a_socket_that_cannot_be_removed_lets_a_session_end(place):
+    """A directory took its name meanwhile."""
+    listening = MailSocket(place, lambda mail: None)
+    await listening.open()
+    (place / SOCKET_NAME).unlink()
+    (place / SOCKET_NAME).mkdir()
+    await listening.close()
+
+
 async def test_a_directory_others_can_write_is_not_trusted(place, taken):
     """Somebody else could have put a socket there."""
     place.chmod(0o777)

@@ -3,11 +3,12 @@
 import pytest
 
 from holdfast.log import Header, Log
-from holdfast.log.entries import Cleared, Framed, Section, Switched, Undone
+from holdfast.log.entries import Cleared, Failed, Framed, Section, Switched, Undone
 from holdfast.messages import Text, ToolUse, Usage
 from holdfast.models.protocol import Reply
 from holdfast.settings import Settings
 from holdfast.turn.engine import Engine
+from holdfast.view.entry_list import BLOCK, RECENT
 
 MODEL = "claude-opus-4-6"
 CALLS = 30
@@ -99,4 +100,17 @@ async def test_a_session_that_only_grew_is_read_to_where_it_was_marked(path):
     await round_of(engine, "r1", 2)
     again = reopened(log, engine)
     assert again.prefix().cached_to == (2, 1)
+    again.close()
+
+
+async def test_an_answer_far_back_in_the_log_is_found(path):
+    """As after a long stretch with a server that reports no usage: old entries are packed."""
+    log, engine = path
+    engine.say("start")
+    await round_of(engine, "r1", CALLS)
+    for number in range(RECENT + BLOCK):
+        engine.record(Failed(what="test", error=str(number)))
+    again = reopened(log, engine)
+    again.say("go on")
+    assert await marked(again) == [0, len(again.view.messages()) - 1]
     again.close()

@@ -1,6 +1,8 @@
 """Whatever a model does, the session goes on under the line: rung by rung, and by drawing lots."""
 
 import asyncio
+import os
+import resource
 
 import pytest
 from hypothesis import given, settings
@@ -263,3 +265,21 @@ async def test_the_focus_of_a_compaction_is_in_its_entry_and_explained(talk):
     entry = await one.session.compact("the cookie")
     assert entry.focus == "the cookie"
     assert "with the focus 'the cookie'" in describe_entry(entry)
+
+
+async def test_without_a_free_descriptor_history_is_digested(talk):
+    """Where no file can be opened and no model be reached, the session goes on under the line."""
+    one = talk(SUMMARY, *["error: 529"] * 9).fill()
+    await one.prepare()  # all modules are loaded
+    one.answered("an answer")
+    one.fill()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        await one.prepare()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [entry.by for entry in one.compacted] == ["model", "digest"]
+    assert is_sound(one)

@@ -5,6 +5,7 @@ import random
 import re
 import sys
 import threading
+import zlib
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,7 +17,8 @@ from holdfast.models import open_model
 from holdfast.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
 from holdfast.simulator import BrainAnswer, SimulatorClock, running
 from holdfast.simulator.brains import text, tool_use
-from holdfast.stages.notes.notes import TAIL_TOKENS, judged_upto
+from holdfast.stages.notes.notes import TAIL_TOKENS
+from holdfast.view.entry_list import BLOCK, RECENT
 
 MODEL = "simulated/claude-sonnet-5-5"
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -322,7 +324,7 @@ async def test_without_a_model_the_engine_notes_alone(agent, brain):
         (noted,) = of(one, Noted)
         assert noted.by == "engine" and brain.asked == [] and of(one, Forked) == []
         assert page(one).section("Worklog").log.startswith("- T1")
-        assert judged_upto(one.session.view.history) == 0
+        assert notes(one).judged_upto(one.engine) == 0
 
 
 async def test_a_model_that_will_not_leaves_the_engines_notes(agent, brain):
@@ -363,6 +365,27 @@ async def test_two_sessions_of_one_project_do_not_mix(agent, brain):
         assert "The first." in str(page(one)) and "The second." not in str(page(one))
 
 
+async def test_a_turn_reads_nothing_of_old_history(agent, brain):
+    """However long the log, a turn costs what is new: packed entries stay packed."""
+    read = []
+
+    def look(_frame, event, called):
+        if event == "c_call" and called is zlib.decompress:
+            read.append(called)
+
+    async with agent(notes={"model": False}) as one:
+        await turn(one, "begin")
+        for number in range(RECENT + BLOCK):
+            one.engine.record(Failed(what="test", error=str(number)))
+        await turn(one, "go on")  # whatever follows the log has caught up
+        sys.setprofile(look)
+        try:
+            await turn(one, "go on")
+        finally:
+            sys.setprofile(None)
+        assert not read
+
+
 async def test_the_next_session_goes_on_from_the_cursor(agent, brain):
     """What was noted is known; the growth is counted from there."""
     options = {"notes": {"first_tokens": 1_000, "growth_tokens": 5_000}, "project": "one"}
@@ -372,7 +395,7 @@ async def test_the_next_session_goes_on_from_the_cursor(agent, brain):
         (noted,) = of(one, Noted)
         id = one.session.id
     async with agent(**options, resume=id) as one:
-        assert judged_upto(one.session.view.history) == noted.cursor
+        assert notes(one).judged_upto(one.engine) == noted.cursor
         brain.asked.clear()
         await turn(one, "short")
         assert brain.asked == []

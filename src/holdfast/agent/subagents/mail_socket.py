@@ -69,7 +69,8 @@ class MailSocket:
             self._server.close()
             await self._server.wait_closed()
             self._server = None
-            self.path.unlink(missing_ok=True)
+            with suppress(OSError):  # what stays behind is cleared by the next process
+                self.path.unlink()
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection; its errors concern only the peer."""

@@ -343,10 +343,11 @@ class Supervisor:
                     await self._look_at(one)
 
     def _was_requested(self, id: str, wish: Wish) -> bool:
-        """Take a request that another process left."""
+        """Take a request that another process left; one that cannot be removed counts again."""
         request = request_file(self.engine.log.path, id, wish)
         is_there = request.exists()
-        request.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that fails must not end the looking after
+            request.unlink(missing_ok=True)
         return is_there
 
     async def _look_at(self, one: RunningAgent) -> None:

@@ -27,7 +27,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
     asked = view.answered
     if asked is None or not asked.markers:
         return None
-    at = next(i for i in range(len(view.history) - 1, -1, -1) if view.history[i] is asked)
+    at = next(i for i in range(len(view.history) - 1, -1, -1) if view.history[i].n == asked.n)
     then = list(messages[: asked.chain_length])
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
         past = fold(view.history[:at])

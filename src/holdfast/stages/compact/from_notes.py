@@ -20,7 +20,7 @@ from holdfast.stages.compact.draft import CompactionDraft, after_tokens, gatheri
 from holdfast.stages.compact.facts_fold import FactsFold
 from holdfast.stages.compact.fallbacks import MadeSummary
 from holdfast.stages.compact.segment import Segment, segment_before
-from holdfast.stages.notes.notes import Notes, judged_upto, last_whole
+from holdfast.stages.notes.notes import Notes, last_whole
 from holdfast.stages.notes.page import NotesPage
 from holdfast.stages.prefix_lock import may_move
 from holdfast.turn.engine import Engine
@@ -90,7 +90,7 @@ class FromNotes:
         if not settings.on or settings.stand_in == "off":
             return False
         has_model = self._notes.ask is not None and engine.settings.compact.model
-        return settings.stand_in == "always" or not has_model or fresh_cursor(engine) > 0
+        return settings.stand_in == "always" or not has_model or self._fresh_cursor(engine) > 0
 
     def waits(self, engine: Engine) -> bool:
         """True if notes could serve and only the turn's thinking prevents it."""
@@ -138,6 +138,11 @@ class FromNotes:
         self._ready = None
         return await self._made(engine, basis, manner)
 
+    def _fresh_cursor(self, engine: Engine) -> int:
+        """Return the last message that a model's notes cover, if it is still shown; else 0."""
+        cursor = self._notes.judged_upto(engine)
+        return cursor if cursor and _shows(engine, cursor) else 0
+
     def _basis(self, engine: Engine) -> Basis:
         """Use a model's notes up to their cursor, or the log up to its end."""
         file, settings = self._notes.file(engine), engine.settings.notes
@@ -149,7 +154,7 @@ class FromNotes:
         )
         if not judgement.text():
             return Basis(cursor=last.id if last else 0)
-        cursor = fresh_cursor(engine)
+        cursor = self._fresh_cursor(engine)
         if cursor:
             return Basis(cursor=cursor, judgement=judgement, is_covering=True)
         return Basis(cursor=last.id if last else 0, judgement=judgement)
@@ -238,12 +243,6 @@ def _after_restored(items: Sequence[Item]) -> int:
 
 def _is(item: Item, *kinds: str) -> bool:
     return isinstance(item, Spoken) and item.kind in kinds
-
-
-def fresh_cursor(engine: Engine) -> int:
-    """Return the last message that a model's notes cover, if it is still shown; else 0."""
-    cursor = judged_upto(engine.view.history)
-    return cursor if cursor and _shows(engine, cursor) else 0
 
 
 def _shows(engine: Engine, n: int) -> bool:

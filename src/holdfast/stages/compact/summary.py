@@ -48,8 +48,15 @@ class Written:
         )
 
 
+_PROMPTS = {
+    file.name.removesuffix(".md"): file.read_text("utf-8").strip()
+    for file in (files("holdfast.stages.compact") / "prompts").iterdir()
+}
+"""Read at once: where no more files can be opened, history must still be made shorter."""
+
+
 def prompt(name: str) -> str:
-    return (files("holdfast.stages.compact") / "prompts" / f"{name}.md").read_text("utf-8").strip()
+    return _PROMPTS[name]
 
 
 def ask_for_summary(

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import Literal, TypeAlias
 
 from holdfast.stages.facts.facts import ChangeFact
@@ -53,6 +53,19 @@ REMEMBERED = 2_048
 """Texts whose names are remembered: edits and messages that one compaction after another tells of."""
 REMEMBERED_CHARS = 2_000
 """A longer text is read each time."""
+
+
+def last_name(path: str) -> str:
+    """Return the last part of a path.
+
+    A `PurePosixPath` for each would be interned part by part, and forgotten at once: at every turn
+    of a long session that makes Python's table of names grow and be copied.
+    """
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def suffix_of(path: str) -> str:
+    return splitext(last_name(path))[1]
 
 
 def named_in(text: str) -> Mapping[str, NameKind]:
@@ -116,7 +129,7 @@ def touched(changes: Iterable[ChangeFact]) -> list[str]:
     found: Counter[str] = Counter()
     for change in changes:
         text = f"{change.removed}\n{change.added}"
-        is_prose = PurePosixPath(change.path).suffix.lower() in PROSE
+        is_prose = suffix_of(change.path).lower() in PROSE
         found.update(_PROSE_HEADING.findall(text) if is_prose else list(defined_in(text)))
     return [name for name, _ in found.most_common(TOUCHED)]
 

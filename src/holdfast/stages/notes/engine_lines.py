@@ -5,7 +5,6 @@ message n of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePosixPath
 
 from holdfast.messages.cut import (
     cut,
@@ -16,7 +15,7 @@ from holdfast.messages.cut import (
     tight,
 )
 from holdfast.stages.facts.facts import cite, times
-from holdfast.stages.facts.names import PROSE
+from holdfast.stages.facts.names import PROSE, last_name, suffix_of
 from holdfast.stages.notes.account import File, SessionAccount, TurnRecord
 from holdfast.view.tokens import estimated_tokens
 
@@ -150,7 +149,7 @@ def _documents(account: SessionAccount) -> Iterator[str]:
     for plan in reversed(account.plans):
         yield f"- approved plan {cite(plan.id)}:\n  {_indented(outline(plan.text, OUTLINE_CHARS))}"
     for file in account.files.values():
-        if file.reads and PurePosixPath(file.path).suffix.lower() in PROSE:
+        if file.reads and suffix_of(file.path).lower() in PROSE:
             yield f"- {file.path} was read {cite(file.last)}"
 
 
@@ -169,7 +168,7 @@ def _line(turn: TurnRecord) -> str:
     asked = f'{cite(words.id)} "{cut(one_line(words.text), WORDS_CHARS)}"' if words else ""
     done = []
     if turn.changed:
-        names = (f"{PurePosixPath(p).name}{times(n)}" for p, n in turn.changed.items())
+        names = (f"{last_name(p)}{times(n)}" for p, n in turn.changed.items())
         done.append(f"changed {', '.join(names)}")
     if turn.read:
         done.append(f"read {turn.read}")

@@ -73,7 +73,7 @@ class NotesFile:
         except FileExistsError:
             raise Overtaken(str(self.path)) from None
         except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
+            raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
         return hashed(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
@@ -94,7 +94,9 @@ class NotesFile:
             self.draft.unlink(missing_ok=True)
             status = replace_content(self.draft, text.encode(), self._begin(self.draft))
         except OSError as error:
-            raise StoreError(f"{self.draft} cannot be written: {error.strerror}") from error
+            raise StoreError(
+                f"{self.draft} cannot be written: {error.strerror or error}"
+            ) from error
         return SeenFile(path=self.draft, stamp=stamp_of(status, text.encode()))
 
     def end_draft(self) -> NotesPage:

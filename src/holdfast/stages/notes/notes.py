@@ -102,8 +102,8 @@ class Notes:
         self._began = 0.0
         self._asks = False
         """The update in progress asks a model."""
-        self._judged_tokens = 0
-        """How full the context was when a model last wrote notes on it."""
+        self._judged_tokens = self._judged_upto = 0
+        """How full the context was when a model last wrote notes on it, and the last message."""
         self._asked_at = 0.0
         self._is_after_pause = False
         """The cache has died since, so that nobody expects an answer at once."""
@@ -120,6 +120,11 @@ class Notes:
     @property
     def is_asking(self) -> bool:
         return self.is_running and self._asks
+
+    def judged_upto(self, engine: Engine) -> int:
+        """Return the last message that a model's notes cover; 0 if there is none."""
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        return self._judged_upto
 
     def after_turn(self, engine: Engine) -> None:
         """Start an update if one is due."""
@@ -201,6 +206,7 @@ class Notes:
                     self._calls = 0
                     if entry.by == "model":
                         self._judged_tokens, self._is_after_pause = entry.context_tokens, False
+                        self._judged_upto = entry.cursor
                 case Asked(at=at):
                     self._is_after_pause |= 0 < self._asked_at <= at - lifetime_seconds
                     self._asked_at = at
@@ -361,13 +367,6 @@ def is_plain(file: Path) -> bool:
         )
     except OSError:
         return False
-
-
-def judged_upto(history: Sequence[AnyEntry]) -> int:
-    """Return the last message that a model's notes cover; 0 if there is none."""
-    return next(
-        (e.cursor for e in reversed(history) if isinstance(e, Noted) and e.by == "model"), 0
-    )
 
 
 def _unsent(prefix: Prefix) -> int:

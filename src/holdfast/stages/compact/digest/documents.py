@@ -7,7 +7,6 @@ same way. Each is given by what it demands, in its own terms.
 import re
 from collections import deque
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from holdfast.stages.compact.digest.context import DigestContext
@@ -22,7 +21,7 @@ from holdfast.stages.facts.facts import (
     StepFact,
     cite,
 )
-from holdfast.stages.facts.names import PROSE
+from holdfast.stages.facts.names import PROSE, last_name, suffix_of
 
 SPEC_CHARS = 200
 """A file shorter than this is no specification."""
@@ -59,7 +58,7 @@ def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
         while said and said[0][0] <= turn:
             heard += f"\0{said.popleft()[1].text}"
         if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
-            written.add(PurePosixPath(step.path).name)
+            written.add(last_name(step.path))
         document = _document(context, step)
         if document is None or document.what in told or written & set(document.names):
             continue
@@ -76,9 +75,9 @@ def _document(context: DigestContext, step: StepFact) -> _Document | None:
     """Return what a step read, if it is a document."""
     match step:
         case Look(kind="read", path=path, text=text) if len(text) >= SPEC_CHARS:
-            file = PurePosixPath(path)
-            if file.suffix.lower() in PROSE and file.name not in _INSTRUCTIONS:
-                return _Document(context.short(path), (file.name,), _without_numbers(text))
+            name = last_name(path)
+            if suffix_of(name).lower() in PROSE and name not in _INSTRUCTIONS:
+                return _Document(context.short(path), (name,), _without_numbers(text))
         case CommandFact(is_error=False, text=text, output=output) if len(output) >= SPEC_CHARS:
             line = text.removesuffix("2>&1").strip()
             return _Document(f"`{line}`", _names(line, output), output)

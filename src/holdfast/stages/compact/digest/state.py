@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from holdfast.messages.cut import (
     cut,
@@ -32,7 +31,7 @@ from holdfast.stages.facts.facts import (
     subject_of,
 )
 from holdfast.stages.facts.gist import conclusions, is_strong, question
-from holdfast.stages.facts.names import taken_out
+from holdfast.stages.facts.names import last_name, suffix_of, taken_out
 from holdfast.stages.facts.outcome import commits_in, commits_shown, error_head
 
 COMMAND_CHARS = 100
@@ -73,9 +72,9 @@ def _request(context: DigestContext) -> Iterator[DigestPiece]:
 
 def _concepts(context: DigestContext) -> Iterator[DigestPiece]:
     suffixes = Counter(
-        PurePosixPath(step.path).suffix
+        suffix
         for _, step in context.facts.steps()
-        if isinstance(step, ChangeFact | Look) and PurePosixPath(step.path).suffix
+        if isinstance(step, ChangeFact | Look) and (suffix := suffix_of(step.path))
     )
     programs = Counter(
         program
@@ -99,7 +98,7 @@ def _programs(command: CommandFact) -> Iterator[str]:
         words = [word for word in part.split() if "=" not in word]
         if words and re.fullmatch(r"[\w./-]+", words[0]) and words[0] not in ("cd", "echo"):
             verb = words[1] if len(words) > 1 and words[1].isalpha() else ""
-            yield f"{PurePosixPath(words[0]).name} {verb}".strip()
+            yield f"{last_name(words[0])} {verb}".strip()
 
 
 def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:

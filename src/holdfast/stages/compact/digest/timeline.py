@@ -8,7 +8,6 @@ other steps, in order.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from holdfast.messages.cut import CUT, counted, cut, head_and_tail, one_line, tight
@@ -29,6 +28,7 @@ from holdfast.stages.facts.facts import (
     times,
 )
 from holdfast.stages.facts.gist import announces, gist, is_strong, remark
+from holdfast.stages.facts.names import last_name
 from holdfast.stages.facts.outcome import only_looks, telling_lines
 from holdfast.stages.facts.pastes import without_pastes
 
@@ -129,12 +129,12 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
     done = []
     if changed:
         done.append(
-            f"changed {', '.join(PurePosixPath(path).name + times(n) for path, n in changed.items())}"
+            f"changed {', '.join(last_name(path) + times(n) for path, n in changed.items())}"
         )
     if len(read) > MOST_READ:
         done.append(f"read {len(read)} files")
     elif read - changed.keys():
-        names = (PurePosixPath(path).name for path in sorted(read - changed.keys()))
+        names = (last_name(path) for path in sorted(read - changed.keys()))
         done.append(f"read {', '.join(names)}")
     if done:
         is_old = all(context.is_old(step.id) for step in turn.steps)
@@ -173,7 +173,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
             yield _report(context, turn, step)
         case ChangeFact(id=id, error="") if step.added.strip() and not context.is_current(id):
             shown = cut(step.added.strip("\n"), context.limits.old_snippet_chars)
-            line = f"- changed {PurePosixPath(step.path).name} {cite(id)}:\n```\n{shown}\n```"
+            line = f"- changed {last_name(step.path)} {cite(id)}:\n```\n{shown}\n```"
             yield _Form((line,), (Worth.OLD_CODE,), context.staleness(id))
         case PlanFact(id=id, is_approved=is_approved):
             verdict = "approved" if is_approved else "not approved"
