@@ -52,6 +52,7 @@ PACKAGES = {
     "pydantic_ai": ("pydantic_ai", ("pydantic-ai-slim", "pydantic-ai-harness")),
     "openai_agents": ("openai_agents", ("openai-agents",)),
     "openai_agents_newest": ("openai_agents", ("openai-agents",)),
+    "openai_agents_in_memory": ("openai_agents", ("openai-agents",)),
     "agent_framework": ("agent_framework", ("agent-framework-core",)),
     "headroom": ("headroom", ("headroom-ai",)),
     "litellm": ("litellm", ("litellm",)),

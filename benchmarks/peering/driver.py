@@ -185,14 +185,17 @@ class Headroom(Peer):
 
 
 class OpenAIAgents(Peer):
-    """A SQLite session as it is by default: all items. Its compaction needs OpenAI's own service."""
+    """A SQLite session in a file, without a limit: all items. Its compaction needs OpenAI's own service."""
 
     limit: int | None = None
+    in_memory = False
 
     def begin(self) -> None:
         from agents import SQLiteSession
 
-        self.session = SQLiteSession("peer")
+        self.directory = tempfile.TemporaryDirectory()
+        place = ":memory:" if self.in_memory else f"{self.directory.name}/sessions.db"
+        self.session = SQLiteSession("peer", place)
 
     async def turn(self) -> list[Any]:
         await self.session.add_items(self.state)
@@ -204,6 +207,12 @@ class OpenAIAgentsNewest(OpenAIAgents):
     """The same with a limit, so that it stays in the window: the newest 40 items."""
 
     limit = 2 * KEEP_MESSAGES
+
+
+class OpenAIAgentsInMemory(OpenAIAgentsNewest):
+    """The newest 40 items of a session in memory, its default: nothing is left when the process ends."""
+
+    in_memory = True
 
 
 class PydanticAI(Peer):
@@ -342,6 +351,7 @@ PEERS = {
     "headroom": Headroom,
     "openai_agents": OpenAIAgents,
     "openai_agents_newest": OpenAIAgentsNewest,
+    "openai_agents_in_memory": OpenAIAgentsInMemory,
     "pydantic_ai": PydanticAI,
     "agent_framework": AgentFramework,
 }

@@ -24,7 +24,7 @@ from holdfast.view import fold
 from retention import Scores, Segment, measure, told
 
 DRIVER = Path(__file__).parent / "driver.py"
-TURNS = 31
+TURNS = 101
 SMALLER = 0.9
 """A view that lost more than a tenth was made smaller."""
 MARKED = 2

@@ -51,7 +51,8 @@ class Log:
         self.header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
-        self.results = Results(path.with_suffix(""))
+        self._beside = path.with_suffix("")
+        self.results = Results(self._beside)
         self.shared: SharedRecords = shared or FileRecords(path.parent)
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
@@ -116,21 +117,21 @@ class Log:
         """Return at once, as `committed` does."""
 
     def leave(self, report: AnyEntry) -> None:
-        outbox.leave(self.path.with_suffix(""), report)
+        outbox.leave(self._beside, report)
 
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        return outbox.take(self.path.with_suffix(""), history, record)
+        return outbox.take(self._beside, history, record)
 
     def text(self, name: str) -> str:
         try:
-            return (self.path.with_suffix("") / name).read_text(encoding="utf-8", errors="replace")
+            return (self._beside / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
     def keep_text(self, name: str, text: str) -> str:
-        file = self.path.with_suffix("") / name
+        file = self._beside / name
         with explained(file):
             write_private(file, text, is_synced=False)
         return str(file)
