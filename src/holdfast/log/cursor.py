@@ -18,6 +18,5 @@ class LogCursor:
 
     def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
         """Return the entries since the last call; all of them if the history is another one."""
-        start = 0 if self.is_past(history) else self.position
-        self.position = len(history)
-        return history[start:]
+        start, self.position = self.position, len(history)
+        return history[start:] if start <= self.position else history[:]

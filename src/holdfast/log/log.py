@@ -34,6 +34,8 @@ from holdfast.settings.files import private_directory, write_new, write_private
 
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
+_sync_data = getattr(os, "fdatasync", os.fsync)
+"""Forces contents and length onto the disk; when it was changed is not worth another write."""
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What an entry may raise that no line can hold."""
 
@@ -155,7 +157,7 @@ class Log:
             error = self._syncing.exception()
             if isinstance(error, OSError):
                 raise store_error(self.path, error) from error
-        self._syncing = _syncer.submit(os.fsync, self._descriptor)
+        self._syncing = _syncer.submit(_sync_data, self._descriptor)
         self._is_synced = True
 
     @contextmanager

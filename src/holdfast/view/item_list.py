@@ -39,6 +39,8 @@ class ItemList:
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
+        if self._orders and self._orders[-1] == order:  # the newest is asked for most
+            return len(self._orders) - 1
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 

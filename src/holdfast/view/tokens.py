@@ -294,7 +294,7 @@ def _dot(one: Iterable[float], other: Iterable[float]) -> float:
 
 
 def _clamp(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
+    return low if value < low else high if value > high else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Markers are kept apart: their position is no part of what they mark. `moves` com
 fingerprints.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject
 from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Request
-from holdfast.request.markers import SLOTS
+from holdfast.request.markers import SLOTS, unchanged
 
 HASH_BYTES = 8
 """Enough within one session; short, because every call writes them to the log."""
@@ -182,7 +181,7 @@ def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> i
         beside = min(i + 1, length - 1)
         return not (known[i] is messages[i] or known[beside] is messages[beside])
 
-    return bisect_left(range(length), True, key=is_changed)
+    return unchanged(length, is_changed)
 
 
 def _link(before: str, message: JsonObject) -> str:
