@@ -311,7 +311,7 @@ LINES = (
         )
         | {"read_share": (">=", 0.95)},
         noise=TIMED,
-        seconds=900,
+        seconds=1_200,
         needs="the frameworks of the adapters; one that is missing is skipped",
     ),
     _line(
