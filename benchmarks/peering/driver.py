@@ -2,11 +2,11 @@
 
     python driver.py NAME LINE_TOKENS
 
-One JSON object a line. In: `{"new": [messages in the shape of chat completions], "quiet": bool}`; an
-answer has the `usage` that its prompt was billed at, for those who go by it.
-Out: `{"ms": …, "summaries": …, "messages": […]}`, without the messages if quiet. Only the peer's own work is
-timed, by the processor's clock, not how messages are put into its types. Summaries are scripted: the same
-text for all.
+One JSON object a line. In: `{"new": [messages in the shape of chat completions]}`; an answer has the
+`usage` that its prompt was billed at, for those who go by it. Out: `{"summaries": …, "messages": […]}`.
+In: `{"turns": [[messages], …], "seconds": …}`, to take one turn after the other for as long; out: `{"ms": […]}`.
+Only the peer's own work is timed, by the processor's clock, not how messages are put into its types.
+Summaries are scripted: the same text for all.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from typing import Any
 
 Chat = dict[str, Any]
 KEEP_MESSAGES = 20
+FEWEST_TURNS = 3
+"""Of a slow peer, whatever the time."""
 LINE_SHARE = 0.8
 """The line, of the window."""
 FAKE_PROVIDER = "genericfakechatmodel"
@@ -185,14 +187,17 @@ class Headroom(Peer):
 
 
 class OpenAIAgents(Peer):
-    """A SQLite session as it is by default: all items. Its compaction needs OpenAI's own service."""
+    """A SQLite session in a file, without a limit: all items. Its compaction needs OpenAI's own service."""
 
     limit: int | None = None
+    in_memory = False
 
     def begin(self) -> None:
         from agents import SQLiteSession
 
-        self.session = SQLiteSession("peer")
+        self.directory = tempfile.TemporaryDirectory()
+        place = ":memory:" if self.in_memory else f"{self.directory.name}/sessions.db"
+        self.session = SQLiteSession("peer", place)
 
     async def turn(self) -> list[Any]:
         await self.session.add_items(self.state)
@@ -204,6 +209,12 @@ class OpenAIAgentsNewest(OpenAIAgents):
     """The same with a limit, so that it stays in the window: the newest 40 items."""
 
     limit = 2 * KEEP_MESSAGES
+
+
+class OpenAIAgentsInMemory(OpenAIAgentsNewest):
+    """The newest 40 items of a session in memory, its default: nothing is left when the process ends."""
+
+    in_memory = True
 
 
 class PydanticAI(Peer):
@@ -342,6 +353,7 @@ PEERS = {
     "headroom": Headroom,
     "openai_agents": OpenAIAgents,
     "openai_agents_newest": OpenAIAgentsNewest,
+    "openai_agents_in_memory": OpenAIAgentsInMemory,
     "pydantic_ai": PydanticAI,
     "agent_framework": AgentFramework,
 }
@@ -351,22 +363,34 @@ def flat(messages: list[Any]) -> list[Chat]:
     return [one for m in messages for one in (m if isinstance(m, list) else [m])]
 
 
+async def timed(peer: Peer, new: list[Chat]) -> float:
+    """Take a turn; give its milliseconds."""
+    peer.add(new)
+    began = time.process_time()
+    await peer.turn()
+    seconds = time.process_time() - began
+    if isinstance(peer, PydanticAI):
+        began = time.process_time()
+        await peer.overhead()
+        seconds = max(0.0, seconds - (time.process_time() - began))
+    return seconds * 1_000
+
+
 async def serve(peer: Peer) -> None:
     out = sys.stdout
     sys.stdout = sys.stderr  # what a library prints is not an answer
     for line in sys.stdin:
         asked = json.loads(line)
-        peer.add(asked["new"])
-        began = time.process_time()
-        sent = await peer.turn()
-        seconds = time.process_time() - began
-        if isinstance(peer, PydanticAI):
-            began = time.process_time()
-            await peer.overhead()
-            seconds = max(0.0, seconds - (time.process_time() - began))
-        answer = {"ms": seconds * 1_000, "summaries": peer.summaries, "count": len(sent)}
-        if not asked.get("quiet"):
-            answer["messages"] = flat([peer.plain(message) for message in sent])
+        answer: dict[str, Any] = {"ms": []}
+        ends = time.monotonic() + asked.get("seconds", 0)
+        for new in asked.get("turns", ()):
+            if time.monotonic() > ends and len(answer["ms"]) >= FEWEST_TURNS:
+                break
+            answer["ms"].append(await timed(peer, new))
+        if "new" in asked:
+            peer.add(asked["new"])
+            sent = flat([peer.plain(message) for message in await peer.turn()])
+            answer = {"summaries": peer.summaries, "messages": sent}
         print(json.dumps(answer), file=out, flush=True)
 
 

@@ -1,6 +1,7 @@
 """Ours under the same measures: time per turn through the public session, and what is kept."""
 
 import asyncio
+import json
 import statistics
 import tempfile
 import time
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import holdfast
 from holdfast.log.entries import Compacted, Ran, Replied, Said
-from holdfast.messages import message_to_wire
+from holdfast.messages import Text, ToolUse, Usage, message_to_wire
 from holdfast.messages.rules import violations
+from holdfast.models.protocol import Reply
 from holdfast.settings import Settings, WindowSettings
 from holdfast.simulator.replay.policies import POLICIES
 from holdfast.simulator.replay.recorded_session import RecordedSession
@@ -31,7 +33,10 @@ TURN_TOKENS = 160
 
 
 async def ms_per_turn(messages: int) -> float:
-    """Give the median of a whole turn: the result taken, the request made, the answer settled."""
+    """Give the median of a whole turn: the result taken, the request made, the answer settled.
+
+    The answer is in our own type, as messages are in theirs for the others.
+    """
     with tempfile.TemporaryDirectory() as name:
         settings = Settings(window=WindowSettings(limit_tokens=ROOM_TOKENS, auto_line=""))
         session = holdfast.Session.open(
@@ -42,25 +47,24 @@ async def ms_per_turn(messages: int) -> float:
         for number in range(messages // 2 + TURNS):
             call, result = small_turn(number)
             use = call["tool_calls"][0]
-            blocks = [
-                {"type": "text", "text": call["content"]},
-                {"type": "tool_use", "id": use["id"], "name": "Read", "input": {"file_path": "x"}},
-            ]
-            read = 2_000 + TURN_TOKENS * number
-            usage = {"input_tokens": 10, "output_tokens": 50, "cache_read_input_tokens": read}
+            given = json.loads(use["function"]["arguments"])
+            answer = Reply(
+                response_id=f"msg_{number}",
+                model=MODEL,
+                content=(
+                    Text(text=call["content"]),
+                    ToolUse(id=use["id"], name="Read", input=given),
+                ),
+                stop_reason="tool_use",
+                usage=Usage(
+                    input_tokens=10,
+                    output_tokens=50,
+                    cache_read_tokens=2_000 + TURN_TOKENS * number,
+                ),
+            )
             began = time.process_time()
             await session.prepare()
-            await session.settle(
-                {
-                    "id": f"msg_{number}",
-                    "type": "message",
-                    "role": "assistant",
-                    "model": MODEL,
-                    "content": blocks,
-                    "stop_reason": "tool_use",
-                    "usage": usage,
-                }
-            )
+            await session.settle(answer)
             session.tool_result(use["id"], result["content"])
             times.append((time.process_time() - began) * 1_000)
             await asyncio.sleep(0)

@@ -24,14 +24,13 @@ from holdfast.view import fold
 from retention import Scores, Segment, measure, told
 
 DRIVER = Path(__file__).parent / "driver.py"
-TURNS = 31
+TURNS = 101
 SMALLER = 0.9
 """A view that lost more than a tenth was made smaller."""
 MARKED = 2
 SUMMARY_TOKENS = 5_000
 TIMED_SECONDS = 20.0
-"""For the turns that are timed; a slow peer has fewer, never under `FEWEST_TURNS`."""
-FEWEST_TURNS = 3
+"""For the turns that are timed; a slow peer has fewer."""
 Chat = dict[str, Any]
 
 
@@ -64,9 +63,9 @@ class PeerProcess:
         )
         return self
 
-    def turn(self, new: Sequence[Chat], *, quiet: bool = False) -> JsonObject:
+    def ask(self, **asked: object) -> JsonObject:
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(msgspec.json.encode({"new": new, "quiet": quiet}) + b"\n")
+        self._process.stdin.write(msgspec.json.encode(asked) + b"\n")
         self._process.stdin.flush()
         if not (line := self._process.stdout.readline()):
             raise RuntimeError("the peer ended without an answer")
@@ -95,12 +94,9 @@ def timed(peer: PeerProcess, messages: int) -> float:
     start: list[Chat] = [{"role": "user", "content": "Do the work."}]
     for number in range(messages // 2):
         start += small_turn(number)
-    peer.turn(start, quiet=True)
-    turns: list[float] = []
-    ends = time.monotonic() + TIMED_SECONDS
-    while len(turns) < FEWEST_TURNS or (len(turns) < TURNS and time.monotonic() < ends):
-        turns.append(peer.turn(small_turn(messages + len(turns)), quiet=True)["ms"])
-    return round(statistics.median(turns), 3)
+    peer.ask(turns=[start])
+    turns = [small_turn(messages + number) for number in range(TURNS)]
+    return round(statistics.median(peer.ask(turns=turns, seconds=TIMED_SECONDS)["ms"]), 3)
 
 
 def play_peer(
@@ -123,7 +119,7 @@ def play_peer(
         if time.monotonic() > until:
             raise TimeoutError(f"{recording.name} was not at its end when the time was over")
         clock.advance(max(0.0, entry.at + earlier - clock.now()))
-        answer = peer.turn(new)
+        answer = peer.ask(new=new)
         new.clear()
         wire = to_wire(answer["messages"])
         if answer["summaries"] > played.summaries:

@@ -1,5 +1,7 @@
 """A session by itself, for a program that has a loop of its own."""
 
+import json
+
 import pytest
 
 from holdfast import Session
@@ -275,3 +277,20 @@ async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
     entries = default_store().load(session.id).entries
     assert [entry.what for entry in entries if isinstance(entry, Failed)] == ["calibration"]
     Session.resume(session.id).close()
+
+
+async def test_a_request_that_was_made_stays_as_it_is(opened):
+    """It is the caller's: what comes later does not change it, and changing it changes nothing later."""
+    session = opened()
+    await worked(session, 1)
+    session.user("task 2")
+    request = await session.prepare()
+    made = json.dumps(request.kwargs)
+    await session.settle(answer(id="r2"))
+    session.user("task 3")
+    later = await session.prepare()
+    assert json.dumps(request.kwargs) == made
+    request.kwargs["messages"].clear()
+    await session.settle(answer(id="r3"))
+    session.user("task 4")
+    assert len((await session.prepare()).kwargs["messages"]) == len(later.kwargs["messages"]) + 2

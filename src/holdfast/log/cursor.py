@@ -18,11 +18,5 @@ class LogCursor:
 
     def advance(self, history: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
         """Return the entries since the last call; all of them if the history is another one."""
-        start = 0 if self.is_past(history) else self.position
-        self.position = len(history)
-        return history[start:]
-
-
-def last_n(history: Sequence[AnyEntry]) -> int:
-    """Return the number of the last entry; 0 if there is none."""
-    return history[-1].n if history else 0
+        start, self.position = self.position, len(history)
+        return history[start:] if start <= self.position else history[:]

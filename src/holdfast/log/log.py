@@ -44,6 +44,8 @@ AGENTS = "agents"
 """The directory of the logs of a session's agents, beside its own."""
 _encoder = msgspec.json.Encoder()
 _syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
+_sync_data = getattr(os, "fdatasync", os.fsync)
+"""Forces contents and length onto the disk; when it was changed is not worth another write."""
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What an entry may raise that no line can hold."""
 
@@ -62,7 +64,8 @@ class Log:
         self.header = loaded.header
         self.entries: list[AnyEntry] = loaded.entries
         self.damage = loaded.damage
-        self.results = Results(path.with_suffix(""))
+        self._beside = path.with_suffix("")
+        self.results = Results(self._beside)
         self.shared: SharedRecords = shared or FileRecords(path.parent)
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
@@ -126,21 +129,21 @@ class Log:
         """Return at once, as `committed` does."""
 
     def leave(self, report: AnyEntry) -> None:
-        outbox.leave(self.path.with_suffix(""), report)
+        outbox.leave(self._beside, report)
 
     def take(
         self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
     ) -> list[AnyEntry]:
-        return outbox.take(self.path.with_suffix(""), history, record)
+        return outbox.take(self._beside, history, record)
 
     def text(self, name: str) -> str:
         try:
-            return (self.path.with_suffix("") / name).read_text(encoding="utf-8", errors="replace")
+            return (self._beside / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
 
     def keep_text(self, name: str, text: str) -> str:
-        file = self.path.with_suffix("") / name
+        file = self._beside / name
         write_private(file, text, is_synced=False)
         return str(file)
 
@@ -163,14 +166,14 @@ class Log:
             error = self._syncing.exception()
             if isinstance(error, OSError):
                 raise store_error(self.path, error) from error
-        self._syncing = _syncer.submit(os.fsync, self._descriptor)
+        self._syncing = _syncer.submit(_sync_data, self._descriptor)
         self._is_synced = True
 
     def agent(self, id: str) -> AgentLog:
-        return agent_log(self.path.with_suffix("") / AGENTS / f"{id}.jsonl")
+        return agent_log(self._beside / AGENTS / f"{id}.jsonl")
 
     def agents(self) -> list[AgentLog]:
-        return list(map(agent_log, agent_logs(self.path.with_suffix(""))))
+        return list(map(agent_log, agent_logs(self._beside)))
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:

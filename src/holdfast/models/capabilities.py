@@ -79,6 +79,11 @@ class Capabilities:
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
     """Look up what a model can do; `overrides` replaces single fields by name."""
+    return _override(_found(model), overrides) if overrides else _found(model)
+
+
+@lru_cache(maxsize=256)
+def _found(model: str) -> Capabilities:
     name = canonical_name(model)
     found = _TABLE.get(name) or _guessed(name)
     spelt = model.strip().lower()
@@ -86,7 +91,7 @@ def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> C
         found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
     if spelt.startswith("simulated/") or spelt == "simulator":
         found = _declare_everything(found)
-    return _override(found, overrides) if overrides else found
+    return found
 
 
 def is_known(model: str) -> bool:

@@ -97,6 +97,8 @@ def is_openais_own(client: object) -> bool:
 
 async def finished(response: object) -> Reply:
     """Read an answer in whatever form an SDK gives it, a stream read to its end included."""
+    if isinstance(response, dict | Reply):
+        return reply_from(response)
     for name in ("get_final_message", "get_final_completion", "get_final_response"):
         final = getattr(response, name, None)
         if final is not None:

@@ -31,7 +31,10 @@ def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
     if depth <= 0:
         return TOO_DEEP
     if isinstance(value, dict):
-        return {str(key): tame(one, depth - 1) for key, one in value.items()}
+        return {
+            str(key): one if type(one) is str else tame(one, depth - 1)
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple):
         return [tame(one, depth - 1) for one in value]
     return str(value)

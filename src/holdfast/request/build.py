@@ -120,7 +120,8 @@ def _marked(messages: Sequence[JsonObject], caching: Caching, frame: Framed) -> 
     tail = caching.tail
     short = [place for place in caching.places if tail is not None and place >= tail]
     kept = [place for place in caching.places if place not in short]
-    return marked(marked(messages, kept, marker(frame)), short, SHORT)
+    carried = marked(messages, kept, marker(frame))
+    return marked(carried, short, SHORT) if short else carried
 
 
 def marker(frame: Framed) -> JsonObject:

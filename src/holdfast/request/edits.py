@@ -36,7 +36,7 @@ def placed(view: View) -> PlacedEdits | None:
     if not takes_edits(view.frame or Framed(), view.model):
         return None
     found: dict[int, tuple[str, ...]] = {}
-    messages = view.messages() if view.edits else []
+    messages = view.sent if view.edits else ()
     for entry in view.edits:
         ids = tuple(id for id in entry.ids if _is_edited(view, id, entry.place))
         at = view.message_from(entry.place)

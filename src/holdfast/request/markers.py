@@ -7,7 +7,7 @@ in the middle of the history, the last readable place gets a marker of its own.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,12 +47,20 @@ class CachedPrefix:
 
 
 def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
-    """Count the leading items that are the same objects.
+    """Count the leading items that are the same objects."""
+    return unchanged(min(len(known), len(now)), lambda i: known[i] is not now[i])
 
-    Whatever changes is rebuilt together with everything after it, so bisection finds the end.
+
+def unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
+    """Count the leading places that did not change.
+
+    Whatever changes is rebuilt together with everything after it, so bisection finds the end; it
+    begins near the last place, where a conversation grows.
     """
-    shared = range(min(len(known), len(now)))
-    return bisect_left(shared, True, key=lambda i: known[i] is not now[i])
+    step = 1
+    while step <= length and is_changed(length - step):
+        step *= 2
+    return bisect_left(range(length), True, max(0, length - step), key=is_changed)
 
 
 def last_place(messages: Sequence[JsonObject]) -> MarkerPlace | None:

@@ -214,10 +214,10 @@ class Engine:
 
     def fullness(self) -> Fullness:
         """Measure the context against the model's window."""
-        gauge, total = self._follower.follow(self.view), self.view.total
+        size = self._follower.size(self.view)
         return Fullness(
-            used_tokens=gauge.size_tokens(total),
-            margin_tokens=gauge.margin_tokens(total),
+            used_tokens=size.tokens,
+            margin_tokens=size.margin_tokens,
             window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
         )
 
@@ -322,7 +322,9 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        messages = first + self._wire.messages(self.view.messages(), placed(self.view))
+        messages = self._wire.messages(self.view.sent, placed(self.view))
+        if first:
+            messages = first + messages
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)

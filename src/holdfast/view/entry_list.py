@@ -64,6 +64,8 @@ class EntryList(Sequence[AnyEntry]):
         packed = len(blocks) * BLOCK
         if isinstance(index, slice):
             places = range(*index.indices(packed + len(recent)))
+            if places.step == 1 and places.start >= packed:
+                return recent[places.start - packed : places.stop - packed]
             return [self._at(i, blocks, recent) for i in places]
         place = index + packed + len(recent) if index < 0 else index
         if place < 0:

@@ -5,6 +5,7 @@ What was learnt is kept per model, for all sessions of a store, so that the next
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,15 @@ from holdfast.view.window import scaled, window_for
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
+
+
+class ViewSize(NamedTuple):
+    """What a gauge said of a view."""
+
+    gauge: Gauge
+    total: Measure
+    tokens: int
+    margin_tokens: int
 
 
 class Follower:
@@ -47,6 +57,7 @@ class Follower:
 
         self._doubted = 0
         """The answer whose reported size is not believed."""
+        self._size: ViewSize | None = None
 
     def follow(self, view: View) -> Gauge:
         """Learn from the view's last answer and return the gauge."""
@@ -60,6 +71,14 @@ class Follower:
             self._gauge = self._learn(self._before, reported, view)
             self.calibrations[reported.model] = self._gauge.calibration
         return self._gauge
+
+    def size(self, view: View) -> ViewSize:
+        """Return the size of the view, measured once for as long as nothing changes."""
+        gauge, total, known = self.follow(view), view.total, self._size
+        if known is None or known.gauge is not gauge or known.total != total:
+            tokens, margin = gauge.size_tokens(total), gauge.margin_tokens(total)
+            known = self._size = ViewSize(gauge, total, tokens, margin)
+        return known
 
     def estimate(self, view: View) -> Gauge:
         """Return a gauge that believes no report: everything is estimated."""

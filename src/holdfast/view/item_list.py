@@ -39,6 +39,8 @@ class ItemList:
         return item if isinstance(item, Round) else None
 
     def index(self, order: int) -> int | None:
+        if self._orders and self._orders[-1] == order:  # the newest is asked for most
+            return len(self._orders) - 1
         i = bisect_left(self._orders, order)
         return i if i < len(self._orders) and self._orders[i] == order else None
 
@@ -180,13 +182,14 @@ class ItemList:
         self.home = {n: home for n, home in self.home.items() if home >= order}
         self.uses = {id: home for id, home in self.uses.items() if home >= order}
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> Sequence[Message]:
+        """Return the messages as they are kept: they change with the items."""
         messages = self._messages
         for item in self.items[len(self._before) :]:
             self._before.append((len(messages), len(messages[-1].content) if messages else 0))
             for fragment in item.fragments("sent"):
                 join(messages, fragment)
-        return list(messages)
+        return messages
 
     def message_from(self, order: int) -> int:
         i = bisect_left(self._orders, order) + 1

@@ -158,7 +158,11 @@ class Calibration(Struct, frozen=True, kw_only=True):
     def margin_tokens(self, measure: Measure) -> float:
         """Return by how much the size may be too small, in nineteen of twenty cases."""
         parts = self._parts(measure)
-        doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, self._reach(parts))))
+        reach = [
+            _dot(row, parts) if part else 0.0
+            for row, part in zip(self.covariance, parts, strict=True)
+        ]
+        doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, reach)))
         return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
 
     def observe(self, measure: Measure, tokens: float) -> "Calibration":
@@ -182,30 +186,32 @@ class Calibration(Struct, frozen=True, kw_only=True):
         expected = _dot(parts, self.factors)
         if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
             return self
-        reach = self._reach(parts)
+        reach = [_dot(row, parts) for row in self.covariance]  # of each factor with this estimate
         variance = _dot(parts, reach) + (NOISE_RATIO * expected + NOISE_TOKENS) ** 2
         error = tokens - expected
         trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
         pull = trust * error / variance
         calm = trust / variance
+        steps = [calm * r for r in reach]
         return structs.replace(
             self,
             factors=tuple(
-                _clamp(factor + pull * r, FACTOR_MIN, FACTOR_MAX)
-                for factor, r in zip(self.factors, reach, strict=True)
+                [
+                    _clamp(factor + pull * r, FACTOR_MIN, FACTOR_MAX)
+                    for factor, r in zip(self.factors, reach, strict=True)
+                ]
             ),
             covariance=tuple(
-                _less(row, calm * r, reach) for row, r in zip(self.covariance, reach, strict=True)
+                [
+                    tuple([p + DRIFT - step * q for p, q in zip(row, reach, strict=True)])
+                    for row, step in zip(self.covariance, steps, strict=True)
+                ]
             ),
             lessons=self.lessons + 1,
         )
 
     def _parts(self, measure: Measure) -> Row:
         return tuple(map(mul, astuple(measure), astuple(self.defaults)))
-
-    def _reach(self, parts: Row) -> Row:
-        """Return the covariance of each factor with this estimate."""
-        return tuple([_dot(row, parts) for row in self.covariance])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,16 +298,11 @@ def _shape(tokens: float) -> float:
 
 
 def _dot(one: Iterable[float], other: Iterable[float]) -> float:
-    return float(sum(map(mul, one, other)))
-
-
-def _less(row: Row, step: float, reach: Row) -> Row:
-    """Return a row of the covariance after a lesson; a list is built, since this runs every turn."""
-    return tuple([p + DRIFT - step * q for p, q in zip(row, reach, strict=True)])
+    return sum(map(mul, one, other), 0.0)
 
 
 def _clamp(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
+    return low if value < low else high if value > high else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

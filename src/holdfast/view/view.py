@@ -84,11 +84,16 @@ class View:
 
     def messages(self) -> list[Message]:
         """Return the messages to send, rendering only what changed since the last call."""
+        return list(self.sent)
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """The messages to send as they are kept, which the next entry may change."""
         return self._list.messages()
 
     def message_from(self, order: int) -> int:
         """Return the index of the message in which the first item at or after this order ends."""
-        self.messages()
+        self._list.messages()
         return self._list.message_from(order)
 
     def seen(self) -> list[Message]:
@@ -167,16 +172,9 @@ class View:
     def _speak(
         self, entry: Said | Restored, kind: Literal["said", "restored"], *, hidden: bool
     ) -> None:
-        self._list.append(
-            Spoken(
-                id=entry.n,
-                order=entry.n,
-                content=entry.content,
-                kind=kind,
-                hidden=hidden,
-                measure=entry.measure,
-            )
-        )
+        n, said, measure = entry.n, entry.content, entry.measure
+        spoken = Spoken(id=n, order=n, content=said, kind=kind, hidden=hidden, measure=measure)
+        self._list.append(spoken)
 
     def _replied(self, entry: Replied) -> None:
         if not self._is_chosen:

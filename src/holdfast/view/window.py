@@ -9,6 +9,7 @@ Every distance is for a 200K window and shrinks in proportion for smaller ones.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from holdfast.errors import ConfigError
@@ -61,6 +62,7 @@ class Window:
         return "warning" if used_tokens >= self.warning_tokens else "ok"
 
 
+@lru_cache(maxsize=64)
 def window_for(model: str, settings: WindowSettings | None = None) -> Window:
     settings = settings or WindowSettings()
     known = capabilities(model)

@@ -31,7 +31,7 @@ histories = st.lists(st.lists(words, max_size=12), min_size=1, max_size=8)
 
 @given(histories)
 def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
-    """Whatever comes and goes between two requests, the links are those of the messages."""
+    """Whatever comes and goes between two requests, links and markers are those of the messages."""
     wire, last = Wire(), None
     views: list[list[Message]] = [[]]
     for texts in histories:
@@ -55,6 +55,7 @@ def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
         )
         assert last.chain.links[: last.length] == alone.chain.links
         assert last.head == alone.head
+        assert (last.marked, last.markers) == (alone.marked, alone.markers)
 
 
 @given(st.lists(words, max_size=12), st.lists(words, max_size=12))
@@ -97,6 +98,15 @@ def test_where_markers_stand_changes_no_hash():
         "system block 1 (5m)",
         "the last message (5m)",
     )
+
+
+def test_a_marker_is_found_again_on_a_message_that_is_the_same_object():
+    """A program may send what it sent before as it was, its own markers included."""
+    first = [message("a"), message("b", cache_control=MARK)]
+    before = taken(first)
+    after = taken([*first, message("c"), message("d", cache_control=MARK)], before)
+    assert (before.marked, after.marked) == ((1,), (1, 3))
+    assert taken([*first, message("c")], after).marked == (1,)
 
 
 def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():

@@ -6,7 +6,6 @@ Markers are kept apart: their position is no part of what they mark. `moves` com
 fingerprints.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject
 from holdfast.models.capabilities import capabilities
 from holdfast.models.protocol import Request
-from holdfast.request.markers import SLOTS
+from holdfast.request.markers import SLOTS, unchanged
 
 HASH_BYTES = 8
 """Enough within one session; short, because every call writes them to the log."""
@@ -87,7 +86,7 @@ def fingerprint(
     kwargs = request.kwargs
     messages: list[JsonObject] = kwargs.get("messages") or []
     system = system_blocks(kwargs)
-    markers, lifetimes, marked = _markers(kwargs, system, messages)
+    markers, lifetimes, marked = _markers(kwargs, system, messages, like)
     if len(names) != len(system):
         names = [f"block {i}" for i in range(1, len(system) + 1)]
     return Fingerprint(
@@ -182,7 +181,7 @@ def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> i
         beside = min(i + 1, length - 1)
         return not (known[i] is messages[i] or known[beside] is messages[beside])
 
-    return bisect_left(range(length), True, key=is_changed)
+    return unchanged(length, is_changed)
 
 
 def _link(before: str, message: JsonObject) -> str:
@@ -212,12 +211,15 @@ def _section_hashes(
 
 
 def _markers(
-    kwargs: JsonObject, system: Sequence[JsonObject], messages: Sequence[JsonObject]
+    kwargs: JsonObject,
+    system: Sequence[JsonObject],
+    messages: Sequence[JsonObject],
+    like: Fingerprint | None,
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
     """Describe the markers, list their lifetimes, and find the messages that carry one."""
     holders = [(f"tool {tool.get('name')}", tool) for tool in kwargs.get("tools") or ()]
     holders += [(f"system block {i}", block) for i, block in enumerate(system, 1)]
-    marked = _marked_messages(messages)
+    marked = _marked_messages(messages, like)
     if marked:  # earlier ones only help the look-back
         last = next(filter(_control, reversed(messages[marked[-1]]["content"])))
         is_end = marked[-1] == len(messages) - 1
@@ -228,17 +230,18 @@ def _markers(
     return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
 
 
-def _marked_messages(messages: Sequence[JsonObject]) -> list[int]:
+def _marked_messages(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
+    """Find the marked messages; those that are the same objects as before are as they were."""
+    known, length, before = (like.chain.messages, like.length, like.marked) if like else ([], 0, ())
     last = len(messages) - 1
     recent = range(last, max(-1, last - MARKER_SEARCH), -1)
-    return sorted(islice((i for i in recent if _is_marked(messages[i])), SLOTS))
+    changed = [i for i in recent if i >= length or known[i] is not messages[i] or i in before]
+    return sorted(islice((i for i in changed if any(map(_control, _blocks(messages[i])))), SLOTS))
 
 
-def _is_marked(message: JsonObject) -> bool:
-    for block in message.get("content") or ():
-        if isinstance(block, dict) and block.get("cache_control"):
-            return True
-    return False
+def _blocks(message: JsonObject) -> Sequence[Json]:
+    content = message.get("content")
+    return content if isinstance(content, list) else ()
 
 
 def _control(block: Json) -> Json:

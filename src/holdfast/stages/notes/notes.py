@@ -165,9 +165,9 @@ class Notes:
         return wanted and not own_refusal(engine, SOURCE)
 
     def _can_ask(self, engine: Engine) -> bool:
-        listed = {str(tool.get("name")) for tool in engine.frame.tools}
-        is_able = self._can_edit and self.ask is not None and listed.issuperset(TOOLS)
-        return is_able and engine.settings.notes.model
+        if not self._can_edit or self.ask is None or not engine.settings.notes.model:
+            return False
+        return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
 
     async def wait(self, seconds: float, stale_seconds: float) -> None:
         """Wait for an update in progress, unless it has run so long that it hangs."""

@@ -182,8 +182,7 @@ def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
 def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results of a message that is too long as a whole, each with the reason."""
     owner = last_round(view.items)
-    waiting = unsent(view, owner) if owner else {}
-    if owner is None or not waiting:
+    if owner is None:
         return []
     chars = {
         result.tool_use_id: len(text_of(result.block("sent").content))
@@ -191,8 +190,11 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
         if not result.refused
         and budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
     }
-    limit = budgets.message_chars
-    why = f"and one message's results came to {sum(chars.values()):,} characters, over {limit:,}"
+    limit, total = budgets.message_chars, sum(chars.values())
+    if total <= limit:
+        return []
+    waiting = unsent(view, owner)
+    why = f"and one message's results came to {total:,} characters, over {limit:,}"
     return [(waiting[id], why) for id in plan_message(chars, waiting, limit)]
 
 
