@@ -20,3 +20,8 @@ class LogCursor:
         """Return the entries since the last call; all of them if the history is another one."""
         start, self.position = self.position, len(history)
         return history[start:] if start <= self.position else history[:]
+
+
+def last_n(history: Sequence[AnyEntry]) -> int:
+    """Return the number of the last entry; 0 if there is none."""
+    return history[-1].n if history else 0
