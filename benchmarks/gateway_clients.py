@@ -10,7 +10,7 @@ clearing took out counts against it as much as what had to be written anew behin
 messages included. `read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and
 `rewritten_tokens` say how much they are.
 
-    python benchmarks/gateway_clients.py [--claude PATH] [--pi PATH] [--turns N] [--json]
+    python benchmarks/gateway_clients.py [--claude PATH] [--codex PATH] [--pi PATH] [--turns N] [--json]
 """
 
 import argparse
@@ -29,7 +29,7 @@ from pathlib import Path
 
 from holdfast import load
 from holdfast.gateway.server import GatewayOptions, running
-from holdfast.gateway.wrapping import environment_for
+from holdfast.gateway.wrapping import environment_for, with_options
 from holdfast.messages import JsonObject
 from holdfast.request.cache.calls import explain_calls
 from holdfast.settings import load_settings
@@ -69,7 +69,7 @@ class Scripted:
         names = {tool.get("name") for tool in request.tools}
         if "summary" in words and "turn" not in words[-200:] and len(words) > 1_000:
             return BrainAnswer(blocks=(text(SUMMARY),))
-        shell = next((name for name in ("Bash", "bash") if name in names), "")
+        shell = next((name for name in ("Bash", "bash", "exec") if name in names), "")
         if not shell or not turn:
             return BrainAnswer(blocks=(text("A title"),))
         if turn % AGENT_EVERY == 0 and calls == 0 and "Agent" in names:
@@ -78,7 +78,9 @@ class Scripted:
             return BrainAnswer(blocks=(tool_use("Agent", asked),))
         if calls < CALLS:
             command = f"seq {turn * 10_000 + calls * 1_000} {turn * 10_000 + calls * 1_000 + LINES}"
-            return BrainAnswer(blocks=(tool_use(shell, {"command": command}),))
+            script = f'text((await tools.exec_command({{cmd: "{command}"}})).output)'
+            given = {"input": script} if shell == "exec" else {"command": command}
+            return BrainAnswer(blocks=(tool_use(shell, given),))
         return BrainAnswer(blocks=(text(f"Turn {turn} is done."),))
 
 
@@ -196,6 +198,35 @@ def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> C
     return run
 
 
+def codex(command: str, upstream: Provider, home: Path, base: str, turns: int) -> ClientRun:
+    """Run a process for each turn, each resuming the session of the one before."""
+    home.mkdir(parents=True)
+    own = {"HOME": str(home), "CODEX_HOME": str(home), "PATH": os.environ["PATH"]}
+    run, options = (
+        ClientRun(),
+        ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+    )
+    for number in range(1, turns + 1):
+        if number % CUT_EVERY == 0:
+            upstream.simulation.faults.plan({"queue": ["cut"]})
+        resumed = ["resume", "--last"] if number > 1 else []
+        words = [*with_options([command], base, has_history=False), "exec", *resumed, *options]
+        done = subprocess.run(
+            [*words, f"Work on turn {number}."],
+            env={**own, "CODEX_API_KEY": "nobodys"},
+            cwd=home,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TURN_SECONDS,
+        )
+        run.answers.append(done.stdout.strip())
+        run.exit_codes.append(done.returncode)
+        if done.returncode:
+            run.complaints.append(done.stderr[-300:])
+    return run
+
+
 def cache_figures(home: Path) -> JsonObject:
     """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
     read = prompt = calls = 0
@@ -236,7 +267,7 @@ def whose_break(cause: str) -> str:
 
 
 def measured(kind: str, command: str, turns: int) -> JsonObject:
-    play = {"claude": claude_code, "pi": pi}[kind]
+    play = {"claude": claude_code, "codex": codex, "pi": pi}[kind]
     with tempfile.TemporaryDirectory(prefix="holdfast-clients-") as place:
         root = Path(place)
         os.environ["HOLDFAST_HOME"] = str(root / "holdfast")
@@ -273,11 +304,12 @@ def billed_usd(upstream: Provider) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--claude", default=shutil.which("claude") or "")
+    parser.add_argument("--codex", default=shutil.which("codex") or "")
     parser.add_argument("--pi", default=shutil.which("pi") or "")
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    chosen = {"claude": given.claude, "pi": given.pi}
+    chosen = {"claude": given.claude, "codex": given.codex, "pi": given.pi}
     found = {name: measured(name, path, given.turns) for name, path in chosen.items() if path}
     if not found:
         sys.exit("no client is installed; name one")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.gateway.wrapping import environment_for, upstreams_in, with_history
+from holdfast.gateway.wrapping import environment_for, upstreams_in, with_options
 from holdfast.settings import home
 
 ASKS = """
@@ -130,7 +130,7 @@ def test_a_client_looks_up_what_it_said_on_the_server_it_gets(upstream, tmp_path
 )
 def test_a_client_that_takes_servers_gets_ours(command, place):
     """As an option of its own, before the user's words; its configuration is not touched."""
-    made = with_history(command)
+    made = with_options(command, "http://127.0.0.1:1", has_history=True)
     assert made[0] == command[0]
     assert made[-len(command) + 1 :] == command[1:]
     assert "holdfast" in made[place]
@@ -138,7 +138,9 @@ def test_a_client_that_takes_servers_gets_ours(command, place):
 
 
 def test_other_commands_are_run_as_they_are():
-    assert with_history(["make", "test"]) == ["make", "test"]
+    for history in (True, False):
+        made = with_options(["make", "test"], "http://127.0.0.1:1", has_history=history)
+        assert made == ["make", "test"]
 
 
 PLACES = os.pathsep.join((os.environ.get("HOLDFAST_TEST_CLIENTS", ""), os.environ["PATH"]))

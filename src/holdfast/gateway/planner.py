@@ -125,11 +125,12 @@ class Planner:
             return
         if self._shadow is None or plan.call is None or plan.conversation is None:
             return
-        if plan.call.endpoint.dialect == "anthropic" and reply.usage:
+        if reply.usage:
             self._shadow.account(
                 BilledCall(
                     session=plan.conversation.id,
                     model=plan.call.model,
+                    endpoint=plan.call.endpoint,
                     given=given,
                     sent=plan.body,
                     usage=reply.usage,
