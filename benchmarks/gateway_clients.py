@@ -7,8 +7,10 @@ otherwise than directly, `passed` requests that were passed on unmanaged. `read_
 read from the cache of what the call before had left there, the client's own breaks apart: what our
 clearing took out counts against it as much as what had to be written anew behind it.
 `read_share_of_sent` counts only what was sent: all that was written in the calls of our breaks, new
-messages included. `read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and
-`rewritten_tokens` say how much they are.
+messages included. `read_share_of_known` is what was read of what could have been: blocks that the
+provider had been sent before, the client's own breaks included (the Messages API only).
+`read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and `rewritten_tokens`
+say how much they are. `direct_*` are the same for the client without a gateway.
 
     python benchmarks/gateway_clients.py [--claude PATH] [--codex PATH] [--pi PATH] [--turns N] [--json]
 """
@@ -25,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from holdfast import load
@@ -35,9 +38,10 @@ from holdfast.request.cache.calls import explain_calls
 from holdfast.settings import load_settings
 from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
 from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.request import ApiRequest, Caller
 from holdfast.simulator.server import application
 from holdfast.simulator.serving import in_thread, server_of
-from holdfast.simulator.simulation import Simulation
+from holdfast.simulator.simulation import ServedOutcome, Simulation
 
 MODEL = "claude-opus-4-8"
 WINDOW_TOKENS = 64_000
@@ -93,15 +97,42 @@ class ClientRun:
     complaints: list[str] = field(default_factory=list)
 
 
+class Watched(Simulation):
+    """Counts what it had been sent before, and what of that was in its cache."""
+
+    known_tokens = read_tokens = prompt_tokens = 0
+
+    async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
+        outcome = await super().create(request, caller)
+        plan, pieces = outcome.usage.message.plan, outcome.prepared.read
+        known = sum(piece.tokens for piece in pieces if piece.digest in self._sent)
+        self._sent |= {piece.digest for piece in pieces}
+        self.known_tokens += max(known, plan.read_tokens)
+        self.read_tokens += plan.read_tokens
+        self.prompt_tokens += plan.prompt_tokens
+        return outcome
+
+    @cached_property
+    def _sent(self) -> set[bytes]:
+        return set()
+
+    def shares(self) -> JsonObject:
+        read, known, prompt = self.read_tokens, self.known_tokens, self.prompt_tokens
+        return {
+            "read_share_of_known": round(read / known, 4) if known else None,
+            "prompt_read_share": round(read / prompt, 4) if prompt else None,
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provider:
     url: str
-    simulation: Simulation
+    simulation: Watched
 
 
 @contextmanager
 def provider() -> Iterator[Provider]:
-    simulation = Simulation(
+    simulation = Watched(
         Scripted(), SimulatorSettings(accepts_unknown_models=True), SimulatorClock()
     )
     with in_thread(server_of(application(simulation))) as url:
@@ -229,14 +260,13 @@ def codex(command: str, upstream: Provider, home: Path, base: str, turns: int) -
 
 def cache_figures(home: Path) -> JsonObject:
     """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
-    read = prompt = calls = 0
+    read = calls = 0
     lost, rewritten = Counter[str](), Counter[str]()
     breaks: dict[str, Counter[str]] = {"client": Counter(), "ours": Counter(), "others": Counter()}
     for log in home.glob("projects/*/gw-*.jsonl"):
         for call in explain_calls(load(log).entries):
             calls += 1
             read += call.read_tokens
-            prompt += call.read_tokens + call.written_tokens + call.uncached_tokens
             if call.cause:
                 whose = whose_break(call.cause)
                 breaks[whose][call.cause] += 1
@@ -251,7 +281,6 @@ def cache_figures(home: Path) -> JsonObject:
         "read_share_between_our_breaks": round(read / (possible - lost["ours"]), 4)
         if read
         else None,
-        "prompt_read_share": round(read / prompt, 4) if prompt else None,
         "breaks": {whose: dict(found) for whose, found in breaks.items()},
         "lost_tokens": {whose: lost[whose] for whose in breaks},
         "rewritten_tokens": {whose: rewritten[whose] for whose in breaks},
@@ -275,6 +304,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
         with provider() as upstream:
             direct = play(command, upstream, root / "direct", upstream.url, turns)
             direct_usd = billed_usd(upstream)
+            shares = {f"direct_{k}": v for k, v in upstream.simulation.shares().items()}
         with provider() as upstream:
             upstreams = {"anthropic": upstream.url, "openai": upstream.url}
             options = GatewayOptions(upstreams=upstreams, apart=False)
@@ -282,6 +312,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
                 through = play(command, upstream, root / "through", gateway.url, turns)
                 stats = gateway.planner.stats()
             through_usd = billed_usd(upstream)
+            shares |= upstream.simulation.shares()
         pairs = zip(direct.answers, through.answers, strict=False)
         return {
             "turns": len(through.answers),
@@ -291,6 +322,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
             "passed": stats["failures"],
             "direct_usd": round(direct_usd, 4),
             "through_usd": round(through_usd, 4),
+            **shares,
             **cache_figures(root / "holdfast"),
             "last": through.answers[-1:],
         }
