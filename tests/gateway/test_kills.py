@@ -1,0 +1,77 @@
+"""A gateway that is killed again and again while its client works."""
+
+import os
+import random
+import threading
+
+import anthropic
+import pytest
+
+from gateway_parts import Agent, gateway_process, listing
+from holdfast import load
+from holdfast.log.entries import Cleared, Spilled
+from holdfast.settings import home
+
+REQUESTS = int(os.environ.get("KILLED_REQUESTS", "45"))
+"""Enough for a spill, some clearings, and about five kills."""
+
+
+class Worker(Agent):
+    """Takes one step at a time, and takes it again if it failed."""
+
+    def step(self):
+        if not self.messages or self.messages[-1]["role"] == "assistant":
+            self.messages.append({"role": "user", "content": "Read on."})
+        answer = self.call()
+        content = [block.model_dump(exclude_unset=True) for block in answer.content]
+        self.messages.append({"role": "assistant", "content": content})
+        uses = [block for block in answer.content if block.type == "tool_use"]
+        if uses:
+            lines = 4_000 if len(self.messages) % 20 == 4 else 300
+            text = listing(f"at {len(self.messages)}", lines)
+            result = {"type": "tool_result", "tool_use_id": uses[0].id, "content": text}
+            self.messages.append({"role": "user", "content": [result]})
+
+
+def bare(messages):
+    """Give messages as the cache compares them."""
+    return [
+        [
+            {key: value for key, value in block.items() if key != "cache_control"}
+            for block in (
+                [{"type": "text", "text": content}]
+                if isinstance(content := message["content"], str)
+                else content
+            )
+        ]
+        for message in messages
+    ]
+
+
+@pytest.mark.timeout(400)
+def test_killed_at_any_moment_nothing_moves_that_no_entry_moved(upstream, monkeypatch):
+    """Moments drawn by chance: while a request is read, decided, sent or answered."""
+    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT_TOKENS", "64000")
+    upstream.simulation.brain.files = 1_000
+    chance, worker, kills = random.Random(7), Worker(""), 0
+    while len(upstream.bodies) < REQUESTS:
+        with gateway_process(upstream.url) as (url, process, _):
+            worker.move(url)
+            timer = threading.Timer(chance.uniform(0.05, 1.0), process.kill)
+            timer.start()
+            try:
+                while len(upstream.bodies) < REQUESTS:
+                    worker.step()
+            except anthropic.APIError:
+                kills += 1
+            timer.cancel()
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    history = load(log).entries
+    declared = sum(isinstance(entry, Cleared) for entry in history)
+    sent = [bare(request["messages"]) for request in upstream.requests]
+    pairs = zip(sent, sent[1:], strict=False)
+    moved = sum(after[: len(before)] != before for before, after in pairs)
+    assert kills > 1
+    assert any(isinstance(entry, Spilled) for entry in history)
+    assert moved <= declared
+    assert moved < kills + declared
