@@ -3,6 +3,7 @@
 import os
 import random
 import threading
+from itertools import pairwise
 
 import anthropic
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from gateway_parts import Agent, gateway_process, listing
 from holdfast import load
 from holdfast.log.entries import Cleared, Spilled
+from holdfast.request.cache.fingerprint import blocks_of
 from holdfast.settings import home
 
 REQUESTS = int(os.environ.get("KILLED_REQUESTS", "45"))
@@ -34,18 +36,8 @@ class Worker(Agent):
 
 
 def bare(messages):
-    """Give messages as the cache compares them."""
-    return [
-        [
-            {key: value for key, value in block.items() if key != "cache_control"}
-            for block in (
-                [{"type": "text", "text": content}]
-                if isinstance(content := message["content"], str)
-                else content
-            )
-        ]
-        for message in messages
-    ]
+    """Give the blocks of messages as the cache compares them."""
+    return [blocks_of(message) for message in messages]
 
 
 @pytest.mark.timeout(400)
@@ -69,7 +61,7 @@ def test_killed_at_any_moment_nothing_moves_that_no_entry_moved(upstream, monkey
     history = load(log).entries
     declared = sum(isinstance(entry, Cleared) for entry in history)
     sent = [bare(request["messages"]) for request in upstream.requests]
-    pairs = zip(sent, sent[1:], strict=False)
+    pairs = pairwise(sent)
     moved = sum(after[: len(before)] != before for before, after in pairs)
     assert kills > 1
     assert any(isinstance(entry, Spilled) for entry in history)

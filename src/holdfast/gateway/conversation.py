@@ -127,8 +127,9 @@ class Conversation:
 
             def build() -> Request:
                 shown = self._projected(call)
-                is_markable = shown is not None and call.endpoint.dialect == "anthropic"
-                sent.append(self._marked(call, shown) if is_markable else shown)
+                if shown is not None and call.endpoint.dialect == "anthropic":
+                    shown = self._marked(call, shown)
+                sent.append(shown)
                 return self._as_sent(call, sent[-1] or call.messages)
 
             limit = call.output_limit or self._engine.output_limit()

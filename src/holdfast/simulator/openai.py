@@ -262,12 +262,8 @@ def _usage(served: ServedAnswer) -> JsonObject:
 
 
 def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
-    tokens = {
-        "read_tokens": served.match.cached_tokens,
-        "write_5m_tokens": served.written_tokens,
-        "uncached_tokens": served.fresh_tokens - served.written_tokens,
-        "output_tokens": served.fitted.tokens,
-    }
+    read, written = served.match.cached_tokens, served.written_tokens
+    uncached, output = served.fresh_tokens - written, served.fitted.tokens
     return ServedRequest(
         endpoint=endpoint,
         model=served.able.model,
@@ -276,8 +272,17 @@ def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
         status=200,
         stop_reason=served.reason,
         message_id=id,
-        cost=cost(served.able.model, **tokens),
-        **tokens,
+        read_tokens=read,
+        write_5m_tokens=written,
+        uncached_tokens=uncached,
+        output_tokens=output,
+        cost=cost(
+            served.able.model,
+            read_tokens=read,
+            write_5m_tokens=written,
+            uncached_tokens=uncached,
+            output_tokens=output,
+        ),
     )
 
 
