@@ -7,10 +7,12 @@ otherwise than directly, `passed` requests that were passed on unmanaged. `read_
 read from the cache of what the call before had left there, the client's own breaks apart: what our
 clearing took out counts against it as much as what had to be written anew behind it.
 `read_share_of_sent` counts only what was sent: all that was written in the calls of our breaks, new
-messages included. `read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and
-`rewritten_tokens` say how much they are.
+messages included. `read_share_of_known` is what was read of what could have been: blocks that the
+provider had been sent before, the client's own breaks included (the Messages API only).
+`read_share_between_our_breaks` leaves our breaks out; `breaks`, `lost_tokens` and `rewritten_tokens`
+say how much they are. `direct_*` are the same for the client without a gateway.
 
-    python benchmarks/gateway_clients.py [--claude PATH] [--pi PATH] [--turns N] [--json]
+    python benchmarks/gateway_clients.py [--claude PATH] [--codex PATH] [--pi PATH] [--turns N] [--json]
 """
 
 import argparse
@@ -25,19 +27,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from holdfast import load
 from holdfast.gateway.server import GatewayOptions, running
-from holdfast.gateway.wrapping import environment_for
+from holdfast.gateway.wrapping import environment_for, with_options
 from holdfast.messages import JsonObject
 from holdfast.request.cache.calls import explain_calls
 from holdfast.settings import load_settings
 from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
 from holdfast.simulator.brains import text, tool_use
+from holdfast.simulator.request import ApiRequest, Caller
 from holdfast.simulator.server import application
 from holdfast.simulator.serving import in_thread, server_of
-from holdfast.simulator.simulation import Simulation
+from holdfast.simulator.simulation import ServedOutcome, Simulation
 
 MODEL = "claude-opus-4-8"
 WINDOW_TOKENS = 64_000
@@ -69,7 +73,7 @@ class Scripted:
         names = {tool.get("name") for tool in request.tools}
         if "summary" in words and "turn" not in words[-200:] and len(words) > 1_000:
             return BrainAnswer(blocks=(text(SUMMARY),))
-        shell = next((name for name in ("Bash", "bash") if name in names), "")
+        shell = next((name for name in ("Bash", "bash", "exec") if name in names), "")
         if not shell or not turn:
             return BrainAnswer(blocks=(text("A title"),))
         if turn % AGENT_EVERY == 0 and calls == 0 and "Agent" in names:
@@ -78,7 +82,9 @@ class Scripted:
             return BrainAnswer(blocks=(tool_use("Agent", asked),))
         if calls < CALLS:
             command = f"seq {turn * 10_000 + calls * 1_000} {turn * 10_000 + calls * 1_000 + LINES}"
-            return BrainAnswer(blocks=(tool_use(shell, {"command": command}),))
+            script = f'text((await tools.exec_command({{cmd: "{command}"}})).output)'
+            given = {"input": script} if shell == "exec" else {"command": command}
+            return BrainAnswer(blocks=(tool_use(shell, given),))
         return BrainAnswer(blocks=(text(f"Turn {turn} is done."),))
 
 
@@ -91,15 +97,42 @@ class ClientRun:
     complaints: list[str] = field(default_factory=list)
 
 
+class Watched(Simulation):
+    """Counts what it had been sent before, and what of that was in its cache."""
+
+    known_tokens = read_tokens = prompt_tokens = 0
+
+    async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
+        outcome = await super().create(request, caller)
+        plan, pieces = outcome.usage.message.plan, outcome.prepared.read
+        known = sum(piece.tokens for piece in pieces if piece.digest in self._sent)
+        self._sent |= {piece.digest for piece in pieces}
+        self.known_tokens += max(known, plan.read_tokens)
+        self.read_tokens += plan.read_tokens
+        self.prompt_tokens += plan.prompt_tokens
+        return outcome
+
+    @cached_property
+    def _sent(self) -> set[bytes]:
+        return set()
+
+    def shares(self) -> JsonObject:
+        read, known, prompt = self.read_tokens, self.known_tokens, self.prompt_tokens
+        return {
+            "read_share_of_known": round(read / known, 4) if known else None,
+            "prompt_read_share": round(read / prompt, 4) if prompt else None,
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provider:
     url: str
-    simulation: Simulation
+    simulation: Watched
 
 
 @contextmanager
 def provider() -> Iterator[Provider]:
-    simulation = Simulation(
+    simulation = Watched(
         Scripted(), SimulatorSettings(accepts_unknown_models=True), SimulatorClock()
     )
     with in_thread(server_of(application(simulation))) as url:
@@ -196,16 +229,44 @@ def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> C
     return run
 
 
+def codex(command: str, upstream: Provider, home: Path, base: str, turns: int) -> ClientRun:
+    """Run a process for each turn, each resuming the session of the one before."""
+    home.mkdir(parents=True)
+    own = {"HOME": str(home), "CODEX_HOME": str(home), "PATH": os.environ["PATH"]}
+    run, options = (
+        ClientRun(),
+        ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+    )
+    for number in range(1, turns + 1):
+        if number % CUT_EVERY == 0:
+            upstream.simulation.faults.plan({"queue": ["cut"]})
+        resumed = ["resume", "--last"] if number > 1 else []
+        words = [*with_options([command], base, has_history=False), "exec", *resumed, *options]
+        done = subprocess.run(
+            [*words, f"Work on turn {number}."],
+            env={**own, "CODEX_API_KEY": "nobodys"},
+            cwd=home,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TURN_SECONDS,
+        )
+        run.answers.append(done.stdout.strip())
+        run.exit_codes.append(done.returncode)
+        if done.returncode:
+            run.complaints.append(done.stderr[-300:])
+    return run
+
+
 def cache_figures(home: Path) -> JsonObject:
     """Sum up what the gateway's logs say of the cache, by whose doing it broke."""
-    read = prompt = calls = 0
+    read = calls = 0
     lost, rewritten = Counter[str](), Counter[str]()
     breaks: dict[str, Counter[str]] = {"client": Counter(), "ours": Counter(), "others": Counter()}
     for log in home.glob("projects/*/gw-*.jsonl"):
         for call in explain_calls(load(log).entries):
             calls += 1
             read += call.read_tokens
-            prompt += call.read_tokens + call.written_tokens + call.uncached_tokens
             if call.cause:
                 whose = whose_break(call.cause)
                 breaks[whose][call.cause] += 1
@@ -220,7 +281,6 @@ def cache_figures(home: Path) -> JsonObject:
         "read_share_between_our_breaks": round(read / (possible - lost["ours"]), 4)
         if read
         else None,
-        "prompt_read_share": round(read / prompt, 4) if prompt else None,
         "breaks": {whose: dict(found) for whose, found in breaks.items()},
         "lost_tokens": {whose: lost[whose] for whose in breaks},
         "rewritten_tokens": {whose: rewritten[whose] for whose in breaks},
@@ -236,7 +296,7 @@ def whose_break(cause: str) -> str:
 
 
 def measured(kind: str, command: str, turns: int) -> JsonObject:
-    play = {"claude": claude_code, "pi": pi}[kind]
+    play = {"claude": claude_code, "codex": codex, "pi": pi}[kind]
     with tempfile.TemporaryDirectory(prefix="holdfast-clients-") as place:
         root = Path(place)
         os.environ["HOLDFAST_HOME"] = str(root / "holdfast")
@@ -244,6 +304,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
         with provider() as upstream:
             direct = play(command, upstream, root / "direct", upstream.url, turns)
             direct_usd = billed_usd(upstream)
+            shares = {f"direct_{k}": v for k, v in upstream.simulation.shares().items()}
         with provider() as upstream:
             upstreams = {"anthropic": upstream.url, "openai": upstream.url}
             options = GatewayOptions(upstreams=upstreams, apart=False)
@@ -251,6 +312,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
                 through = play(command, upstream, root / "through", gateway.url, turns)
                 stats = gateway.planner.stats()
             through_usd = billed_usd(upstream)
+            shares |= upstream.simulation.shares()
         pairs = zip(direct.answers, through.answers, strict=False)
         return {
             "turns": len(through.answers),
@@ -260,6 +322,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
             "passed": stats["failures"],
             "direct_usd": round(direct_usd, 4),
             "through_usd": round(through_usd, 4),
+            **shares,
             **cache_figures(root / "holdfast"),
             "last": through.answers[-1:],
         }
@@ -273,11 +336,12 @@ def billed_usd(upstream: Provider) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--claude", default=shutil.which("claude") or "")
+    parser.add_argument("--codex", default=shutil.which("codex") or "")
     parser.add_argument("--pi", default=shutil.which("pi") or "")
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    chosen = {"claude": given.claude, "pi": given.pi}
+    chosen = {"claude": given.claude, "codex": given.codex, "pi": given.pi}
     found = {name: measured(name, path, given.turns) for name, path in chosen.items() if path}
     if not found:
         sys.exit("no client is installed; name one")

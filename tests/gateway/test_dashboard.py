@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from browser import chromium, needs_chromium
-from gateway_parts import Agent, gateway_process, marked
+from gateway_parts import MODEL, Agent, gateway_process, marked
 from holdfast import load
 from holdfast.log.entries import Spilled, Undone
 from holdfast.settings import home
@@ -52,6 +52,8 @@ def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_facto
         browser.wait("app.rows.length === 1 && app.rows[0].saved_usd > 0")
         shown = browser.run("document.querySelector('#sessions').textContent")
         assert "saved" in shown
+        assert "Anthropic" in shown, "what the client calls itself"
+        assert MODEL in shown
         browser.run("document.querySelector('#sessions tbody tr').click()")
         browser.wait("!!document.querySelector('#changes tbody button')")
         browser.run("document.querySelector('#changes tbody button').click()")
@@ -59,6 +61,61 @@ def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_facto
         assert browser.complaints() == []
     [undone] = entries(Undone)
     assert undone.target == spilled.n
+
+
+@needs_chromium
+def test_a_decision_shows_what_it_was_to_save_beside_what_it_did(upstream, tmp_path_factory):
+    """Both are counted on while the page is open; they are those of `/holdfast/stats`."""
+    upstream.simulation.brain.files = 0
+    with (
+        gateway_process(upstream.url) as (url, _, pages),
+        chromium(tmp_path_factory.mktemp("chromium")) as browser,
+    ):
+        browser.open(pages)
+        agent = Agent(url)
+        agent.messages = list(BUILT)
+        built = agent.call(messages=marked(agent.messages))
+        browser.wait("app.rows.length === 1")
+        browser.run("document.querySelector('#sessions tbody tr').click()")
+        browser.wait("!!document.querySelector('#changes tbody button')")
+        agent.messages.append({"role": "assistant", "content": built.content[0].text})
+        agent.ask("Test it.")
+        [period] = httpx2.get(f"{url}/holdfast/stats").json()["sessions"][0]["decisions"]
+        both = [period["predicted_usd"], period["saved_usd"]]
+        wanted = browser.run(f"{both}.map(money).join(', ')")
+        browser.wait(f"document.querySelector('#changes').textContent.includes('{wanted}')")
+        assert browser.complaints() == []
+    assert period["calls"] == 2
+    assert wanted.count("$") == 2
+
+
+@needs_chromium
+def test_on_a_phone_nothing_is_wider_than_the_screen(upstream, tmp_path_factory):
+    """The list and a session can be read and scrolled downwards only."""
+    upstream.simulation.brain.files = 0
+    with (
+        gateway_process(upstream.url) as (url, _, pages),
+        chromium(tmp_path_factory.mktemp("chromium")) as browser,
+    ):
+        browser.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=390,
+            height=844,
+            deviceScaleFactor=1,
+            mobile=True,
+        )
+        browser.open(pages)
+        agent = Agent(url)
+        agent.messages = list(BUILT)
+        agent.call(messages=marked(agent.messages))
+        browser.wait("app.rows.length === 1")
+        width = "document.documentElement.scrollWidth"
+        assert browser.run(width) == 390
+        browser.run("document.querySelector('#sessions tbody tr').click()")
+        browser.wait("!!document.querySelector('#changes tbody button')")
+        assert browser.run(width) == 390
+        button = "document.querySelector('#changes tbody button').getBoundingClientRect()"
+        assert browser.run(f"{button}.right") <= 390
 
 
 @pytest.mark.parametrize("path", ["/holdfast/sessions/wrong/", "/holdfast/sessions/wrong/api/undo"])

@@ -1,10 +1,13 @@
 """Unmodified clients through the gateway: what goes upstream instead, and that it stays so."""
 
+from dataclasses import replace
+
 import anthropic
 import msgspec
 import pytest
 
 from gateway_parts import (
+    EAGER,
     MODEL,
     SYSTEM,
     TOOLS,
@@ -15,8 +18,8 @@ from gateway_parts import (
     marked,
 )
 from holdfast import load
-from holdfast.log.entries import Cleared, Failed, Spilled
-from holdfast.settings import home
+from holdfast.log.entries import Cleared, Failed, Replied, Spilled
+from holdfast.settings import WindowSettings, home
 
 SHELL = [{**TOOLS[0], "name": "Bash"}, *TOOLS]
 BUILT = [
@@ -109,6 +112,40 @@ def test_what_was_sent_is_sent_again(gateway, upstream, clock):
     sent = [without_marks(request["messages"]) for request in upstream.requests]
     moved = [i for i in range(1, len(sent)) if sent[i][: len(sent[i - 1])] != sent[i - 1]]
     assert len(moved) == len(entries(Cleared)) > 0
+
+
+def marks_in(value):
+    """List every cache mark of a request."""
+    if isinstance(value, list):
+        return [mark for one in value for mark in marks_in(one)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["cache_control"]] if "cache_control" in value else []
+    return own + [mark for one in value.values() for mark in marks_in(one)]
+
+
+SMALL = replace(EAGER, window=WindowSettings(limit_tokens=64_000))
+
+
+@pytest.mark.parametrize("marked_blocks", [1, 3])
+def test_a_clearing_reads_what_was_cleared_before_it(gateway, upstream, marked_blocks):
+    """A mark of ours stands at the end of what is cleared, unless the client uses all it may."""
+    system = [*SYSTEM * marked_blocks]
+    agent = Agent(gateway(SMALL).url)
+    upstream.simulation.brain.files = 50
+    agent.ask("Read many files.", system=system)
+    [log] = logs()
+    history = load(log).entries
+    answers = [entry for entry in history if isinstance(entry, Replied)]
+    cleared = [entry.n for entry in history if isinstance(entry, Cleared)]
+    read = [next(a for a in answers if a.n > n).usage.cache_read_tokens for n in cleared]
+    sent = [marks_in(request) for request in upstream.requests]
+    assert len(read) >= 3
+    assert max(map(len, sent)) == (4 if marked_blocks == 3 else 3)
+    if marked_blocks == 3:
+        assert len(set(read)) == 1
+    else:
+        assert read[0] < read[1] < read[2]
 
 
 def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):

@@ -4,10 +4,12 @@ import httpx2
 import openai
 import pytest
 
-from gateway_parts import gateway_to, listing
+from gateway_parts import Reader, client_of, gateway_to, listing
 from holdfast import load
-from holdfast.log.entries import Failed, Spilled
+from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
 from holdfast.settings import home
+from holdfast.simulator import BrainAnswer, running
+from holdfast.simulator.brains import text
 from holdfast.simulator.serving import in_thread, server_of
 
 MODEL = "gpt-6-sol"
@@ -24,14 +26,22 @@ BUILT = [
     {"role": "tool", "tool_call_id": "c1", "content": listing("make", 4_000)},
 ]
 SHELL = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
-COMPLETED = (
-    b'event: response.completed\ndata: {"type":"response.completed","sequence_number":0,"response":'
-    b'{"id":"r1","object":"response","created_at":1,"model":"gpt-6-sol","status":"completed",'
-    b'"output":[{"id":"m1","type":"message","role":"assistant","status":"completed","content":'
-    b'[{"type":"output_text","text":"Hello.","annotations":[]}]}],"parallel_tool_calls":true,'
-    b'"tool_choice":"auto","tools":[],"usage":{"input_tokens":9,"output_tokens":1,"total_tokens":10,'
-    b'"input_tokens_details":{"cached_tokens":0},"output_tokens_details":{"reasoning_tokens":0}}}}\n\n'
-)
+ITEMS = [
+    {"role": "user", "content": "Build it."},
+    {"type": "custom_tool_call", "call_id": "c1", "name": "exec", "input": "make()"},
+    {"type": "custom_tool_call_output", "call_id": "c1", "output": listing("make", 4_000)},
+]
+FREEFORM = [{"type": "custom", "name": "exec"}]
+
+
+class Says:
+    """Says the same whatever it is asked."""
+
+    def __init__(self, words):
+        self.words = words
+
+    def answer(self, request):
+        return BrainAnswer(blocks=(text(self.words),))
 
 
 def entries(kind):
@@ -73,22 +83,123 @@ def test_a_long_result_is_spilled_in_this_dialect_too(url, upstream):
     assert len(sent[2]["content"]) < len(BUILT[2]["content"]) / 2
 
 
-async def _completes(scope, receive, send):
-    headers = [(b"content-type", b"text/event-stream")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": COMPLETED})
+async def test_responses_are_answered_and_recorded(url):
+    """The Responses dialect, by the SDK's two clients, whole and streamed; answers are in the log."""
+    given = {"model": MODEL, "input": HELLO}
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        raw = client.responses.with_raw_response.create(**given)
+        events = list(client.responses.create(**given, stream=True))
+    async with openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as other:
+        whole = await other.responses.create(**given)
+        more = [event async for event in await other.responses.create(**given, stream=True)]
+    answers = [raw.parse(), whole, events[-1].response, more[-1].response]
+    assert [answer.output_text for answer in answers] == ["Done after 0."] * 4
+    assert "x-holdfast-passed" not in raw.headers
+    ids = [reply.response_id for reply in entries(Replied)]
+    assert sorted(ids) == sorted(answer.id for answer in answers)
+    stats = httpx2.get(url.removesuffix("/v1") + "/holdfast/stats").json()
+    assert stats["totals"]["calls"] == 4
+    assert stats["failures"] == {}
 
 
-async def test_responses_are_streamed_and_recorded():
-    """The Responses dialect, by the SDK's two clients; the answer is in the log."""
-    with in_thread(server_of(_completes)) as upstream, gateway_to(upstream) as gateway:
+def test_the_result_of_a_freeform_tool_is_spilled(url, upstream):
+    """Such a call is a call like any other; what the session saved is counted."""
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        client.responses.create(model=MODEL, input=ITEMS, tools=FREEFORM)
+    [spilled] = entries(Spilled)
+    sent = upstream.requests[-1]["input"]
+    assert sent[:2] == ITEMS[:2]
+    assert spilled.file in sent[2]["output"]
+    stats = httpx2.get(url.removesuffix("/v1") + "/holdfast/stats").json()
+    assert stats["totals"]["saved_usd"] > 0
+
+
+def test_what_a_client_puts_into_its_list_is_not_an_answer(url, upstream):
+    """An item that configures the model, or adds tools, begins no round; the list goes on as it was."""
+    added = {"type": "additional_tools", "role": "developer", "tools": FREEFORM}
+    items = [added, *HELLO, {"type": "configuration_update", "reasoning": {"effort": "low"}}]
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        raw = client.responses.with_raw_response.create(model=MODEL, input=items)
+        items += [item.model_dump(exclude_unset=True) for item in raw.parse().output]
+        items += [{"role": "user", "content": "Again."}]
+        again = client.responses.with_raw_response.create(model=MODEL, input=items)
+    assert upstream.requests[-1]["input"] == items
+    assert again.headers["x-holdfast-session"] == raw.headers["x-holdfast-session"]
+    assert len(entries(Replied)) == 2
+    assert not entries(Rewound)
+
+
+def _in_pieces(kind, chunks):
+    async def serve(scope, receive, send):
+        headers = [(b"content-type", kind)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    return serve
+
+
+def test_an_answer_is_recorded_when_its_last_event_is_whole():
+    """The last event holds everything, so it may come in many pieces; an early one holds nothing."""
+    with running(Reader(files=0)) as simulator:
+        answer = httpx2.post(
+            f"{simulator.url}/v1/responses",
+            headers={"authorization": "Bearer k"},
+            json={"model": MODEL, "input": "Hello", "stream": True},
+        )
+    pieces = [answer.content[at : at + 100] for at in range(0, len(answer.content), 100)]
+    serve = _in_pieces(b"text/event-stream", pieces)
+    with in_thread(server_of(serve)) as upstream, gateway_to(upstream) as gateway:
         base = {"base_url": f"{gateway.url}/v1", "api_key": "k", "max_retries": 0}
         with openai.OpenAI(**base) as client:
             events = list(client.responses.create(model=MODEL, input=HELLO, stream=True))
-        async with openai.AsyncOpenAI(**base) as other:
-            stream = await other.responses.create(model=MODEL, input=HELLO, stream=True)
-            more = [event async for event in stream]
-        stats = httpx2.get(f"{gateway.url}/holdfast/metrics").text
-    assert events[-1].response.output_text == more[-1].response.output_text == "Hello."
-    assert "holdfast_gateway_requests_total 2" in stats
-    assert "holdfast_gateway_failures_total 0" in stats
+    [reply] = entries(Replied)
+    assert events[-1].response.id == reply.response_id
+    assert [block.text for block in reply.content] == ["Done after 0."]
+
+
+def test_words_about_a_stream_do_not_end_it():
+    """A text that quotes the last event's name is only a text."""
+    said = "It ends with\nevent: message_stop\ndata: [DONE]\n\nand then some more."
+    with running(Says(said)) as simulator, gateway_to(simulator.url) as through:
+        client = client_of(through.url)
+        with client.messages.stream(
+            model="claude-opus-4-8", max_tokens=99, messages=HELLO
+        ) as stream:
+            assert stream.get_final_text() == said
+    [reply] = entries(Replied)
+    assert [block.text for block in reply.content] == [said]
+
+
+def test_a_client_that_asks_for_a_websocket_is_told_to_use_http(url, upstream):
+    """With this status a client falls back at once instead of trying again and again."""
+    upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    answer = httpx2.get(f"{url}/responses", headers=upgrade)
+    assert answer.status_code == 426
+    assert "use HTTP" in answer.json()["error"]["message"]
+    assert not upstream.bodies
+
+
+def test_a_result_that_is_cleared_later_is_no_failure(gateway, upstream, clock):
+    """Items without a role are a prefix like any other: what moved in it has its entry."""
+    upstream.simulation.brain.files = 0
+    url = gateway().url + "/v1"
+    items = [{"role": "user", "content": "Build it."}]
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
+        for number in range(12):
+            call = {"call_id": f"c{number}", "name": "exec_command"}
+            made = {"type": "function_call", **call, "arguments": f'{{"cmd": "make {number}"}}'}
+            output = listing(f"make {number}", 200)
+            result = {"type": "function_call_output", "call_id": f"c{number}", "output": output}
+            items += [made, result]
+            client.responses.create(model=MODEL, input=items)
+        clock.advance(3_600)
+        items.append({"role": "user", "content": "And now?"})
+        raw = client.responses.with_raw_response.create(model=MODEL, input=items)
+    assert "x-holdfast-passed" not in raw.headers
+    assert entries(Cleared)
+    [broke] = entries(CacheBroke)
+    assert broke.cause.startswith("lifetime")
+    assert "message 3" in broke.detail
+    assert not entries(Failed)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.gateway.wrapping import environment_for, upstreams_in, with_history
+from holdfast import load
+from holdfast.gateway.wrapping import environment_for, upstreams_in, with_options
+from holdfast.log.entries import Replied
 from holdfast.settings import home
 
 ASKS = """
@@ -130,7 +132,7 @@ def test_a_client_looks_up_what_it_said_on_the_server_it_gets(upstream, tmp_path
 )
 def test_a_client_that_takes_servers_gets_ours(command, place):
     """As an option of its own, before the user's words; its configuration is not touched."""
-    made = with_history(command)
+    made = with_options(command, "http://127.0.0.1:1", has_history=True)
     assert made[0] == command[0]
     assert made[-len(command) + 1 :] == command[1:]
     assert "holdfast" in made[place]
@@ -138,13 +140,15 @@ def test_a_client_that_takes_servers_gets_ours(command, place):
 
 
 def test_other_commands_are_run_as_they_are():
-    assert with_history(["make", "test"]) == ["make", "test"]
+    for history in (True, False):
+        made = with_options(["make", "test"], "http://127.0.0.1:1", has_history=history)
+        assert made == ["make", "test"]
 
 
 PLACES = os.pathsep.join((os.environ.get("HOLDFAST_TEST_CLIENTS", ""), os.environ["PATH"]))
-CLAUDE, PI = shutil.which("claude", path=PLACES), shutil.which("pi", path=PLACES)
+CLAUDE, CODEX, PI = (shutil.which(name, path=PLACES) for name in ("claude", "codex", "pi"))
 asks_a_client = pytest.mark.skipif(
-    os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1" or not CLAUDE or not PI,
+    os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1" or not (CLAUDE and CODEX and PI),
     reason="HOLDFAST_TEST_OPTIONAL=1 runs clients found on the path or in HOLDFAST_TEST_CLIENTS",
 )
 
@@ -165,7 +169,23 @@ def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
 
 @pytest.mark.optional
 @asks_a_client
-@pytest.mark.parametrize(("client", "turns", "least"), [("claude", 31, 0.95), ("pi", 30, 0.85)])
+def test_an_unmodified_client_of_the_responses_api_works_and_resumes(upstream, tmp_path):
+    """Its requests go through the gateway, not past it, and are one session."""
+    upstream.simulation.brain.files = 0
+    own = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path), "CODEX_API_KEY": "nobodys"}
+    own["OPENAI_BASE_URL"] = f"{upstream.url}/v1"
+    for words in (["Say hello."], ["resume", "--last", "And again."]):
+        done = wrapped(upstream, CODEX, "exec", "--skip-git-repo-check", *words, **own)
+        assert done.returncode == 0, done.stderr
+        assert "Done after 0." in done.stdout
+        assert "1 call for " in done.stderr
+    [log] = home().glob("projects/*/gw-*.jsonl")
+    assert [type(entry) for entry in load(log).entries].count(Replied) == 2
+
+
+@pytest.mark.optional
+@asks_a_client
+@pytest.mark.parametrize(("client", "turns", "least"), [("claude", 31, 0.95), ("pi", 30, 0.88)])
 def test_thirty_turns_of_an_unmodified_client_are_as_without_a_gateway(client, turns, least):
     """Tools, sub-agents, its own compaction, broken streams and a continued session.
 
@@ -177,10 +197,7 @@ def test_thirty_turns_of_an_unmodified_client_are_as_without_a_gateway(client, t
         [
             sys.executable,
             script,
-            "--claude",
-            "",
-            "--pi",
-            "",
+            *("--claude", "", "--codex", "", "--pi", ""),
             f"--{client}",
             {"claude": CLAUDE, "pi": PI}[client],
             "--json",
@@ -196,3 +213,4 @@ def test_thirty_turns_of_an_unmodified_client_are_as_without_a_gateway(client, t
     assert found["lost_tokens"]["others"] == 0
     assert found["read_share_between_our_breaks"] >= 0.99
     assert found["read_share"] >= least
+    assert found["read_share_of_sent"] >= 0.95

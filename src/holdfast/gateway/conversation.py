@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,13 @@ from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Reply, Request
 from holdfast.request.cache.fingerprint import blocks_of
 from holdfast.request.frame import frame
+from holdfast.request.markers import (
+    LOOK_BACK_BLOCKS,
+    SLOTS,
+    distance,
+    last_place,
+    marked,
+)
 from holdfast.session.configuration import Wishes
 from holdfast.session.program import Program, system_head
 from holdfast.session.tool_definitions import ToolRegistry
@@ -25,11 +32,12 @@ from holdfast.stages.spill.spill import Spill
 from holdfast.stages.standard import build_layers
 from holdfast.turn.engine import Engine, Stage
 from holdfast.turn.telemetry import Telemetry
+from holdfast.view.items import Round
 
 BILLING = "x-anthropic-billing-header:"
 """How a client begins the system block that is about the call, not for the model."""
 
-NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options")
+NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options", "client_metadata")
 """Fields of other dialects that are read elsewhere, or on which no cache depends."""
 
 
@@ -65,6 +73,8 @@ class Conversation:
         self.used_at = clock()
         self._last: list[JsonObject] = []
         """The messages of the last request: what is equal is not hashed again."""
+        self._marked_end = 0
+        """Messages of the last request up to the end of what was cleared."""
         self._in_flight = 0
         """Requests that were prepared and whose answer is not over."""
 
@@ -116,7 +126,10 @@ class Conversation:
             sent: list[list[JsonObject] | None] = []
 
             def build() -> Request:
-                sent.append(self._projected(call))
+                shown = self._projected(call)
+                if shown is not None and call.endpoint.dialect == "anthropic":
+                    shown = self._marked(call, shown)
+                sent.append(shown)
                 return self._as_sent(call, sent[-1] or call.messages)
 
             limit = call.output_limit or self._engine.output_limit()
@@ -170,15 +183,38 @@ class Conversation:
         view, known = self._engine.view, self._program.followed
         return project(messages, head, view, known, call.endpoint.dialect)
 
+    def _marked(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
+        """Mark the end of what was cleared, if the client left a mark unused.
+
+        A provider reads only up to a mark, and the next clearing begins there. It finds an older
+        mark nearby by itself; one that is too far back is set again, for the call that needs it.
+        """
+        marks, end = [*_marks(call.body)], self._cleared_end()
+        if not 0 < len(marks) < SLOTS or end == 0:
+            return messages
+        shown, before = in_blocks(messages), self._marked_end
+        self._marked_end = end = system_head(messages) + end
+        place, older = last_place(shown[:end]), last_place(shown[: min(before, end)])
+        if older and place and distance(shown, older, place) >= LOOK_BACK_BLOCKS:
+            place = older
+        if place is None:
+            return messages
+        at = place.message
+        [message] = marked(shown[at : at + 1], [place._replace(message=0)], marks[-1])
+        return [*messages[:at], message, *messages[at + 1 :]]
+
+    def _cleared_end(self) -> int:
+        """Count the followed messages up to the last with a cleared result."""
+        view, ends = self._engine.view, self._program.followed.ends
+        for at in range(len(ends), 0, -1):
+            item = view.item_of(ends[at - 1])
+            if isinstance(item, Round) and any(one.cleared is not None for one in item.results):
+                return at
+        return 0
+
     def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
         """Give the request as the cache sees it: a text is a block, no block is about billing."""
-        as_blocks = [
-            {**message, "content": [{"type": "text", "text": content}]}
-            if isinstance(content := message.get("content"), str)
-            else message
-            for message in messages
-        ]
-        self._last = reused(as_blocks, self._last)
+        self._last = reused(in_blocks(messages), self._last)
         kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
         if (system := _system_of(call)) is not None:
@@ -215,6 +251,20 @@ def reused(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObj
         else:
             break
     return [*kept, *messages[len(kept) :]]
+
+
+def in_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    """Write a plain text as the block that the cache takes it for; an item is a block itself."""
+    return [_in_blocks(message) for message in messages]
+
+
+def _in_blocks(message: JsonObject) -> JsonObject:
+    match message.get("content"):
+        case str(text):
+            return {**message, "content": [{"type": "text", "text": text}]}
+        case list():
+            return message
+    return {"role": message.get("role") or message.get("type"), "content": [message]}
 
 
 def _marks(body: JsonObject) -> Iterator[JsonObject]:

@@ -65,7 +65,7 @@ def for_clients(settings: Settings) -> Settings:
         settings,
         window=window,
         cost=replace(settings.cost, need_weight=own.need_weight),
-        clear=replace(settings.clear, stake_share=own.stake_share),
+        clear=replace(settings.clear, stake_share=own.stake_share, warm_share=own.warm_share),
     )
 
 

@@ -1,5 +1,6 @@
 """Which requests carry a conversation, and where in them it stands. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -20,16 +21,21 @@ class ApiEndpoint:
     dialect: DialectName
     list_field: str
     system_field: str = ""
-    ends: bytes
-    """In the last event of a stream, and nowhere else on a line's start."""
+    ends: re.Pattern[bytes] | None = None
+    """The last event of a stream, up to the line that ends it; None if no answer is read."""
     is_count: bool = False
+
+
+def _last_event(begins: bytes) -> re.Pattern[bytes]:
+    """Match an event that begins with this line, once it is whole."""
+    return re.compile(rb"^" + begins + rb"\r?\n(?:.+\n)*\r?\n", re.MULTILINE)
 
 
 _MESSAGES = ApiEndpoint(
     dialect="anthropic",
     list_field="messages",
     system_field="system",
-    ends=b"event: message_stop",
+    ends=_last_event(rb"event: message_stop"),
 )
 ENDPOINTS: Mapping[str, ApiEndpoint] = {
     "/v1/messages": _MESSAGES,
@@ -37,17 +43,16 @@ ENDPOINTS: Mapping[str, ApiEndpoint] = {
         dialect="anthropic",
         list_field="messages",
         system_field="system",
-        ends=b"",
         is_count=True,
     ),
     "/v1/chat/completions": ApiEndpoint(
-        dialect="openai", list_field="messages", ends=b"data: [DONE]"
+        dialect="openai", list_field="messages", ends=_last_event(rb"data: \[DONE\]")
     ),
     "/v1/responses": ApiEndpoint(
         dialect="responses",
         list_field="input",
         system_field="instructions",
-        ends=b"event: response.completed",
+        ends=_last_event(rb"event: response\.(?:completed|incomplete|failed)"),
     ),
 }
 

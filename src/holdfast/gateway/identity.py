@@ -19,6 +19,7 @@ SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-se
 AGENT_HEADERS = ("x-claude-code-agent-id", "x-agent-id")
 CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
 HASH_BYTES = 6
+LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Identity:
     agent: str
     model: str
     dialect: str
+    client: str
+    """What it calls itself; says nothing of whose conversation it is."""
     first: str
     """The key of the list's first message: another one is another conversation."""
 
@@ -52,6 +55,7 @@ def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool
         agent=_first(headers, AGENT_HEADERS),
         model=call.model,
         dialect=call.endpoint.dialect,
+        client=headers.get("user-agent", "").partition("/")[0][:LONGEST_NAME],
         first=dialect_named(call.endpoint.dialect).hear(first, f"messages[{head}]").key,
     )
 

@@ -19,6 +19,7 @@ from holdfast.gateway.tenants import TenantBudgets
 from holdfast.messages import JsonObject
 from holdfast.pages.followed import BilledFigures
 
+USD_DIGITS = 6
 UNMANAGED = "no whole conversation in it"
 
 
@@ -54,6 +55,8 @@ class Planner:
         self._salt, self._apart = salt, apart
         self._shadow = shadow
         self._counts = GatewayCounts()
+        self._callers: dict[str, tuple[str, str]] = {}
+        """The model of each session, and what its client calls itself."""
 
     def refusal(self, headers: Mapping[str, str]) -> str:
         """Say why a client may make no more requests today; '' if it may."""
@@ -88,6 +91,7 @@ class Planner:
             at = self._conversations.clock()
             conversation = await self._conversations.find(identity, call)
             prepared = await conversation.prepare(call)
+            self._callers[conversation.id] = (call.model, identity.client)
         except Exception as error:  # noqa: BLE001 - the client's request goes on without us
             reason = _said(error)
             self._note(reason, conversation)
@@ -125,11 +129,12 @@ class Planner:
             return
         if self._shadow is None or plan.call is None or plan.conversation is None:
             return
-        if plan.call.endpoint.dialect == "anthropic" and reply.usage:
+        if reply.usage:
             self._shadow.account(
                 BilledCall(
                     session=plan.conversation.id,
                     model=plan.call.model,
+                    endpoint=plan.call.endpoint,
                     given=given,
                     sent=plan.body,
                     usage=reply.usage,
@@ -174,14 +179,23 @@ class Planner:
 
     def figures(self) -> dict[str, BilledFigures]:
         """Return what each session cost and saved, by its id, for a list of them."""
+        bills = self._bills()
+        periods = self._shadow.periods() if self._shadow is not None else {}
         return {
             id: BilledFigures(
                 calls=bill.calls,
                 usd=bill.billed_usd,
                 hit_share=bill.hit_share,
                 saved_usd=bill.saved_usd,
+                model=self._callers[id][0],
+                agent=self._callers[id][1],
+                decisions={
+                    n: (round(one.predicted_usd, USD_DIGITS), round(one.saved_usd, USD_DIGITS))
+                    for one in periods[id]
+                    for n in one.entries
+                },
             )
-            for id, bill in self._bills().items()
+            for id, bill in bills.items()
         }
 
     async def undo(self, session: str, n: int) -> str:

@@ -19,11 +19,11 @@ from holdfast.messages import (
 )
 from holdfast.models.clients import DialectName
 from holdfast.session.following import FollowedList
+from holdfast.transcripts.codex_items import CONTEXT_ITEMS, OUTPUT_ITEMS
 from holdfast.view import View
 from holdfast.view.items import Result, Round, Spoken
 
 THINKING = ("thinking", "redacted_thinking")
-RESULT_ITEMS = ("function_call_output", "custom_tool_call_output")
 
 
 def project(
@@ -79,13 +79,13 @@ class _Patch:
                 return self._blocks(message, end)
             case "openai" if message.get("role") == "tool":
                 return self._result(message, message.get("tool_call_id"), "content")
-            case "responses" if message.get("type") in RESULT_ITEMS:
+            case "responses" if message.get("type") in OUTPUT_ITEMS:
                 return self._result(message, message.get("call_id"), "output")
         return message if self._is_said(end) else None
 
     def _is_answer(self, message: JsonObject) -> bool:
         if self._dialect == "responses" and (kind := message.get("type") or "message") != "message":
-            return kind not in RESULT_ITEMS
+            return kind not in OUTPUT_ITEMS | CONTEXT_ITEMS
         return message.get("role") == "assistant"
 
     def _is_said(self, end: int) -> bool:

@@ -62,6 +62,8 @@ class Proxy:
             return
 
     async def _answer(self, request: Request, send: Send) -> None:
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            raise GatewayRefusal(426, "invalid_request_error", "no WebSockets here; use HTTP")
         endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
         if request.method == "POST" and (reason := self._planner.refusal(request.headers)):
             raise GatewayRefusal(402, "billing_error", reason)
@@ -107,7 +109,7 @@ class Proxy:
     ) -> None:
         """Pass an answer on; it is in the log before the client can act on its end."""
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        is_read = response.status_code == 200 and bool(endpoint.ends)
+        is_read = response.status_code == 200 and endpoint.ends is not None
         answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
 
         async def chunks() -> AsyncGenerator[bytes, None]:
@@ -118,8 +120,9 @@ class Proxy:
                     is_settled = True
                 if is_stream or not is_read:
                     yield chunk
-            if is_read and not is_stream:
+            if not is_settled and (not is_stream or answer.feed(b"\n\n")):
                 self._planner.record_answer(plan, given, answer)
+            if is_read and not is_stream:
                 yield answer.whole()
 
         more: Headers = []

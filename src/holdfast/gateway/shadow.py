@@ -6,14 +6,19 @@ a miss that the provider is to blame for is in both and counts for neither. Toke
 only their proportions count, and no encoding has to be in memory.
 """
 
+from array import array
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from holdfast.gateway.decisions import PricedDecision
+from holdfast.gateway.endpoints import ApiEndpoint
 from holdfast.messages import JsonObject, Usage
 from holdfast.messages.usage import add_fields
 from holdfast.models.prices import cost, usage_cost
 from holdfast.simulator.cache import CachePlan, PromptCache
+from holdfast.simulator.prefix_cache import PrefixCache
 from holdfast.simulator.preparation import PreparedPrompt, Workbench, prepare
 from holdfast.simulator.request import Caller, parse_request
 from holdfast.simulator.settings import SimulatorSettings
@@ -31,6 +36,7 @@ class BilledCall:
 
     session: str
     model: str
+    endpoint: ApiEndpoint
     given: bytes
     """The request as the client sent it."""
     sent: bytes
@@ -127,6 +133,7 @@ class Shadow:
             signer=Signer(settings.secret),
         )
         self._cache = PromptCache(settings)
+        self._prefixes = PrefixCache(settings.openai_cache_seconds)
         self._bills: dict[str, SessionBill] = {}
         self._periods: dict[str, list[DecisionPeriod]] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-shadow")
@@ -180,16 +187,39 @@ class Shadow:
 
     def _difference_usd(self, call: BilledCall) -> float:
         """Predict how much more the client's own request would have cost."""
-        given = self._prompt(call, call.given)
-        sent = given if call.sent is call.given else self._prompt(call, call.sent)
-        theirs = self._looked_up(call, given, "given")
-        ours = self._looked_up(call, sent, "sent")
+        if call.endpoint.dialect == "anthropic":
+            given = self._prompt(call, call.given)
+            sent = given if call.sent is call.given else self._prompt(call, call.sent)
+            theirs = self._looked_up(call, given, "given")
+            ours = self._looked_up(call, sent, "sent")
+        else:
+            theirs = self._matched(call, call.given, "given")
+            ours = self._matched(call, call.sent, "sent")
         scale = call.usage.prompt_tokens / ours.prompt_tokens if ours.prompt_tokens else 1.0
         return _prompt_usd(call.model, theirs, scale) - _prompt_usd(call.model, ours, scale)
 
     def _prompt(self, call: BilledCall, body: bytes) -> PreparedPrompt:
         caller = Caller(workspace="", version="", betas=frozenset(call.betas))
         return prepare(parse_request(body), caller, self._bench)
+
+    def _matched(self, call: BilledCall, body: bytes, side: str) -> CachePlan:
+        """Look a prompt up where prefixes are cached by themselves; four bytes are a token."""
+        raw = msgspec.json.decode(body)
+        fields = ("tools", call.endpoint.system_field, call.endpoint.list_field)
+        prompt = msgspec.json.encode([raw.get(field) for field in fields])
+        tokens = array("I", prompt[: len(prompt) // 4 * 4])
+        match = self._prefixes.look_up(f"{call.session} {side}", tokens, call.at)
+        self._prefixes.commit(match, call.at)
+        fresh, is_written = (
+            match.prompt_tokens - match.cached_tokens,
+            call.usage.cache_write_tokens > 0,
+        )
+        return CachePlan(
+            read_tokens=match.cached_tokens,
+            write_5m_tokens=fresh if is_written else 0,
+            write_1h_tokens=0,
+            uncached_tokens=0 if is_written else fresh,
+        )
 
     def _looked_up(self, call: BilledCall, prepared: PreparedPrompt, side: str) -> CachePlan:
         workspace = f"{call.session} {side}"

@@ -50,18 +50,22 @@ def environment_for(url: str, given: Mapping[str, str]) -> dict[str, str]:
     return {**restored, **given, **ours}
 
 
-def with_history(command: Sequence[str]) -> list[str]:
-    """Give a client that takes MCP servers as options ours: what was cleared can be looked up."""
+def with_options(command: Sequence[str], url: str, *, has_history: bool) -> list[str]:
+    """Give a client what it takes as options only: the gateway's address, and our MCP server.
+
+    With the server, its model can look up what was cleared.
+    """
     name, *rest = command
     program, *words = our_program().split(" ")
-    server: JsonObject = {"command": program, "args": [*words, "mcp"]}
+    server: JsonObject = {"command": program, "args": [*words, "mcp"]} if has_history else {}
     match Path(name).stem:
-        case "claude":
+        case "claude" if server:
             config = msgspec.json.encode({"mcpServers": {OUR_NAME: server}}).decode()
             return [name, f"--mcp-config={config}", *rest]
         case "codex":
-            options = ((key, msgspec.json.encode(value).decode()) for key, value in server.items())
-            given = [f"mcp_servers.{OUR_NAME}.{key}={value}" for key, value in options]
+            options = {f"mcp_servers.{OUR_NAME}.{key}": value for key, value in server.items()}
+            options["openai_base_url"] = f"{url}/v1"
+            given = (f"{k}={msgspec.json.encode(v).decode()}" for k, v in options.items())
             return [name, *(word for one in given for word in ("-c", one)), *rest]
     return [name, *rest]
 
@@ -70,10 +74,10 @@ def wrap(command: Sequence[str], *, has_history: bool = True) -> Wrapped:
     """Run a command behind a gateway that ends with it; no file of the client is touched."""
     if not command:
         raise ConfigError("no command to wrap; give one, as in `holdfast wrap claude`")
-    if has_history and find_spec("mcp"):
-        command = with_history(command)
+    has_history = has_history and find_spec("mcp") is not None
     options = GatewayOptions(upstreams=upstreams_in(os.environ), apart=False)
     with running(options) as gateway:
+        command = with_options(command, gateway.url, has_history=has_history)
         exit_code = _run(command, environment_for(gateway.url, os.environ))
         return Wrapped(exit_code=exit_code, stats=gateway.planner.stats())
 

@@ -70,6 +70,9 @@ def _message(role: str, parts: Sequence[JsonObject]) -> Iterator[JsonObject]:
 
 def _item(block: JsonObject) -> JsonObject | None:
     match block:
+        case {"type": "tool_use", "custom": True}:
+            call = {"type": "custom_tool_call", "call_id": block["id"], "name": block["name"]}
+            return call | {"input": block["input"]["input"]}
         case {"type": "tool_use"}:
             arguments = msgspec.json.encode(block["input"]).decode()
             call = {"type": "function_call", "call_id": block["id"], "name": block["name"]}
@@ -114,6 +117,9 @@ def blocks_of_item(item: JsonObject) -> Iterator[Block]:
     match item:
         case {"type": "function_call", "call_id": str(id), "name": str(name)}:
             yield ToolUse(id=id, name=name, input=parse_input(item.get("arguments") or ""))
+        case {"type": "custom_tool_call", "call_id": str(id), "name": str(name)}:
+            given = {"input": str(item.get("input") or "")}
+            yield ToolUse(id=id, name=name, input=given, extra={"custom": True})
         case {"type": "message", "content": list(parts)} | {
             "role": "assistant",
             "content": list(parts),

@@ -47,6 +47,9 @@ class BilledFigures:
     usd: float
     hit_share: float
     saved_usd: float
+    model: str
+    agent: str
+    decisions: Mapping[int, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,15 +187,16 @@ def _with_figures(row: SessionRow, billed: BilledFigures | None) -> SessionRow:
     """Add what only the biller knows, and the rest where the session was not read yet."""
     if billed is None:
         return row
-    if row.calls is not None:
-        return replace(row, saved_usd=billed.saved_usd)
-    return replace(
+    own = replace(
         row,
-        calls=billed.calls,
-        usd=billed.usd,
-        hit_share=billed.hit_share,
         saved_usd=billed.saved_usd,
+        decisions=billed.decisions,
+        model=row.model or billed.model,
+        format=billed.agent or row.format,
     )
+    if row.calls is not None:
+        return own
+    return replace(own, calls=billed.calls, usd=billed.usd, hit_share=billed.hit_share)
 
 
 def _unread_row(one: ListedSession) -> SessionRow:

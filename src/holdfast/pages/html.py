@@ -54,6 +54,8 @@ class SessionRow:
     compactions: int | None = None
     saved_usd: float | None = None
     """Against what its client's own requests would have cost; only a gateway knows."""
+    decisions: Mapping[int, tuple[float, float]] | None = None
+    """By entry: what all in force were to save until the next decision, and what they did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

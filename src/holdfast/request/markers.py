@@ -81,7 +81,7 @@ def places(
     if last is None or slots < 1:
         return ()
     readable = _readable(messages, cached, unmoved)
-    if readable is None or slots < 2 or _distance(messages, readable, last) < LOOK_BACK_BLOCKS:
+    if readable is None or slots < 2 or distance(messages, readable, last) < LOOK_BACK_BLOCKS:
         return (last,)
     return (readable, last)
 
@@ -99,7 +99,7 @@ def _readable(
     return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
 
 
-def _distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
+def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
     """Count the blocks between two places; beyond the look-back any number will do."""
     if first.message == last.message:
         return last.block - first.block

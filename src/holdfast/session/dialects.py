@@ -38,7 +38,7 @@ from holdfast.models.responses import (
     responses_tool,
 )
 from holdfast.session.arguments import check_block, checked_content
-from holdfast.transcripts.codex_items import OUTPUT_ITEMS, result_of, said_in
+from holdfast.transcripts.codex_items import CONTEXT_ITEMS, OUTPUT_ITEMS, result_of, said_in
 from holdfast.transcripts.openai import SYSTEM_ROLES, chat_parts
 from holdfast.view.block_roles import speakable
 
@@ -211,6 +211,8 @@ def _hear_item(item: JsonObject, where: str) -> Heard:
     kind = item.get("type") or "message"
     if kind in OUTPUT_ITEMS:
         return Heard("user", (result_of(item),))
+    if kind in CONTEXT_ITEMS:
+        return Heard("system", (Opaque(raw=item),))
     if kind == "message" and item.get("role") != "assistant":
         role = _role(item, where, ("user", *SYSTEM_ROLES))
         content = _spoken(said_in(item.get("content")), where)

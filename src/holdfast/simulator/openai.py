@@ -5,12 +5,14 @@ as that API does. Only what an agent needs is supported: text, images by count, 
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 
 import msgspec
 
+from holdfast.messages import Json
 from holdfast.models.capabilities import Capabilities, capabilities, known_models
 from holdfast.models.prices import cost
 from holdfast.simulator.answers import FittedAnswer, fit, natural_reason, stop_at_sequence
@@ -57,41 +59,66 @@ class ChatEndpoint:
         self._simulation = simulation
         self._encoded: dict[bytes, array[int]] = {}
 
+    @property
+    def delta_chars(self) -> int:
+        return self._simulation.settings.delta_chars
+
     async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
         """Answer a chat request, or raise that API's refusal."""
-        started = self._simulation.clock.now()
-        able = self._checked(body)
-        tokens = self._tokens(body)
-        match = self._simulation.prefixes.look_up(
-            f"{caller.workspace}|{able.model}", tokens, started
+        able = self.checked(body, "messages")
+        check_chat(body["messages"])
+        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        parts = (*(body.get("tools") or ()), *body["messages"])
+        stop = body.get("stop") or ()
+        served = await self.serve(
+            able,
+            caller,
+            parts,
+            int(limit or able.max_output_tokens),
+            partial(_brain_request, body),
+            stop=[stop] if isinstance(stop, str) else list(stop),
         )
+        return self._reply(body, served)
+
+    async def serve(
+        self,
+        able: Capabilities,
+        caller: Caller,
+        parts: Iterable[Json],
+        room: int,
+        request: Callable[[int], BrainRequest],
+        *,
+        stop: Sequence[str] = (),
+    ) -> "ServedAnswer":
+        """Ask the brain what `request` makes of the room that is left after a prompt's parts."""
+        started = self._simulation.clock.now()
+        owner = f"{caller.workspace}|{able.model}"
+        match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started)
         if match.prompt_tokens > able.window_tokens:
             raise invalid(OVERFLOW, "context_length_exceeded")
-        limit = body.get("max_completion_tokens") or body.get("max_tokens")
-        room = min(int(limit or able.max_output_tokens), able.window_tokens - match.prompt_tokens)
-        request = _brain_request(body, room)
-        answer = await self._simulation.ask(request)
-        stop = body.get("stop") or ()
+        room = min(room, able.window_tokens - match.prompt_tokens)
+        answer = await self._simulation.ask(request(room))
         spoken = [block for block in answer.blocks if block["type"] != "thinking"]
-        cut, _ = stop_at_sequence(spoken, [stop] if isinstance(stop, str) else list(stop))
+        cut, _ = stop_at_sequence(spoken, stop)
         fitted = fit(cut, room, PieceMeter(self._simulation.bench.counter, able.tokenizer_scale))
-        reason = "max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut)
-        served = _ServedAnswer(
+        return ServedAnswer(
+            able=able,
+            caller=caller,
             match=match,
             fitted=fitted,
-            reason=reason,
+            reason="max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut),
             started=started,
             is_written=able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS,
         )
-        return self._reply(body, caller, served)
 
     def begin(self, reply: ChatReply, fault: InjectedFault | None) -> None:
         """Record that a response's first byte is sent."""
         self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
 
-    def _checked(self, body: JsonObject) -> Capabilities:
-        for name in ("model", "messages"):
+    def checked(self, body: JsonObject, list_field: str) -> Capabilities:
+        """Return what the model of a request can do, or refuse the request."""
+        for name in ("model", list_field):
             if name not in body:
                 raise invalid(
                     f"Missing required parameter: '{name}'.", "missing_required_parameter"
@@ -100,13 +127,12 @@ class ChatEndpoint:
         is_known = able.model in known_models() or able.family == "simulator"
         if not is_known and not self._simulation.settings.accepts_unknown_models:
             raise ApiError(404, f"The model `{body['model']}` does not exist")
-        check_chat(body["messages"])
         return able
 
-    def _tokens(self, body: JsonObject) -> "array[int]":
-        """Encode tools and messages, each remembered by its digest."""
+    def _tokens(self, parts: Iterable[Json]) -> "array[int]":
+        """Encode the parts of a prompt, each remembered by its digest."""
         tokens = array("I")
-        for part in (*(body.get("tools") or ()), *body["messages"]):
+        for part in parts:
             raw = msgspec.json.encode(part)
             key = blake2b(raw, digest_size=16).digest()
             if key not in self._encoded:
@@ -116,28 +142,42 @@ class ChatEndpoint:
             tokens.extend(self._encoded[key])
         return tokens
 
-    def _reply(self, body: JsonObject, caller: Caller, served: "_ServedAnswer") -> ChatReply:
+    def reply(
+        self,
+        chunks: list[bytes],
+        id: str,
+        endpoint: str,
+        *,
+        is_stream: bool,
+        served: "ServedAnswer",
+    ) -> ChatReply:
+        record = _record(id, endpoint, served)
+        return ChatReply(chunks=chunks, is_stream=is_stream, match=served.match, record=record)
+
+    def _reply(self, body: JsonObject, served: "ServedAnswer") -> ChatReply:
         completion = _completion(body, served)
         is_stream = bool(body.get("stream"))
         options = body.get("stream_options") or {}
-        size = self._simulation.settings.delta_chars
         chunks = (
-            list(_stream(completion, size, shows_usage=bool(options.get("include_usage"))))
+            list(
+                _stream(
+                    completion, self.delta_chars, shows_usage=bool(options.get("include_usage"))
+                )
+            )
             if is_stream
             else [msgspec.json.encode(completion)]
         )
-        return ChatReply(
-            chunks=chunks,
-            is_stream=is_stream,
-            match=served.match,
-            record=_record(completion, caller, served),
+        return self.reply(
+            chunks, completion["id"], "chat/completions", is_stream=is_stream, served=served
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ServedAnswer:
+class ServedAnswer:
     """One answered request, before it is written in either shape."""
 
+    able: Capabilities
+    caller: Caller
     match: PrefixMatch
     fitted: FittedAnswer
     reason: str
@@ -154,6 +194,11 @@ class _ServedAnswer:
     def written_tokens(self) -> int:
         """Count the tokens billed as cache writes."""
         return self.fresh_tokens if self.is_written else 0
+
+    @property
+    def cache_details(self) -> JsonObject:
+        cached = self.match.cached_tokens
+        return {"cached_tokens": cached, "cache_write_tokens": self.written_tokens}
 
 
 def openai_error(error: ApiError) -> JsonObject:
@@ -184,7 +229,7 @@ def _brain_request(body: JsonObject, room: int) -> BrainRequest:
     )
 
 
-def _completion(body: JsonObject, served: _ServedAnswer) -> JsonObject:
+def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
     blocks = [
         {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
         for b in served.fitted.blocks
@@ -205,40 +250,38 @@ def _completion(body: JsonObject, served: _ServedAnswer) -> JsonObject:
     }
 
 
-def _usage(served: _ServedAnswer) -> JsonObject:
+def _usage(served: ServedAnswer) -> JsonObject:
     prompt, output = served.match.prompt_tokens, served.fitted.tokens
     return {
         "prompt_tokens": prompt,
         "completion_tokens": output,
         "total_tokens": prompt + output,
-        "prompt_tokens_details": {
-            "cached_tokens": served.match.cached_tokens,
-            "cache_write_tokens": served.written_tokens,
-        },
+        "prompt_tokens_details": served.cache_details,
         "completion_tokens_details": {"reasoning_tokens": 0},
     }
 
 
-def _record(completion: JsonObject, caller: Caller, served: _ServedAnswer) -> ServedRequest:
-    uncached = served.fresh_tokens - served.written_tokens
+def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
+    read, written = served.match.cached_tokens, served.written_tokens
+    uncached, output = served.fresh_tokens - written, served.fitted.tokens
     return ServedRequest(
-        endpoint="chat/completions",
-        model=str(completion["model"]),
-        workspace=caller.workspace,
+        endpoint=endpoint,
+        model=served.able.model,
+        workspace=served.caller.workspace,
         at=served.started,
         status=200,
         stop_reason=served.reason,
-        message_id=completion["id"],
-        read_tokens=served.match.cached_tokens,
-        write_5m_tokens=served.written_tokens,
+        message_id=id,
+        read_tokens=read,
+        write_5m_tokens=written,
         uncached_tokens=uncached,
-        output_tokens=served.fitted.tokens,
+        output_tokens=output,
         cost=cost(
-            str(completion["model"]),
-            read_tokens=served.match.cached_tokens,
-            write_5m_tokens=served.written_tokens,
+            served.able.model,
+            read_tokens=read,
+            write_5m_tokens=written,
             uncached_tokens=uncached,
-            output_tokens=served.fitted.tokens,
+            output_tokens=output,
         ),
     )
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 
 import msgspec
@@ -25,8 +26,9 @@ from holdfast.simulator.errors import ApiError, invalid
 from holdfast.simulator.faults import InjectedFault
 from holdfast.simulator.ids import new_id
 from holdfast.simulator.models import DEFAULT_PAGE, find_model, model_list
-from holdfast.simulator.openai import ChatEndpoint, openai_error, with_error_event
+from holdfast.simulator.openai import ChatEndpoint, ChatReply, openai_error, with_error_event
 from holdfast.simulator.request import Caller, JsonObject, parse_object, parse_request
+from holdfast.simulator.responses import create_response
 from holdfast.simulator.serving import LOOPBACK, in_thread, is_loopback, listen, server_of
 from holdfast.simulator.settings import SimulatorSettings
 from holdfast.simulator.simulation import ServedOutcome, Simulation
@@ -64,6 +66,9 @@ def application(simulation: Simulation) -> Starlette:
             ),
             Route(
                 "/v1/chat/completions", server.guarded(server.chat, is_chat=True), methods=["POST"]
+            ),
+            Route(
+                "/v1/responses", server.guarded(server.responses, is_chat=True), methods=["POST"]
             ),
             Route("/v1/models", server.guarded(server.models)),
             Route("/v1/models/{name:path}", server.guarded(server.model)),
@@ -144,10 +149,18 @@ class _Server:
 
     async def chat(self, http: HttpRequest) -> ASGIApp:
         """Create a chat completion, whole or streamed."""
+        return await self._openai(http, self._chat.create)
+
+    async def responses(self, http: HttpRequest) -> ASGIApp:
+        """Create a response, whole or streamed."""
+        return await self._openai(http, partial(create_response, self._chat))
+
+    async def _openai(
+        self, http: HttpRequest, create: Callable[[JsonObject, Caller], Awaitable[ChatReply]]
+    ) -> ASGIApp:
         fault = self._before(http)
         caller = self._caller(http, needs_version=False)
-        body = parse_object(await self._body(http))
-        reply = await self._chat.create(body, caller)
+        reply = await create(parse_object(await self._body(http)), caller)
         chunks = reply.chunks
         if reply.is_stream and fault is not None and fault.stream == "error_event":
             chunks = with_error_event(chunks, fault)
@@ -183,6 +196,8 @@ class _Server:
         """Describe the service at the root; 404 elsewhere."""
         if http.path_params["path"] == "":
             return _json({"name": "holdfast simulator"})
+        if "upgrade" in http.headers:
+            raise ApiError(426, "only HTTP is served here")
         raise ApiError(404, f"Not found: {http.url.path}")
 
     def _before(self, http: HttpRequest) -> InjectedFault | None:

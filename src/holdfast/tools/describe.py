@@ -114,6 +114,7 @@ KNOWN: Mapping[str, Described] = {
         (_write("path", "file_path"), "write write_file"),
         (_write("path", "file_path", "target_file"), "edit_file"),
         (_shell("cmd", "workdir"), "exec_command"),
+        (_shell("input"), "exec"),
         (_shell("command"), "Bash PowerShell bash execute_bash execute_command terminal"),
         (_shell("command"), "run_terminal_cmd run_terminal_command unified_exec"),
         (_shell("command", "cwd"), "run_command"),

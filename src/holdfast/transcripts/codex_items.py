@@ -41,6 +41,7 @@ from holdfast.view.block_roles import speakable
 
 CONTEXT_ITEMS = frozenset(
     {"compaction", "compaction_summary", "context_compaction", "agent_message", "additional_tools"}
+    | {"configuration_update"}
 )
 """Items the model reads that are no messages; they stand on the user's side."""
 

@@ -42,7 +42,7 @@ function listView(rows) {
     columns: [
       { key: "title", label: "session", show: (row) => [lines(row.title || row.name), el("span", { class: "quiet wide" }, row.title ? row.name : "")] },
       { key: "format", label: "agent", nowrap: true, wide: true }, { key: "model", label: "model", wide: true },
-      { key: "last_at", label: "last", nowrap: true, num: true, show: (row) => when(row.last_at) },
+      { key: "last_at", label: "last", nowrap: true, wide: true, num: true, show: (row) => when(row.last_at) },
       { key: "calls", label: "calls", num: true, wide: true, show: known("calls", count) }, { key: "hit_share", label: "cached", num: true, wide: true, show: known("hit_share", percent) },
       { key: "compactions", label: "compactions", num: true, wide: true, show: known("compactions", count) },
       { key: "lost_usd", label: "avoidable", num: true, wide: true, show: known("lost_usd", money) }, { key: "usd", label: "spent", num: true, show: known("usd", money) },

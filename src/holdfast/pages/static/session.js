@@ -125,12 +125,14 @@ function compactionCard(session, one) {
 const timeColumn = { key: "at", label: "time", nowrap: true, wide: true, show: (row) => when(row.at) };
 const numberColumn = { key: "n", label: "entry", num: true, show: (row) => `#${row.n}` };
 
+const decisionsOf = (session) => (app.rows.find((row) => row.id === session.id) || {}).decisions || {};
+
 function tablesOf(session) {
   const open = (row, list) => { const message = session.byNumber.get(row.n); if (message) openMessage(session, message); };
   return {
     changes: table({
       rows: session.changes, text: (row) => `${row.kind} ${row.text}`, opens: open,
-      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }, ...(page.can_undo ? [{ key: "n", label: "", show: (row) => (UNDOABLE.includes(row.kind) ? undoButton(session, row) : "") }] : [])],
+      columns: [numberColumn, timeColumn, { key: "kind", label: "what", nowrap: true, show: (row) => el("span", { class: `tag ${["failed", "cachebroke"].includes(row.kind) ? "bad" : ""}` }, CHANGES[row.kind] || row.kind) }, { key: "text", label: "", show: (row) => lines(row.text) }, { key: "saved", label: "saved", num: true, show: (row) => (row.saved ? tokens(row.saved) : "") }, ...(page.can_undo ? [{ key: "n", label: "expected, saved until the next", num: true, wide: true, show: (row) => (decisionsOf(session)[row.n] || []).map(money).join(", ") }] : []), ...(page.can_undo ? [{ key: "n", label: "", show: (row) => (UNDOABLE.includes(row.kind) ? undoButton(session, row) : "") }] : [])],
     }),
     calls: table({
       rows: session.calls, at_once: 25, text: (row) => `${row.model} ${row.source} ${row.cause} ${row.detail}`, opens: (row) => openCall(session, row),
@@ -201,6 +203,7 @@ function sessionView(data) {
   return {
     redraw: () => plots.draw(),
     end: () => plots.end(),
+    list: () => made.changes.update(session.changes),
     // New rows came in: the tables keep their sorting and the plots their zoom.
     update(fresh) {
       const zoomed = plots.range();
