@@ -1,6 +1,7 @@
 """The parts of the terminal that need none: blocks, pastes, status, completion, drawing."""
 
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -125,6 +126,18 @@ def test_commands_and_files_are_completed_and_nothing_else(tmp_path):
     assert completions(completer, "see @mast") == ["src/mast.py", '"src/main mast.py"']
     assert completions(completer, "see mast") == []
     assert completions(completer, "me@example") == []
+
+
+def test_completing_a_file_runs_nothing_of_the_repository(tmp_path):
+    """Git lists the files, and a repository may name a program that watches them."""
+    for words in (["init", "-q"], ["config", "core.fsmonitor", f"touch {tmp_path}/trace;"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "mast.py").write_text("")
+    completer = InputCompleter({}, ProjectFiles(tmp_path))
+    assert completions(completer, "@mast") == ["mast.py"]
+    assert not (tmp_path / "trace").exists()
+    subprocess.run(["git", "ls-files", "--others"], cwd=tmp_path)
+    assert (tmp_path / "trace").exists()  # without our care
 
 
 @pytest.mark.parametrize(

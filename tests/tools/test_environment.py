@@ -1,10 +1,17 @@
 """What of the environment commands and hooks get."""
 
+import os
+from dataclasses import replace
+
 from holdfast.hooks.config import Hook
 from holdfast.hooks.run import HookContext, Hooks
+from holdfast.messages import text_of
 from holdfast.settings import ShellSettings
+from holdfast.tools.bash import BASH
 from holdfast.tools.context import ToolContext
 from holdfast.tools.environment import reading_variables, shell_variables
+from holdfast.tools.git import run_git
+from holdfast.tools.grep import GREP
 
 KEYS = (
     "ANTHROPIC_API_KEY",
@@ -71,3 +78,39 @@ async def test_other_users_do_not_see_the_command(said):
     shown = await said("Bash", command="tr '\\0' ' ' </proc/$$/cmdline # hidden-words")
     assert "eval" in shown
     assert "hidden-words" not in shown
+
+
+async def test_a_project_shadows_no_program_by_a_relative_path(tool_context, use, monkeypatch):
+    """Neither our own helpers nor a command that was allowed beside others."""
+    for name in ("bash", "git", "ls", "rg"):
+        (tool_context.root / name).write_text(f"#!/bin/sh\n/usr/bin/touch trace-{name}\n")
+        (tool_context.root / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f".::{os.environ['PATH']}")
+    mine = replace(tool_context, variables=shell_variables(os.environ))
+    await BASH.run({"command": "ls > listed; true"}, mine)
+    await GREP.run({"pattern": "x"}, mine)
+    run_git(tool_context.root, "status")
+    await Hooks(hooks=(Hook(event="SessionStart", command="ls"),)).fire(
+        "SessionStart",
+        {"source": "startup"},
+        HookContext(
+            session="s",
+            transcript=tool_context.home,
+            cwd=tool_context.root,
+            mode="ask",
+            scratch=tool_context.scratch,
+        ),
+    )
+    assert not list(tool_context.root.glob("trace-*"))
+
+
+async def test_a_step_into_a_directory_leads_where_it_was_judged_to(tool_context, use, monkeypatch):
+    """`CDPATH` would send it to a directory of that name elsewhere."""
+    for place in (tool_context.root, tool_context.home):
+        (place / "inner").mkdir(parents=True)
+    (tool_context.root / "inner" / "whose").write_text("the project's")
+    (tool_context.home / "inner" / "whose").write_text("somebody's")
+    monkeypatch.setenv("CDPATH", str(tool_context.home))
+    mine = replace(tool_context, variables=shell_variables(os.environ))
+    outcome = await BASH.run({"command": "cd inner && cat whose"}, mine)
+    assert "the project's" in text_of(outcome.content)

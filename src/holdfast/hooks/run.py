@@ -7,7 +7,6 @@ error in the verdict. The loop decides what the verdict means for a turn.
 import asyncio
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,7 +89,7 @@ async def _run(
         said = f"hook {hook.command!r} was not run: files it may run have changed; see `holdfast trust`"
         return HookVerdict(errors=(said,))
     timeout_seconds = limit_seconds or hook.timeout_seconds or event.timeout_seconds
-    shell = (shutil.which("bash") or "/bin/sh", "-c")
+    shell = (process.find_program("bash") or "/bin/sh", "-c")
     project = str(context.project or context.cwd)
     try:
         ended = await process.run(

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,9 @@ from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+
+from holdfast.errors import StoreError
+from holdfast.tools.git import run_git
 
 SHOWN = 40
 """More is not looked through; another letter narrows it."""
@@ -39,10 +41,10 @@ class ProjectFiles:
         return found[:SHOWN]
 
     def _list(self) -> Iterable[str]:
-        words = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+        words = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
         try:
-            done = subprocess.run(words, cwd=self.root, capture_output=True, timeout=LIST_SECONDS)
-        except (OSError, subprocess.TimeoutExpired):
+            done = run_git(self.root, *words, timeout_seconds=LIST_SECONDS)
+        except StoreError:
             return self._walk()
         if done.returncode:
             return self._walk()

@@ -20,6 +20,7 @@ from holdfast.tools.context import ToolContext
 from holdfast.tools.describe import SHELL_CHARS
 from holdfast.tools.environment import reading_variables
 from holdfast.tools.permissions.readonly import is_read_only_command, only_reads
+from holdfast.tools.permissions.shell import read_script
 from holdfast.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from holdfast.tools.shell import Launch, RunningCommand, shell_arguments
 from holdfast.tools.shells import BackgroundCommand
@@ -71,7 +72,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment of a command: a narrower one if it could have run unasked."""
-    return reading_variables(variables) if only_reads(given.command) else variables
+    return reading_variables(variables) if only_reads(read_script(given.command)) else variables
 
 
 def _is_reading(given: BashInput) -> bool:

@@ -2,15 +2,14 @@
 
 A command whose output the model reads must not be able to print what pays for the model. A
 command that runs unasked, because it changes nothing, gets no credentials at all, and git in it
-runs nothing that a repository names; programs are found in the same places wherever it runs.
+runs nothing that a repository names. Programs are found in the same places wherever a command runs.
 """
 
-import os
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 from holdfast.tools.git import git_variables
+from holdfast.tools.process import absolute_path
 
 _MODEL_KEY = re.compile(
     r"(?=.*(KEY|TOKEN|SECRET|CREDENTIAL|PASSWORD))"
@@ -32,7 +31,7 @@ _RUNS_FIRST = re.compile(r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|LESSOPEN|LESSCLOSE|RI
 def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
     """Return the variables that commands get; those in `passed` whatever their names say."""
     return {
-        name: value
+        name: absolute_path(value) if name == "PATH" else value
         for name, value in variables.items()
         if name in passed or not _MODEL_KEY.fullmatch(name)
     }
@@ -40,17 +39,11 @@ def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) 
 
 def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a command that runs unasked because it changes nothing."""
-    kept = {
-        name: value
-        for name, value in variables.items()
-        if name.startswith("GIT_")
-        or not (_CREDENTIAL.fullmatch(name) or _RUNS_FIRST.fullmatch(name))
-    }
-    if "PATH" in kept:
-        kept["PATH"] = absolute_path(kept["PATH"])
-    return git_variables(kept)
-
-
-def absolute_path(path: str) -> str:
-    """Return a PATH without the entries that mean another directory wherever one stands."""
-    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())
+    return git_variables(
+        {
+            name: value
+            for name, value in variables.items()
+            if name.startswith("GIT_")
+            or not (_CREDENTIAL.fullmatch(name) or _RUNS_FIRST.fullmatch(name))
+        }
+    )

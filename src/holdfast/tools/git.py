@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import StoreError
+from holdfast.tools.process import absolute_path
 
 GIT_SECONDS = 120.0
 """Enough to check out a very large repository; longer means that git waits for input."""
@@ -53,7 +54,7 @@ def git_variables(
     `config` are more settings for git, which win over those in any file.
     """
     kept = {
-        name: value
+        name: absolute_path(value) if name == "PATH" else value
         for name, value in variables.items()
         if not name.startswith("GIT_") or _USERS_CONFIG.fullmatch(name)
     }

@@ -9,6 +9,7 @@ that starts a session of its own leaves the group and is not found.
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,6 +53,16 @@ class _Output(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.ended.set()
+
+
+def absolute_path(path: str) -> str:
+    """Return a PATH without the entries that mean another directory wherever one stands."""
+    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())
+
+
+def find_program(name: str) -> str | None:
+    """Return where a program lies; one that only a relative entry of PATH leads to is a project's."""
+    return shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
 
 
 async def run(

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import shlex
-import shutil
 import signal
 import tempfile
 import time
@@ -20,7 +19,7 @@ from io import BufferedWriter
 from pathlib import Path
 
 from holdfast.settings.files import private_directory
-from holdfast.tools.process import group_members, signal_group
+from holdfast.tools.process import find_program, group_members, signal_group
 
 GRACE_SECONDS = 2.0
 """Between asking a group to end and killing it: servers close their files in less."""
@@ -36,6 +35,7 @@ FLOOD_BYTES = 5_000_000_000
 """A command that prints more than this has gone wild."""
 
 UNATTENDED = {
+    "CDPATH": "",
     "DEBIAN_FRONTEND": "noninteractive",
     "EDITOR": "false",
     "GIT_EDITOR": "false",
@@ -47,7 +47,10 @@ UNATTENDED = {
     "TERM": "dumb",
     "VISUAL": "false",
 }
-"""Makes programs that would ask, page, colour or open an editor fail or go on instead."""
+"""Makes programs that would ask, page, colour or open an editor fail or go on instead.
+
+Without a `CDPATH`, `cd` leads where the permissions think.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +279,7 @@ def shell_arguments(landing: Path | None) -> tuple[str, ...]:
     Arguments are visible to every user of the machine, so the command is not among them. It has
     no input of its own.
     """
-    bash = shutil.which("bash")
+    bash = find_program("bash")
     take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
     leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
     trap = f"trap {leave} EXIT; " if landing else ""

@@ -74,3 +74,15 @@ def test_many_steps_are_not_followed_everywhere(tools, places):
     assert len(reach.bases) <= MAX_BASES
     assert reach.is_unseen
     assert _outcome(tools, "cd src && cd . && cd . && cat a.py", places) == "allow"
+
+
+@pytest.mark.parametrize("command", ["cat -- -A", "cat -A -A", "cut -c1- -- -dx", "head -- -secret"])
+def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
+    """Behind two dashes, or on systems where options stand in front only, it is opened."""
+    assert _outcome(tools, command, places) == "allow"
+    for name in ("-A", "-dx", "-secret"):
+        (places.cwd / name).symlink_to(places.cwd.parent / "outside" / "secret")
+    assert _outcome(tools, command, places) == "ask"
+    if "--" in command.split():
+        done = subprocess.run(["bash", "-c", command], cwd=places.cwd, capture_output=True)
+        assert done.stdout == b"secret\n"

@@ -1,6 +1,8 @@
 """The strict read-only shell: what it proves, and all the ways around it that it refuses."""
 
+import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -591,3 +593,33 @@ def test_what_is_proved_leaves_a_real_shell_nothing_to_write(tmp_path_factory, t
 def test_deep_and_long_commands_are_refused_in_time(unit):
     """Nesting has a limit: neither the stack nor the clock decides."""
     assert not is_read_only_command(f"cat {unit * 20_000}")
+
+
+@pytest.mark.parametrize("command", ["uniq €|cat pwned", "uniq in€\\ pwned", "echo €\\;touch pwned"])
+def test_no_locale_swallows_what_parts_words(tmp_path, command):
+    """Where letters have two bytes, a backslash or a bar can be the second one of a letter."""
+    assert not is_read_only_command(command)
+    made = tmp_path / "zh_CN.GBK"
+    words = ["localedef", "-c", "-f", "GBK", "-i", "zh_CN", str(made)]
+    if shutil.which("localedef") is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("this locale cannot be made here")
+    for name in ("€|cat", "in€\\"):
+        (tmp_path / name).write_text("x")
+    subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "LOCPATH": str(tmp_path), "LC_ALL": made.name},
+        capture_output=True,
+    )
+    assert (tmp_path / "pwned").exists()  # so bash does read it that way
+
+
+@pytest.mark.parametrize("command", ["uniq in -- -c", "uniq -- in --count", "uniq in -c"])
+def test_an_option_behind_an_operand_can_be_the_file_that_is_written(tmp_path, command):
+    """Behind two dashes everywhere, without them where programs are strict."""
+    assert not is_read_only_command(command)
+    (tmp_path / "in").write_text("x")
+    strict = {} if "--" in command.split() else {"POSIXLY_CORRECT": "1"}
+    variables = {"PATH": os.environ["PATH"], **strict}
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, env=variables)
+    assert len(list(tmp_path.iterdir())) == 2

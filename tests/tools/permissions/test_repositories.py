@@ -1,10 +1,12 @@
 """Git in repositories that mean harm: what is judged harmless is run, and must run nothing."""
 
+import os
 import subprocess
 
 import pytest
 
 from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
+from holdfast.tools.bash import BASH
 from holdfast.tools.context import ToolContext
 from holdfast.tools.environment import reading_variables
 from holdfast.tools.git import git_variables
@@ -95,6 +97,30 @@ def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, pro
     assert not trace.exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [("git status --short > x", ()), ("git status | cat >> y", ()), ("./t; git status", ("Bash(./t)",))],
+)
+async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, command, rules):
+    """Git that only reads runs a hook when it writes its index anew, and edits need no question."""
+    script, trace = program
+    place = make_repository(tmp_path / "project")
+    os.utime(place / ".gitattributes", (1, 1))  # so that git looks at it again, and writes that down
+    (place / ".git" / "hooks").mkdir()
+    (place / ".git" / "hooks" / "post-index-change").symlink_to(script)
+    (place / "t").write_text("#!/bin/sh\n")
+    places = Places(roots=(place,), cwd=place)
+    call = examine(tools["Bash"], {"command": command}, places)
+    outcome = decide(call, parse_rules(allow=rules), "accept_edits", places).outcome
+    assert outcome == ("ask" if rules else "allow")
+    if outcome == "allow":
+        context = ToolContext(root=place, home=tmp_path, scratch=tmp_path / "scratch")
+        await BASH.run({"command": command}, context)
+        assert not trace.exists()
+    _run(command, place, {"PATH": "/usr/bin:/bin"})
+    assert trace.exists()
+
+
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
     """With a remote, a branch, hooks of the team, one a link, and a worktree beside it."""
     place = make_repository(tmp_path / "project")
@@ -105,6 +131,7 @@ def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
         ("user.email", "e@x"),
     ):
         git(place, "config", key, value)
+    os.utime(place / ".gitattributes", (1, 1))  # so that git looks at it again, and writes that down
     (place / ".git" / "hooks").mkdir()
     (place / ".git" / "hooks" / "pre-commit").symlink_to("../../one.txt")
     git(place, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "other")

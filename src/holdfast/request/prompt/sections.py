@@ -6,7 +6,6 @@ kept until a clear or a compaction; what changes meanwhile is said in a message.
 """
 
 import platform
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +16,7 @@ from string import Template
 
 from holdfast.log.entries import Section
 from holdfast.request.prompt.repository import Repository
+from holdfast.tools.process import find_program
 
 STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
 """The same in all sessions, in this order."""
@@ -31,7 +31,7 @@ class Environment:
     platform: str = field(
         default_factory=lambda: f"{platform.system()} {platform.release()}".strip()
     )
-    shell: str = field(default_factory=lambda: shutil.which("bash") or "/bin/sh")
+    shell: str = field(default_factory=lambda: find_program("bash") or "/bin/sh")
     repository: Repository | None = None
     tools: tuple[str, ...] = ()
     """Names of the tools; some have a line of guidance."""

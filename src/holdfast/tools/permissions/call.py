@@ -4,15 +4,12 @@ The disk is looked at here, through `places`, so that the decision can be pure. 
 line, every word that may be a path is located, wherever a `cd` may have led before it.
 """
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.messages import JsonObject
-from holdfast.tools.environment import absolute_path
 from holdfast.tools.permissions.danger import Danger, find_danger
 from holdfast.tools.permissions.inner import is_opaque, program
 from holdfast.tools.permissions.places import (
@@ -26,6 +23,7 @@ from holdfast.tools.permissions.readonly import is_read_only_script
 from holdfast.tools.permissions.repositories import Suspicion, suspect
 from holdfast.tools.permissions.script import Command, Redirect, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
+from holdfast.tools.process import find_program
 from holdfast.tools.protocol import Tool, ToolKind
 
 _TEXT_ONLY = names("echo printf true false tr seq expr basename dirname sleep : type which")
@@ -125,12 +123,17 @@ def _candidates(command: Command) -> Iterator[Word]:
         words = _without_pattern(words)
     if "/" in command.name:
         yield command.words[0]
+    is_ended = False
     for word in words:
+        is_ended = is_ended or word.text == "--"
         if word.text in ("", "-", "--") or (command.name == "find" and word.text in "(!),;+{}"):
             continue
-        if not word.text.startswith("-"):
-            yield from _with_parts(word)
-        elif command.name not in _DELIMITED or not _DELIMITER.fullmatch(word.text):
+        is_option = word.text.startswith("-") and not is_ended
+        if is_option and command.name in _DELIMITED and _DELIMITER.fullmatch(word.text):
+            continue
+        # a file can have the name of an option, and be meant: on some systems behind any other
+        yield from _with_parts(word)
+        if is_option:
             yield from _option_value(word)
 
 
@@ -241,7 +244,7 @@ def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion
 
 def _is_projects(name: str, places: Places) -> bool:
     """Return whether the shell would find a program, or a link to one, in the working directories."""
-    found = shutil.which(name, path=absolute_path(os.environ.get("PATH", os.defpath)))
+    found = find_program(name)
     return found is not None and any(
         is_below(path, places.roots)
         for path in (Path(found).resolve(), Path(found).parent.resolve())

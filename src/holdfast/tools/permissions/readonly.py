@@ -8,7 +8,8 @@ Which files are read is for `places`.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from holdfast.tools.permissions.script import Command, Script, Word, names
 from holdfast.tools.permissions.shell import read_script
@@ -206,11 +207,10 @@ def is_read_only_command(text: str) -> bool:
     return is_read_only_script(read_script(text))
 
 
-def only_reads(text: str) -> bool:
-    """Return whether a command line changes nothing but, perhaps, the working directory."""
-    script = read_script(text)
-    is_known = not script.doubts and bool(script.commands)
-    return is_known and all(is_read_only(c) or c.name == "cd" for c in script.commands)
+def only_reads(script: Script) -> bool:
+    """Return whether no program in it changes anything, whatever `cd` and redirections do."""
+    bare = [replace(command, redirects=()) for command in script.commands]
+    return not script.doubts and all(is_read_only(c) or c.name in ("cd", "") for c in bare)
 
 
 def is_read_only_script(script: Script) -> bool:
@@ -267,8 +267,11 @@ def _within(
     )
 
 
-def _operands(words: tuple[Word, ...]) -> int:
-    return sum(word.text == "-" or not word.text.startswith("-") for word in words)
+def _operands(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return what follows the options in front; some programs take no others."""
+    is_option = lambda word: word.text.startswith("-") and word.text not in ("-", "--")
+    rest = tuple(dropwhile(is_option, words))
+    return rest[1:] if rest and rest[0].text == "--" else rest
 
 
 def _git(command: Command) -> bool:
@@ -313,7 +316,7 @@ def _sed(command: Command) -> bool:
 def _uniq(command: Command) -> bool:
     """A second operand would be the output file, and a glob can become two."""
     words = command.words[1:]
-    if _operands(words) > 1 or any(word.has_glob for word in words):
+    if len(_operands(words)) > 1 or any(word.has_glob for word in words):
         return False
     return _within(words, _options("cdDuiz", "", "count"))
 

@@ -32,6 +32,8 @@ _ESCAPE = re.compile(
     r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.S
 )
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
+_SWALLOWED = re.compile(r"[^\x00-\x7f][\\|]")
+"""In some locales (GBK, Big5) the byte of the second is to bash the end of a letter."""
 _SHELLS = names("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
 
@@ -43,7 +45,7 @@ def read_script(text: str, *, depth: int = 0) -> Script:
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
         return _TOO_LONG
     reader = _Reader(text, depth)
-    if any(not (c.isprintable() or c in "\n\t") for c in text):
+    if any(not (c.isprintable() or c in "\n\t") for c in text) or _SWALLOWED.search(text):
         reader.doubts.add("odd character")
     reader.read()
     sizes = [len(command.words) for command in reader.commands]
