@@ -51,6 +51,44 @@ def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
     assert masked(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
 
 
+SERVICES = (
+    "ya29. GOCSPX- 1//0 xoxc- xoxe.xoxp- whsec_ hf_ gsk_ xai- r8_ csk- tvly-dev- sk-lf- lsv2_pt_ pcsk_ sbp_"
+    " sb_secret_ nfp_ ntn_ figd_ ATATT3 ops_ey dckr_pat_ dckr_oat_ NRAK- sntrys_ rnd_ napi_ tgp_v1_ nvapi-"
+    " e2b_ phx_ ABSK jina_ sk.ey"
+).split()
+
+
+@pytest.mark.parametrize("prefix", SERVICES)
+def test_keys_of_services_are_known_by_how_they_begin(prefix):
+    """In a sentence and in quotes; a name that begins alike stays."""
+    assert masked(f"use {prefix}{RANDOM[:44]} now") == "use [secret: service-token] now"
+    assert RANDOM[:20] not in masked(f"export X='{prefix}{RANDOM[:44]}'")
+    assert (
+        masked(f"call {prefix}a_function_of_a_long_name")
+        == f"call {prefix}a_function_of_a_long_name"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Basic {}==",
+        "Cookie: theme=dark; session={}",
+        "Set-Cookie: connect.sid=s%3A{}; Path=/",
+        "run it with --password {}",
+        "run it with --api-key={}",
+        '{{"password": "{}"}}',
+        "DB_PASS={}",
+        "https://a.example/c?sv=2022&sig={}%3D",
+        "otpauth://totp/x?secret={}",
+        "Private-Lines: 2\n{}\n",
+    ],
+)
+def test_secrets_are_known_by_what_stands_before_them(text):
+    """Where they are given to a server, a program or a file."""
+    assert RANDOM[:20] not in masked(text.format(RANDOM[:40]))
+
+
 def test_tokens_are_masked_where_their_name_stands_before_them():
     """In a header, in a netrc file; what only looks alike stays."""
     header = f"Authorization: Bearer {RANDOM[:40]}"
@@ -63,6 +101,11 @@ def test_tokens_are_masked_where_their_name_stands_before_them():
         "Authorization: Bearer your-token-goes-here",
         "login and password are required",
         "at 12:30:AAA it rang",
+        "--- PASS: TestCheckpointID_Path/#00",
+        "password = read_password2(prompt)",
+        "password: str = config.passwords[2]",
+        "Authorization: Basic auth is refused",
+        "give it --token or --password=$PASSWORD1",
     ):
         assert masked(text) == text
 

@@ -25,6 +25,12 @@ _NAME_BEFORE = re.compile(r"[\w.-]{0,50}\Z", re.ASCII)
 _LOGIN = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/@:'\"]{0,100}:([^\s/@'\"]{1,200}))@", re.I)
 """A URL that carries a name and a password; whether it is one is the library's judgement."""
 
+_PREFIXES = (
+    r"ya29\.|GOCSPX-|1//0|xox[a-z](?:\.xox[a-z])?-|whsec_|hf_|gsk_|xai-|r8_|csk-|tvly-|sk-lf-|lsv2_[a-z]{2}_"
+    r"|pcsk_|sbp_|sb_secret_|nf[pc]_|ntn_|figd_|ATATT3|ops_ey|dckr_[po]at_|NRAK-|sntry[su]_|rnd_|napi_|tgp_v1_"
+    r"|nvapi-|e2b_|ph[xc]_|ABSK|jina_|sk\.ey"
+)
+"""How the keys of services begin that nothing else begins with."""
 _TOKENS = (
     ("anthropic-oauth-token", "sk-ant-", r"\bsk-ant-(?:oat|ort|sid|admin)\d\d-[\w-]{20,200}"),
     ("openai-api-key", "sk-", r"\bsk-(?:proj|svcacct|admin)-[\w-]{40,220}"),
@@ -32,6 +38,26 @@ _TOKENS = (
     ("bearer-token", "earer ", r"\b[Bb]earer\s{1,4}([\w.~+/-]{20,2000}=*)"),
     ("netrc-password", "password", r"\blogin\s{1,10}\S{1,200}\s{1,10}password\s{1,10}(\S{6,200})"),
     ("telegram-bot-token", ":AA", r"\b\d{8,10}:AA[\w-]{33}(?![\w-])"),
+    ("service-token", "", rf"\b(?:{_PREFIXES})(?=(?:[^\s\d]{{0,60}}\d){{2}})[\w.~+/%=-]{{20,400}}"),
+    ("service-token", "", r"\b(?:sk[-_]|fc-|key-)[0-9a-f]{32,48}\b"),
+    ("basic-login", "Basic ", r"uthorization\W{1,6}Basic\s{1,4}([A-Za-z0-9+/]{10,2000}={0,2})"),
+    ("cookie", "ookie: ", r"\b[Cc]ookie: {1,4}([^\r\n'\"]{20,4000})"),
+    (
+        "password-option",
+        "--",
+        r"(?<![\w-])--(?:password|passphrase|api-key|token|secret)[ =]([\w.!@#%^&*+-]{8,200})",
+    ),
+    (
+        "password",
+        "",
+        r"(?i:passw(?:or)?d|passphrase|_pass)['\"]?\s?[=:]\s?['\"]?([\w.!@#%^&*+~/-]{10,200})(?![\w(.\[])",
+    ),
+    ("url-signature", "=", r"[?&](?:sig|secret|access_token|X-Amz-Signature)=([\w%+/.-]{16,400})"),
+    (
+        "putty-private-key",
+        "Private-Lines",
+        r"Private-Lines: \d{1,3}\s{1,2}((?:[\w+/=]{1,64}\s{0,2}){1,100})",
+    ),
 )
 """Forms that the rules miss: name, a text that is there if one is, pattern; a group is the secret."""
 _OWN = tuple((name, mark, re.compile(source, re.ASCII)) for name, mark, source in _TOKENS)

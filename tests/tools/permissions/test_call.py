@@ -76,7 +76,9 @@ def test_many_steps_are_not_followed_everywhere(tools, places):
     assert _outcome(tools, "cd src && cd . && cd . && cat a.py", places) == "allow"
 
 
-@pytest.mark.parametrize("command", ["cat -- -A", "cat -A -A", "cut -c1- -- -dx", "head -- -secret"])
+@pytest.mark.parametrize(
+    "command", ["cat -- -A", "cat -A -A", "cut -c1- -- -dx", "head -- -secret"]
+)
 def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
     """Behind two dashes, or on systems where options stand in front only, it is opened."""
     assert _outcome(tools, command, places) == "allow"

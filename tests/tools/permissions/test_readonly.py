@@ -595,7 +595,9 @@ def test_deep_and_long_commands_are_refused_in_time(unit):
     assert not is_read_only_command(f"cat {unit * 20_000}")
 
 
-@pytest.mark.parametrize("command", ["uniq €|cat pwned", "uniq in€\\ pwned", "echo €\\;touch pwned"])
+@pytest.mark.parametrize(
+    "command", ["uniq €|cat pwned", "uniq in€\\ pwned", "echo €\\;touch pwned"]
+)
 def test_no_locale_swallows_what_parts_words(tmp_path, command):
     """Where letters have two bytes, a backslash or a bar can be the second one of a letter."""
     assert not is_read_only_command(command)

@@ -99,13 +99,19 @@ def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, pro
 
 @pytest.mark.parametrize(
     ("command", "rules"),
-    [("git status --short > x", ()), ("git status | cat >> y", ()), ("./t; git status", ("Bash(./t)",))],
+    [
+        ("git status --short > x", ()),
+        ("git status | cat >> y", ()),
+        ("./t; git status", ("Bash(./t)",)),
+    ],
 )
 async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, command, rules):
     """Git that only reads runs a hook when it writes its index anew, and edits need no question."""
     script, trace = program
     place = make_repository(tmp_path / "project")
-    os.utime(place / ".gitattributes", (1, 1))  # so that git looks at it again, and writes that down
+    os.utime(
+        place / ".gitattributes", (1, 1)
+    )  # so that git looks at it again, and writes that down
     (place / ".git" / "hooks").mkdir()
     (place / ".git" / "hooks" / "post-index-change").symlink_to(script)
     (place / "t").write_text("#!/bin/sh\n")
@@ -131,7 +137,9 @@ def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
         ("user.email", "e@x"),
     ):
         git(place, "config", key, value)
-    os.utime(place / ".gitattributes", (1, 1))  # so that git looks at it again, and writes that down
+    os.utime(
+        place / ".gitattributes", (1, 1)
+    )  # so that git looks at it again, and writes that down
     (place / ".git" / "hooks").mkdir()
     (place / ".git" / "hooks" / "pre-commit").symlink_to("../../one.txt")
     git(place, "worktree", "add", "-q", str(tmp_path / "beside"), "-b", "other")
