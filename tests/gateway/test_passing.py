@@ -177,6 +177,22 @@ def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
     assert answer.status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://evil.example", 403),
+        ("http://127.0.0.1.evil.example:8080", 403),
+        ("http://localhost:3000", 200),
+        ("http://[::1]:3000", 200),
+        ("vscode-webview://x", 200),
+    ],
+)
+def test_another_machines_page_is_refused(gateway, origin, status):
+    """It can post to this machine without asking, as long as it names no header of its own."""
+    answer = httpx2.get(f"{gateway().url}/holdfast/stats", headers={"origin": origin})
+    assert answer.status_code == status
+
+
 def test_a_body_that_is_too_long_is_refused_in_the_apis_words(echoing):
     echo, url = echoing(Settings(gateway=GatewaySettings(body_bytes=2_000)))
     answer = httpx2.post(f"{url}/v1/messages", content=b"x" * 5_000)

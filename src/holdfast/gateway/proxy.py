@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
@@ -208,9 +209,9 @@ async def relay(
 
 
 def check_caller(request: Request, token: str) -> None:
-    """Refuse who has no token where one is required, and names that are not ours.
+    """Refuse who has no token where one is required, names that are not ours, and others' pages.
 
-    A page in a browser could have had its own name point at this machine.
+    A page in a browser could have had its own name point at this machine, or post without one.
     """
     if token:
         given = request.headers.get(TOKEN, "")
@@ -221,9 +222,16 @@ def check_caller(request: Request, token: str) -> None:
         return
     server = request.scope.get("server")
     bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
-    if is_loopback(bound) and name != "localhost" and not is_loopback(name):
+    if is_loopback(bound) and not _is_here(name):
         message = f"this server is not {name!r}; use the address it was started with"
         raise GatewayRefusal(403, "permission_error", message)
+    page = re.match(r"https?://(\[.*\]|[^:]*)", request.headers.get("origin", ""))
+    if page and not _is_here(page[1].strip("[]")):
+        raise GatewayRefusal(403, "permission_error", f"a page of {page[1]!r} asked for this")
+
+
+def _is_here(name: str) -> bool:
+    return name == "localhost" or is_loopback(name)
 
 
 def refused(path: str, refusal: GatewayRefusal) -> Response:

@@ -54,7 +54,10 @@ class ShellSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSettings:
     language: str = setting(
-        "", "the language of answers, such as 'German'; '' is the user's", form=r"[\w ()-]{0,40}"
+        "",
+        "the language of answers, such as 'German'; '' is the user's",
+        form=r"[\w ()-]{0,40}",
+        personal=True,
     )
     git: bool = setting(True, "tell the model the state of the repository when a session begins")
     git_status_chars: int = setting(

@@ -113,7 +113,11 @@ class BudgetSettings:
         " beside the work; past it summaries are digests, notes the engine's, and memories wait",
         low=0,
         high=1,
+        personal=True,
     )
     own_floor_usd: float = setting(
-        0.25, "for summaries in any case: what one costs at the line of a dear model", low=0
+        0.25,
+        "for summaries in any case: what one costs at the line of a dear model",
+        low=0,
+        personal=True,
     )

@@ -123,6 +123,8 @@ class Paint:
                 justify="left",
             )
         )
+        # an entity such as `&#x202e;` names what `harmless` took out
+        rendered = "".join(char for char in rendered if char.isprintable() or char in "\n\t\x1b")
         return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
 
     def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:

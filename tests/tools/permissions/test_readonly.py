@@ -625,3 +625,10 @@ def test_an_option_behind_an_operand_can_be_the_file_that_is_written(tmp_path, c
     variables = {"PATH": os.environ["PATH"], **strict}
     subprocess.run(["bash", "-c", command], cwd=tmp_path, env=variables)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_follows_the_end_of_a_stream_is_a_word():
+    """`>&-` is complete, so that quotes after it are one more operand."""
+    assert not is_read_only_command('uniq in >&-""')
+    done = subprocess.run(["bash", "-c", "f() { exit $#; }; f in >&-''"])
+    assert done.returncode == 2

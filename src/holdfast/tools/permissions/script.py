@@ -40,7 +40,9 @@ class Redirect:
 
     @property
     def joins_streams(self) -> bool:
-        return self.operator in (">&", "<&") and bool(_STREAM.fullmatch(self.target.text))
+        """Whether it names a stream; bash ends a bare `>&-` before a quote, and reads a word there."""
+        is_bare = self.operator in (">&", "<&") and not self.target.is_quoted
+        return is_bare and bool(_STREAM.fullmatch(self.target.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
