@@ -22,6 +22,9 @@ PAGES = {
     "/gone": (404, "text/html", b"<p>Not here</p>"),
     "/large": (200, "text/plain", b"x" * 200_000),
     "/empty": (200, "text/html", b""),
+    "/punycode": (200, "text/plain; charset=punycode", b"a-" + b"b" * 200_000),
+    "/undefined": (200, "text/plain; charset=undefined", b"plain"),
+    "/idna": (200, "text/plain; charset=idna", b"plain"),
 }
 MOVES = {
     "/near": "/page",
@@ -76,6 +79,12 @@ async def test_data_comes_as_it_is(host, said):
     """Only pages are made readable."""
     assert await said("WebFetch", url=f"{host}/json") == '{"a": 1}'
     assert await said("WebFetch", url=f"{host}/empty") == "[The page has no text.]"
+
+
+@pytest.mark.parametrize("path", ["/punycode", "/undefined", "/idna"])
+async def test_an_encoding_that_is_none_of_texts_is_not_used(host, path, said):
+    """Python knows some for names of hosts, which take minutes for a page, or fail."""
+    assert (await said("WebFetch", url=host + path)).startswith(("a-bbb", "plain"))
 
 
 async def test_what_is_no_text_is_refused(host, refused):

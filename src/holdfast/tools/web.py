@@ -7,6 +7,7 @@ what can be read of it.
 """
 
 import asyncio
+import codecs
 import importlib.util
 import re
 import urllib.error
@@ -33,6 +34,8 @@ _HEADERS = {
     "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
     "User-Agent": "holdfast",
 }
+_NO_CHARSETS = frozenset({"idna", "punycode", "undefined"})
+"""Python has them among the encodings; no page is written in one, and they take for ever or fail."""
 
 
 class NotFetched(Exception):
@@ -189,7 +192,8 @@ def _decoded(answer: Fetched) -> str:
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
     encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"
     try:
-        return answer.body.decode(encoding, "replace")
+        is_charset = codecs.lookup(encoding).name not in _NO_CHARSETS
+        return answer.body.decode(encoding if is_charset else "utf-8", "replace")
     except LookupError:
         return answer.body.decode("utf-8", "replace")
 
