@@ -51,14 +51,14 @@ def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
     assert masked(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
 
 
-SERVICES = (
+PREFIXES = (
     "ya29. GOCSPX- 1//0 xoxc- xoxe.xoxp- whsec_ hf_ gsk_ xai- r8_ csk- tvly-dev- sk-lf- lsv2_pt_ pcsk_ sbp_"
     " sb_secret_ nfp_ ntn_ figd_ ATATT3 ops_ey dckr_pat_ dckr_oat_ NRAK- sntrys_ rnd_ napi_ tgp_v1_ nvapi-"
     " e2b_ phx_ ABSK jina_ sk.ey"
-).split()
+)
 
 
-@pytest.mark.parametrize("prefix", SERVICES)
+@pytest.mark.parametrize("prefix", PREFIXES.split())
 def test_keys_of_services_are_known_by_how_they_begin(prefix):
     """In a sentence and in quotes; a name that begins alike stays."""
     assert masked(f"use {prefix}{RANDOM[:44]} now") == "use [secret: service-token] now"

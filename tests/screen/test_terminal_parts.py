@@ -112,8 +112,12 @@ def test_the_nearest_command_is_suggested():
     assert unknown_command("/zzzzzz", SLASH) == "There is no /zzzzzz; /help lists them."
 
 
-@pytest.mark.parametrize("entity", ["&#x202e;", "&rlm;", "&#x2066;", "&#13;", "&#27;", "&ZeroWidthSpace;"])
-@pytest.mark.parametrize("form", ["x{}y", "# x{}y", "[x{}y](http://a{}b)", "|a|\n|-|\n|x{}y|", "> {}"])
+@pytest.mark.parametrize(
+    "entity", ["&#x202e;", "&rlm;", "&#x2066;", "&#13;", "&#27;", "&ZeroWidthSpace;"]
+)
+@pytest.mark.parametrize(
+    "form", ["x{}y", "# x{}y", "[x{}y](http://a{}b)", "|a|\n|-|\n|x{}y|", "> {}"]
+)
 def test_markdown_brings_back_nothing_that_steers_or_reorders(entity, form):
     """An entity is a character by another name."""
     drawn = PAINT.markdown(form.replace("{}", entity))

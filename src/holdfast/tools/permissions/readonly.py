@@ -269,8 +269,7 @@ def _within(
 
 def _operands(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return what follows the options in front; some programs take no others."""
-    is_option = lambda word: word.text.startswith("-") and word.text not in ("-", "--")
-    rest = tuple(dropwhile(is_option, words))
+    rest = tuple(dropwhile(lambda word: re.match("-[^-]|--.", word.text), words))
     return rest[1:] if rest and rest[0].text == "--" else rest
 
 
