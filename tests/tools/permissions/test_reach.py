@@ -14,7 +14,15 @@ from holdfast.tools.permissions import read_sections, trust
 def project(tmp_path):
     """A project with a script in every place a command may find one."""
     place = tmp_path / "project"
-    for name in ("hooks/x.sh", "x.sh", "hooks/deep/x.sh", "bin/lib.sh", "pkg/mod.py", "helper.py"):
+    for name in (
+        "hooks/x.sh",
+        "x.sh",
+        "hooks/deep/x.sh",
+        "bin/lib.sh",
+        "pkg/mod.py",
+        "helper.py",
+        ".git/x.sh",
+    ):
         file = place / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("echo ok\n" if name.endswith("sh") else "print('ok')\n")
@@ -41,6 +49,7 @@ def vouched(project, command, home):
 
 REACHED = [
     ("sh ./x.sh", "x.sh"),
+    ("sh .git/x.sh", ".git/x.sh"),
     ("cd hooks && ./x.sh", "hooks/x.sh"),
     ("(cd hooks; sh x.sh)", "hooks/x.sh"),
     ("bash < x.sh", "x.sh"),

@@ -1,5 +1,7 @@
 """Rules allow narrowly and deny widely."""
 
+import time
+
 import pytest
 
 from holdfast.errors import ConfigError
@@ -138,3 +140,14 @@ def test_what_is_no_rule_is_an_error(text):
     """A rule that cannot be read says how one looks."""
     with pytest.raises(ConfigError, match="write"):
         parse_rule(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*a" * 30 + "b", "?*" * 40 + "b", "**/*a*/" * 5 + "b", "a**" * 99]
+)
+def test_no_pattern_takes_long(places, pattern):
+    """A project's deny rules count before anyone has looked at them."""
+    began = time.process_time()
+    for path in ("a" * 240, "/".join(["a" * 8] * 200)):
+        denies_path(parse_rule(f"Read({pattern})"), locate(path, places), places)
+    assert time.process_time() - began < 2

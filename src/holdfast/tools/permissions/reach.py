@@ -18,7 +18,7 @@ import re
 import shlex
 import stat
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,7 @@ def reached_files(value: Json, project: Path) -> tuple[Path, ...]:
     tree = _Tree(project)
     if commands:
         texts = [_with_project(text, project) for text in _texts(value)]
+        tree.cover_paths(texts)
         tree.cover_named(texts)
         if not all(_is_plain(_with_project(command, project), project) for command in commands):
             tree.cover_runnable()
@@ -138,8 +139,8 @@ class _Tree:
         if _is_runnable(path):
             self._runnable.append(path)
 
-    def cover_paths(self, texts: Iterator[str]) -> None:
-        """Cover files whose path from the top is named."""
+    def cover_paths(self, texts: Iterable[str]) -> None:
+        """Cover files whose path from the top is named, also where nothing else is looked for."""
         for text in texts:
             for command in read_script(text).commands:
                 found = (

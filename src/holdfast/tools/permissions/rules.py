@@ -11,9 +11,9 @@ lies in it.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,7 +26,6 @@ from holdfast.tools.permissions.shell import read_script
 _SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
 
 _GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
-_GLOB_MEANING = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 READERS = frozenset({"Read", "Grep", "Glob"})
 """A rule for one way of reading a path holds for all; the same goes for writing."""
@@ -160,24 +159,38 @@ def denies_path(rule: Rule, located: Located, places: Places) -> bool:
 
 def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bool:
     if pattern.startswith("~/"):
-        return bool(_compiled(str(home) + pattern[1:]).fullmatch(str(path)))
+        return _fits(str(home) + pattern[1:], str(path))
     if pattern.startswith("/"):
-        return bool(_compiled("/" + pattern.lstrip("/")).fullmatch(str(path)))
+        return _fits("/" + pattern.lstrip("/"), str(path))
     pattern = pattern.removeprefix("./")
     anywhere = "/" not in pattern.rstrip("/")
-    expression = _compiled("**/" + pattern if anywhere else pattern)
+    pattern = "**/" + pattern if anywhere else pattern
     return any(
-        bool(expression.fullmatch(str(path.relative_to(root))))
-        for root in roots
-        if path.is_relative_to(root)
+        _fits(pattern, str(path.relative_to(root))) for root in roots if path.is_relative_to(root)
     )
 
 
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    pieces = _GLOB_PIECE.findall(pattern.rstrip("/"))
-    written = "".join(_GLOB_MEANING.get(piece) or re.escape(piece) for piece in pieces)
-    return re.compile(written + "(?:/.*)?", re.S)
+def _fits(pattern: str, path: str) -> bool:
+    """Match piece by piece, keeping every place reached; an expression could go back for ever."""
+    reached = {0}
+    for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
+        if piece in ("*", "**", "**/"):
+            reached = set(_passed(piece, reached, path))
+        else:
+            fits = {*path} - {"/"} if piece == "?" else {piece}
+            reached = {at + 1 for at in reached if path[at : at + 1] in fits}
+    return any(path[at : at + 1] in ("", "/") for at in reached)
+
+
+def _passed(star: str, reached: set[int], path: str) -> Iterator[int]:
+    """Yield where stars can end that begin at these places."""
+    is_inside = False
+    for at in range(min(reached, default=len(path) + 1), len(path) + 1):
+        begins, is_slash = at in reached, path[at : at + 1] == "/"
+        if begins or (is_inside and (star != "**/" or path[at - 1] == "/")):
+            yield at
+        goes_on = is_inside and not (star == "*" and is_slash)
+        is_inside = goes_on or (begins and not (is_slash and star != "**"))
 
 
 def allows_url(rule: Rule, url: str) -> bool:
