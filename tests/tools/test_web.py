@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -190,6 +191,15 @@ def test_what_a_reader_sees_is_kept_and_the_machinery_is_not():
 def test_no_page_breaks_the_reader(page):
     """Broken HTML gives what can be read of it."""
     assert isinstance(readable_text(page), str)
+
+
+@pytest.mark.parametrize("unit", ["<!-- --!>", "x --> <!-- --!>", "<![x >", "<!x>", "<?x>"])
+def test_what_is_no_element_is_skipped_in_time(unit):
+    """Comments that never end, and declarations that nobody knows."""
+    began = time.process_time()
+    assert readable_text("<p>before</p>" + unit * 60_000).startswith("before")
+    assert time.process_time() - began < 5
+    assert readable_text("a<!-- b --><![endif]><!DOCTYPE html>c<!---->d") == "acd"
 
 
 def test_an_unclosed_script_does_not_swallow_what_follows_its_parent():

@@ -236,6 +236,17 @@ class _Reader(HTMLParser):
         self._in_code = 0
         self._links: list[str] = []
 
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """Skip it; the library searches the rest of the page for its end, for each one anew."""
+        return self._behind("-->", i)
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self._behind(">", i)  # the library raises on some
+
+    def _behind(self, mark: str, start: int) -> int:
+        end = self.rawdata.find(mark, start + 2)
+        return len(self.rawdata) if end < 0 else end + len(mark)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED:
             self._skipping.append(tag)
