@@ -18,7 +18,7 @@ LEAST_SHARE = 0.5
 _ENDS = re.compile(r"(?<=[.!?])[\"'`)\]*_]*(?=\s)|\n")
 _SPACE = re.compile(r"\s+")
 _LIST_NUMBER = re.compile(r"(?:[#>*-]+ *)?(?:\*\*)?\d{1,2}[.)]")
-_CODE = re.compile(r"^```.*?^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^```.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n+")
 
 

@@ -88,3 +88,9 @@ def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
     if "--" in command.split():
         done = subprocess.run(["bash", "-c", command], cwd=places.cwd, capture_output=True)
         assert done.stdout == b"secret\n"
+
+
+@pytest.mark.parametrize("command", ["grep -v - link/secret", "egrep -a -U - link/secret"])
+def test_a_lone_dash_is_the_pattern_and_what_follows_a_file(tools, places, command):
+    """Taken for an option, it would make a pattern of the file, which nobody looks at."""
+    assert _outcome(tools, command, places) == "ask"

@@ -140,7 +140,7 @@ def _candidates(command: Command) -> Iterator[Word]:
 def _without_pattern(words: list[Word]) -> list[Word]:
     """Leave out the first operand, unless the shell could make several words of it."""
     for index, word in enumerate(words):
-        if word.text == "--" or not word.text.startswith("-"):
+        if word.text in ("-", "--") or not word.text.startswith("-"):
             at = index + 1 if word.text == "--" else index
             is_pattern = at < len(words) and not words[at].has_glob
             return [*words[:at], *words[at + 1 :]] if is_pattern else words
