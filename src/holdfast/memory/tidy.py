@@ -18,7 +18,7 @@ from holdfast.memory.provenance import changed_sources, in_repository
 from holdfast.settings import DreamSettings
 from holdfast.tools.front_matter import FieldValue
 
-_LINK = re.compile(r"\[([^\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
+_LINK = re.compile(r"\[([^\[\]\n]*)\]\(([^()\s#]+\.md)(#[^()\s]*)?\)")
 STALE = "stale"
 """The front matter key that names the sources that changed since."""
 
