@@ -76,7 +76,7 @@ def test_no_packages_import_each_other():
 
 def test_the_source_stays_small():
     """Lines are a cost; the simulator is not counted. More room only for a new door."""
-    assert shape.src_lines() <= 75_000
+    assert shape.src_lines() <= 75_500
 
 
 def test_nothing_is_assigned_from_outside():
