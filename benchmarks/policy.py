@@ -2,8 +2,8 @@
 
 Recorded sessions come in (`FILES`; by default those beside the project, else generated ones) and are
 played as `holdfast replay` plays them, priced as one model, with the cache's lifetime that they had.
-`regret_ratio` is about results that had left and were asked for again, `named_ratio` also about names
-that nothing in the view shows any more. `--rates` counts how often results are
+`regret_ratio` is about results that were cleared and asked for again, `asked_again_ratio` also about
+those that a compaction took, `named_ratio` also about names that nothing in the view shows any more. `--rates` counts how often results are
 needed again, by kind and age: the settings under `cost`.
 
     python benchmarks/policy.py [FILES…] [--model NAME] [--lifetime 5m|1h] [--sessions N] [--rates] [--json]
@@ -48,16 +48,19 @@ def readable(files: Sequence[Path]) -> list[Sequence[AnyEntry]]:
 def figures(found: ReplayReport) -> dict[str, object]:
     before, ours = found.policies[BEFORE.name], found.policies["ours"]
     return {
-        "cost_ratio": round(ours.usd / before.usd, 4) if before.usd else None,
-        "regret_ratio": (
-            round(ours.asked_again / before.asked_again, 4) if before.asked_again else None
-        ),
-        "named_ratio": round(ours.regret / before.regret, 4) if before.regret else None,
+        "cost_ratio": _ratio(ours.usd, before.usd),
+        "regret_ratio": _ratio(ours.cleared_and_asked_again, before.cleared_and_asked_again),
+        "asked_again_ratio": _ratio(ours.asked_again, before.asked_again),
+        "named_ratio": _ratio(ours.regret, before.regret),
         "recorded_usd": found.as_recorded.usd,
         "policies": found.document()["policies"],
         "sessions": found.sessions,
         "calls": found.calls,
     }
+
+
+def _ratio(one: float, other: float) -> float | None:
+    return round(one / other, 4) if other else None
 
 
 def main() -> None:
@@ -72,7 +75,8 @@ def main() -> None:
         found = replay(files, chosen(NAMES), options)
     for name, one in found.policies.items() if not given.json else ():
         print(
-            f"{name:<40} ${one.usd:>8.2f}  asked again {one.asked_again:>4,}  regret {one.regret:>5,}"
+            f"{name:<40} ${one.usd:>8.2f}  cleared and asked again {one.cleared_and_asked_again:>4,}"
+            f"  asked again {one.asked_again:>4,}  regret {one.regret:>5,}"
         )
     fixed = {"model": given.model, "lifetime": given.lifetime}
     print(json.dumps(figures(found) | fixed))

@@ -263,6 +263,7 @@ LINES = (
         {
             "cost_to_0_1_0": "cost_ratio",
             "regret_to_0_1_0": "regret_ratio",
+            "asked_again_to_0_1_0": "asked_again_ratio",
             "ours_usd": "policies.ours.usd",
             "recorded_usd": "recorded_usd",
         },

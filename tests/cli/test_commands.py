@@ -48,7 +48,7 @@ def test_context_of_a_file_shows_what_fills_the_window(transcript):
     """The picture names the categories, the lines and the malformed lines."""
     done = holdfast("context", transcript)
     assert done.returncode == 0, done.stderr
-    for word in ("tool results", "thinking", "auto 107.5K", "% left", "malformed: 2 lines"):
+    for word in ("tool results", "thinking", "auto 103.9K", "% left", "malformed: 2 lines"):
         assert word in done.stdout
 
 
@@ -58,7 +58,7 @@ def test_context_as_json_adds_up(transcript):
     context = found["context"]
     assert context["is_reported"]
     assert sum(part["tokens"] for part in context["parts"]) == context["used_tokens"]
-    assert context["window"]["auto_tokens"] == 107_500
+    assert context["window"]["auto_tokens"] == 103_900
 
 
 def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):

@@ -43,7 +43,7 @@ class CostSettings:
         low=1,
     )
     need_weight: float = setting(
-        15.0,
+        12.0,
         "what a missing result costs, in calls that get it again: a model does not always notice"
         " that it lacks something, and what it then builds on a guess is done twice",
         low=0.0,

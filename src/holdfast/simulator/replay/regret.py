@@ -25,7 +25,9 @@ NEWEST_SOURCES = 8
 """Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
 
 
-ASKED_AGAIN = "asked again"
+CLEARED = "cleared and asked again"
+COMPACTED = "compacted and asked again"
+ASKED_AGAIN = (CLEARED, COMPACTED)
 
 
 class RegretSource(NamedTuple):
@@ -34,7 +36,7 @@ class RegretSource(NamedTuple):
     n: int
     tool_use_id: str
     kind: str
-    """`result`, `message` or `answer`; `ASKED_AGAIN` for a result that a later call asked for."""
+    """`result`, `message` or `answer`; one of `ASKED_AGAIN` for a result that a later call asked for."""
     measure: Measure
 
 
@@ -79,7 +81,8 @@ class Regrets:
         """Take an entry that is in the replay's log; yield the sources that it missed."""
         need = self.needs.follow(entry)
         if need is not None and (missed := self._missed_result(need)) is not None:
-            yield missed._replace(kind=ASKED_AGAIN)
+            is_there = self.view().round_of(missed.tool_use_id) is not None
+            yield missed._replace(kind=CLEARED if is_there else COMPACTED)
         if isinstance(entry, Replied):
             yield from self._missed_names(entry)
         source = _source(entry)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holdfast.log.entries import AnyEntry, Cleared, Compacted
 from holdfast.messages import Usage
-from holdfast.simulator.replay.regret import ASKED_AGAIN
+from holdfast.simulator.replay.regret import ASKED_AGAIN, CLEARED
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,6 +91,8 @@ class PolicyFigures:
     """Sources that a later call or answer needed and that had left the view."""
     asked_again: int
     """Of these, results that a later call asked for once more; the others were only named."""
+    cleared_and_asked_again: int
+    """Of those, the ones that had been cleared; the others went with a compaction."""
     regret_tokens: int
     regret_usd: float
     """The price of getting those back; not part of `usd`."""
@@ -127,7 +129,8 @@ def total(results: Iterable[ReplayResult]) -> PolicyFigures:
         peak_context=max(prompts, default=0),
         mean_context=round(sum(prompts) / len(prompts)) if prompts else 0,
         regret=sum(result.needed.total() for result in found),
-        asked_again=sum(result.needed[ASKED_AGAIN] for result in found),
+        asked_again=sum(result.needed[kind] for result in found for kind in ASKED_AGAIN),
+        cleared_and_asked_again=sum(result.needed[CLEARED] for result in found),
         regret_tokens=sum(result.needed_tokens.total() for result in found),
         regret_usd=round(sum(result.needed_usd for result in found), 4),
         clearings=sum(len(result.cleared) for result in found),
