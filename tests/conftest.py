@@ -7,6 +7,7 @@ Recorded transcripts lie beside the repository, where there are any. A test that
 import itertools
 import os
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,9 @@ settings.register_profile(
     "long", max_examples=LONG_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
 )
 settings.load_profile("long" if os.environ.get("HOLDFAST_TEST_LONG") == "1" else "quick")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs under test inherit it
 
 FOR_THE_SUITE = ("HOLDFAST_TEST_", "HOLDFAST_REWRITE_")
 """Variables that steer the tests themselves."""
