@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.log import Header, write_log
-from holdfast.log.entries import Failed, Said, Titled
+from holdfast.log.entries import Failed, Framed, Said, Titled
 from holdfast.log.titles import END_BYTES, TITLE_CHARS, title_of
 from holdfast.messages import Image, Text
 from properties.strategies import numbered
@@ -45,6 +45,24 @@ def test_without_a_title_it_is_the_first_words_of_the_user(titled):
         )
         == "Fix the bug"
     )
+
+
+def test_what_a_client_wrapped_around_the_users_words_is_not_the_title(titled):
+    """Neither a message of its own nor a block before the words in the same one."""
+    reminded = (Text(text="<system-reminder>\nToday is Monday.\n</system-reminder>\n\n"),)
+    assert (
+        titled(
+            said("<environment_context><cwd>/work</cwd></environment_context>"),
+            Said(content=(*reminded, Text(text="Fix the bug"))),
+        )
+        == "Fix the bug"
+    )
+
+
+def test_the_first_words_are_found_behind_a_large_prompt(titled):
+    """The tools of a client can take more than is looked at otherwise."""
+    tools = ({"name": "Bash", "description": "d" * 2 * END_BYTES},)
+    assert titled(Framed(tools=tools), said("Fix the bug")) == "Fix the bug"
 
 
 def test_a_session_without_words(titled):

@@ -5,14 +5,16 @@ sessions is quick.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from holdfast.log.entries import AnyEntry, Imported, Said, Titled
 from holdfast.messages import text_of
 from holdfast.messages.cut import printable_line
+from holdfast.messages.wrapped import unwrapped
 
 END_BYTES = 64 << 10
 """How much of each end of the log is looked at."""
@@ -21,6 +23,7 @@ TITLE_CHARS = 72
 NOTHING_SAID = "(nothing said yet)"
 NOTES = "notes.md"
 _LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
+_FRAMED = b'{"entry":"framed"'
 _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
 """The first line under the first heading of a session's notes, behind the one that is always there."""
 
@@ -28,7 +31,7 @@ _NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<
 def title_of(path: Path) -> str:
     """Find a session's title in its notes, or near the ends of its log."""
     with path.open("rb") as file:
-        head = file.readlines(END_BYTES)[1:]  # whole lines, however long the last one is
+        head = list(_head(file))[1:]
         file.seek(max(0, path.stat().st_size - END_BYTES))
         tail = file.read().split(b"\n")[1:]
     return title_in(_notes(path.with_suffix("") / NOTES), head, tail)
@@ -43,8 +46,8 @@ def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
             return printable_line(entry.title, TITLE_CHARS)
     for line in head:
         entry = _entry(line)
-        text = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
-        if text.strip():
+        said = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
+        if text := unwrapped(said):
             return printable_line(text, TITLE_CHARS)
     return NOTHING_SAID
 
@@ -57,6 +60,16 @@ def imported_from(path: Path) -> str:
             if isinstance(entry := _entry(line), Imported):
                 return entry.source
     return ""
+
+
+def _head(file: BinaryIO) -> Iterator[bytes]:
+    """Yield whole lines, however long the last one is; prompts and tools come on top."""
+    left = END_BYTES
+    for line in file:
+        yield line
+        left -= 0 if line.startswith(_FRAMED) else len(line)
+        if left <= 0:
+            return
 
 
 def _notes(path: Path) -> str:

@@ -1,15 +1,16 @@
 """The user's own words, separated from what a harness wraps around them.
 
 Other agents wrap commands, shell lines, reminders and notices in tags, and put answers to questions
-into tool results. The patterns for that are all here; what matches none of them is the user's.
+into tool results. The patterns for that are here and in `messages.wrapped`; what matches none of
+them is the user's.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from holdfast.messages import Content, Document, Image, text_of
+from holdfast.messages.wrapped import LONGEST_WRAPPED_CHARS, elements, unwrapped
 from holdfast.stages.facts.facts import Via
 
 
@@ -30,12 +31,6 @@ class Notice:
     text: str
 
 
-LONGEST_WRAPPED_CHARS = 200_000
-"""A longer message is a paste; searching it for tags costs more than it finds."""
-
-_TAG = r"(?:system-reminder|ide_opened_file|ide_selection|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|command-message|command-contents|user-prompt-submit-hook|environment_context|user_instructions)"
-_WRAPPED = re.compile(rf"<({_TAG})>")
-_SPACE = re.compile(r"\s*")
 _NOTICE = re.compile(r"<(task-notification)>")
 _FIELD = re.compile(r"<(task-id|status|summary|result)>")
 _COMMAND, _ARGUMENTS, _SHELL = (
@@ -56,42 +51,8 @@ _CONTINUE = "You can now continue"
 _APPROVED = re.compile(r"\A(?:User has approved your plan|The plan is approved)")
 
 
-class _Element(NamedTuple):
-    tag: str
-    text: str
-    start: int
-    end: int
-
-
-def _elements(opening: re.Pattern[str], text: str) -> Iterator[_Element]:
-    """Yield what stands between an opening tag and its closing one; every character is read once.
-
-    A pattern from tag to tag would search the rest of the text from each tag that is never closed.
-    """
-    place, unclosed = 0, set[str]()
-    while found := opening.search(text, place):
-        tag, place = found[1], found.end()
-        end = -1 if tag in unclosed else text.find(f"</{tag}>", place)
-        if end < 0:
-            unclosed.add(tag)
-            continue
-        inner, place = text[place:end], end + len(tag) + 3
-        yield _Element(tag, inner, found.start(), place)
-
-
 def _first(opening: re.Pattern[str], text: str) -> str | None:
-    return next((element.text.strip() for element in _elements(opening, text)), None)
-
-
-def _without(opening: re.Pattern[str], text: str) -> str:
-    """Remove elements together with the white space after them."""
-    kept: list[str] = []
-    place = 0
-    for element in _elements(opening, text):
-        kept.append(text[place : element.start])
-        space = _SPACE.match(text, element.end)
-        place = space.end() if space else element.end
-    return "".join([*kept, text[place:]])
+    return next((element.text.strip() for element in elements(opening, text)), None)
 
 
 def typed(content: Content) -> Typed | None:
@@ -109,7 +70,7 @@ def typed(content: Content) -> Typed | None:
         return Typed(text=f"{command} {said}".strip(), via="command")
     if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
         return None
-    own = (_without(_WRAPPED, text) if "<" in text else text).strip()
+    own = unwrapped(text)
     return Typed(text=own, images=images) if own or images else None
 
 
@@ -123,8 +84,8 @@ def is_summary(content: Content) -> bool:
 
 
 def notices(content: Content) -> Iterator[Notice]:
-    for notice in _elements(_NOTICE, text_of(content)):
-        fields = {field.tag: field.text for field in _elements(_FIELD, notice.text)}
+    for notice in elements(_NOTICE, text_of(content)):
+        fields = {field.tag: field.text for field in elements(_FIELD, notice.text)}
         yield Notice(
             task=fields.get("task-id", "").strip(),
             state=fields.get("status", "").strip(),
