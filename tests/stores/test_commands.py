@@ -127,6 +127,13 @@ def test_sessions_move_either_way_and_lose_nothing(
     assert holdfast("store", "check", there).returncode == 0
 
 
+def test_a_store_is_not_copied_to_itself(database, postgres_url):
+    """`default` is what the variable names: that nothing was copied would look like an empty store."""
+    done = holdfast("store", "copy", "default", postgres_url)
+    assert done.returncode == 2
+    assert "HOLDFAST_STORE" in done.stderr
+
+
 def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url, tmp_path):
     """Each problem names the session, the entry and the body."""
     id = asyncio.run(talked(database, tmp_path, turns=1))
@@ -153,6 +160,17 @@ def test_migrations_can_be_looked_at_first(postgres_url):
     assert holdfast("store", "migrate", url, "--show").stdout == shown.stdout
     assert holdfast("store", "migrate", url).returncode == 0
     assert holdfast("store", "migrate", url, "--show").stdout == ""
+
+
+def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
+    """An owner of the database can run it by hand: the schema is made, and nothing is left to do."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE by_hand")
+    url = postgres_url.replace("/postgres?", "/by_hand?")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(holdfast("store", "migrate", url, "--show").stdout)
+    assert "0 migrations done" in holdfast("store", "migrate", url).stdout
+    assert holdfast("store", "check", url).returncode == 0
 
 
 def test_a_migration_needs_a_database():

@@ -32,9 +32,12 @@ def command() -> None:
 def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> None:
     """Copy sessions from one store to another.
 
-    FROM and TO are directories, postgresql://… or `default`. Without SESSIONS all are copied.
-    One that is there already is left as it is, so a copy that was cut short can be run again.
+    FROM and TO are directories, postgresql://… or `default`: what HOLDFAST_STORE names, else
+    this machine's files. Without SESSIONS all are copied. One that is there already is left as
+    it is, so a copy that was cut short can be run again.
     """
+    if len({named_store() if place == "default" else place for place in (source, target)}) == 1:
+        raise ConfigError(f"FROM and TO are the same store; `default` is the one {VARIABLE} names")
     copied: list[str] = []
     there: list[str] = []
     with _open_place(source) as taken, _open_place(target) as given:

@@ -104,6 +104,12 @@ COMMENT ON TABLE holdfast.spending IS 'a row for each process and day, so that n
 )
 """Version n is what the first n make. Never changed once released: a change is another one."""
 
+_VERSIONS = """\
+CREATE SCHEMA IF NOT EXISTS holdfast;
+CREATE TABLE IF NOT EXISTS holdfast.versions (
+    version int PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT now()
+);"""
 _LOCK = 0x686F6C64
 """The advisory lock under which one process migrates while the others wait."""
 
@@ -118,8 +124,13 @@ def version(connection: Connection[Any]) -> int:
 
 
 def pending(connection: Connection[Any]) -> list[str]:
-    """Return the statements that this version would run on a database."""
-    return [text.strip() for text in MIGRATIONS[version(connection) :]]
+    """Return the statements that this version would run on a database, one text for each migration."""
+    done = version(connection)
+    texts = [
+        f"{text.strip()}\nINSERT INTO holdfast.versions (version) VALUES ({number});"
+        for number, text in enumerate(MIGRATIONS[done:], done + 1)
+    ]
+    return texts if done else [f"{_VERSIONS}\n{texts[0]}", *texts[1:]]
 
 
 def migrate(connection: Connection[Any]) -> int:
@@ -132,18 +143,13 @@ def migrate(connection: Connection[Any]) -> int:
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         try:
-            connection.execute("CREATE SCHEMA IF NOT EXISTS holdfast")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS holdfast.versions "
-                "(version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"
-            )
-            done = version(connection)
-            for number, text in enumerate(MIGRATIONS[done:], done + 1):
+            connection.execute(_VERSIONS)
+            texts = pending(connection)
+            for text in texts:
                 connection.execute(text)
-                connection.execute("INSERT INTO holdfast.versions (version) VALUES (%s)", (number,))
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"the tables cannot be made: {error.diag.message_primary}; let their owner run "
                 "`holdfast store migrate`"
             ) from error
-    return len(MIGRATIONS) - done
+    return len(texts)
