@@ -111,12 +111,20 @@ def test_a_report_is_a_page_too(transcript, tmp_path):
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
 
 
-def test_a_port_that_is_taken_is_one_line(transcript):
+@pytest.mark.parametrize("command", ["serve", "gateway", "simulator"])
+def test_a_port_that_is_taken_is_one_line(command):
     """It says what to do instead."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = holdfast("serve", transcript, "--port", port)
+        done = holdfast(command, "--port", port)
     assert done.returncode == 2
-    assert "--port 0" in done.stderr
+    assert f"port {port}" in done.stderr and "--port 0" in done.stderr
+
+
+@pytest.mark.parametrize("upstream", ["nonsense", "ftp://x"])
+def test_an_upstream_that_is_no_address_is_refused_before_anything_is_served(upstream):
+    done = holdfast("gateway", "--port", 0, "--upstream", upstream)
+    assert done.returncode == 2
+    assert "https://" in done.stderr

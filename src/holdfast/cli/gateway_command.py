@@ -7,6 +7,7 @@ import click
 from holdfast.cli import options as shared
 from holdfast.cli.output import report
 from holdfast.cli.serve_command import listed, read_session
+from holdfast.errors import ConfigError
 from holdfast.gateway.planner import Planner
 from holdfast.gateway.proxy import UPSTREAMS
 from holdfast.gateway.server import DASHBOARD, DEFAULT_PORT, GatewayOptions, serve
@@ -45,6 +46,8 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
     and what it would have cost without. `holdfast wrap` does all of this for one command.
     """
 
+    if upstream and not upstream.startswith(("http://", "https://")):
+        raise ConfigError(f"--upstream: {upstream!r} is not an address; give http://… or https://…")
     upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
     options = GatewayOptions(upstreams=upstreams, token=token, pages=dashboard_sessions)
 

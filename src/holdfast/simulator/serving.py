@@ -12,6 +12,8 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from holdfast.errors import ConfigError
+
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2_048
 """Connections that wait to be taken: as many as the server itself asks for."""
@@ -23,8 +25,14 @@ def listen(host: str, port: int) -> socket.socket:
     # The protocol is named because asyncio turns Nagle's delay off only where it is.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    listener.listen(BACKLOG)  # whoever connects before the server runs waits, and is not refused
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)  # whoever connects before the server runs waits, is not refused
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"port {port} of {host} cannot be used: {error.strerror}; --port 0 picks one"
+        ) from None
     return listener
 
 
