@@ -181,6 +181,15 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brai
     assert [len(answers(id)) for id in ("a", "b")] == [1, 1]
 
 
+def test_a_job_that_fails_is_one_line(database, tmp_path, worker):
+    """It says which job, and what to do; where in the code it was found is of no use."""
+    waiting_session(tmp_path)
+    holdfast("worker", "--add", "resume", "s")
+    _, problems = worker("--until-done", "--base-url", "").communicate(timeout=SECONDS)
+    assert problems.startswith("resume of s: 'simulated/"), problems
+    assert problems.count("\n") == 1
+
+
 def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, worker, brain):
     """Once, after the dead one was silent for long enough."""
     waiting_session(tmp_path)

@@ -92,3 +92,10 @@ def test_a_place_that_makes_no_sense_says_so(opened):
     """Before anything is written."""
     with pytest.raises(ConfigError, match=r"store\.bodies: .*s3://"):
         opened(bodies="nonsense")
+
+
+def test_a_directory_that_is_not_there_is_told_in_one_line(opened, tmp_path):
+    """Bodies on a disk that is not mounted must not go to the one below it."""
+    with pytest.raises(ConfigError, match="a directory that is there") as raised:
+        opened(bodies=f"file://{tmp_path}/missing")
+    assert "\n" not in str(raised.value)

@@ -1,6 +1,7 @@
 """`holdfast worker`: run the jobs that sessions of a database wait for."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,8 @@ def command(
     tell = partial(_tell, as_json)
     run = partial(_run, model=model, base_url=base_url, mode=mode, tell=tell)
 
+    logging.getLogger("procrastinate.worker").addFilter(_is_not_told)
+
     async def work() -> None:
         from holdfast.agent.fleet import job_for
 
@@ -67,6 +70,11 @@ def command(
             tell(job, "queued" if is_new else "waits already")
 
     asyncio.run(work())
+
+
+def _is_not_told(record: logging.LogRecord) -> bool:
+    """Leave the queue's traceback out where the job's failure was told in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HoldfastError))
 
 
 def _tell(as_json: bool, job: "SessionJob", said: str, *, is_failure: bool = False) -> None:

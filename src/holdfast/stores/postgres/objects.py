@@ -59,6 +59,8 @@ def _connect(url: str) -> Any:
     try:
         return from_url(url)
     except Exception as error:
+        wrong = str(error).partition("\n")[0]  # what follows is for those who debug the library
         raise ConfigError(
-            f"store.bodies: {error}; give s3://…, gs://…, az://… or file://…"
+            f"store.bodies: {wrong}; give s3://…, gs://…, az://…, or "
+            "file://… of a directory that is there"
         ) from error
