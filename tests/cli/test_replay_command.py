@@ -57,6 +57,11 @@ def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp
     assert "<script" not in page.read_text() and "sliding window" in page.read_text()
 
 
+def test_a_policy_alone_is_compared_with_nobody(folder):
+    done = holdfast("replay", folder / "one.jsonl", "--policy", "ours")
+    assert "with a regret of" in done.stdout and "0 others" not in done.stdout
+
+
 def test_an_unknown_policy_and_a_folder_without_sessions_are_refused(folder, tmp_path):
     wrong = holdfast("replay", folder, "--policy", "magic")
     assert wrong.returncode and "'magic' is not one of" in wrong.stderr

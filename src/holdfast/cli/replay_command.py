@@ -176,10 +176,13 @@ def _standing(
 ) -> Iterator[str]:
     """Say where a policy of ours stands among those that stay under the window, and where it loses."""
     ours = policies[name]
+    among = (
+        f", cheaper than {stands.fitting - len(stands.cheaper)} of {stands.fitting} others"
+        " that stay under the window"
+    )
     yield (
-        f"{name.replace('_', ' ')}: {dollars(ours.usd)}, cheaper than"
-        f" {stands.fitting - len(stands.cheaper)} of {stands.fitting} others"
-        f" that stay under the window, with a regret of {ours.regret:,}"
+        f"{name.replace('_', ' ')}: {dollars(ours.usd)}{among if stands.fitting else ''},"
+        f" with a regret of {ours.regret:,}"
     )
     for other in stands.cheaper:
         one = policies[other]
