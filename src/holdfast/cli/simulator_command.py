@@ -40,7 +40,7 @@ from holdfast.simulator.brains.replay import ReplayBrain
 def command(host: str, port: int, brain: str, as_json: bool) -> None:
     """Serve a local API with a faithful prompt cache.
 
-    It speaks the Messages API and chat completions. Point any client at it:
+    It speaks the Messages API, chat completions and the Responses API. Point any client at it:
     ANTHROPIC_BASE_URL=http://127.0.0.1:8787. GET /simulator/stats lists what each request read
     from the cache, wrote to it and cost.
     """
