@@ -133,6 +133,15 @@ def test_a_worker_needs_a_database():
     assert "HOLDFAST_STORE" in done.stderr
 
 
+def test_a_worker_whose_database_is_away_says_so(monkeypatch):
+    """After it has waited for it, in words."""
+    pytest.importorskip("procrastinate", reason="procrastinate is not installed: no worker")
+    monkeypatch.setenv("HOLDFAST_STORE_PATIENCE_SECONDS", "0.1")
+    done = holdfast("worker", "--until-done", env={"HOLDFAST_STORE": "postgresql://127.0.0.1:1/x"})
+    assert done.returncode == 4
+    assert "the store cannot be reached" in done.stderr
+
+
 @pytest.fixture
 def database(postgres_url, monkeypatch):
     """Let every session and worker use a tenant of the database."""

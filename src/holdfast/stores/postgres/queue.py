@@ -18,9 +18,10 @@ from procrastinate.exceptions import AlreadyEnqueued
 from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
-from holdfast.errors import LeaseLost, LogLocked
+from holdfast.errors import LeaseLost, LogLocked, StoreError
 from holdfast.log.jobs import SessionJob
 from holdfast.settings import StoreSettings
+from holdfast.stores.postgres.database import PostgresDatabase
 
 SCHEMA = "holdfast_jobs"
 TASK = "session"
@@ -116,21 +117,32 @@ async def open_queue(
     connector = PsycopgConnector(
         conninfo=url, kwargs={"options": _OPTIONS}, min_size=1, max_size=CONNECTIONS
     )
-    await asyncio.to_thread(_make_tables, url)
+    await asyncio.to_thread(_make_tables, PostgresDatabase(url, settings.patience_seconds))
     app = App(connector=connector)
     async with app.open_async():
         yield JobQueue(app, settings, run)
 
 
-def _make_tables(url: str) -> None:
-    with psycopg.connect(url, autocommit=True, options=_OPTIONS) as connection:
+def _make_tables(database: PostgresDatabase) -> None:
+    def make(connection: psycopg.Connection[Any]) -> None:
         if _has_tables(connection):
             return
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if not _has_tables(connection):
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                connection.execute(f"SET LOCAL search_path TO {SCHEMA}")
                 connection.execute(SchemaManager.get_schema())
+
+    try:
+        database.run(make)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"the queue's tables cannot be made: {error.diag.message_primary}; let the "
+            "database's owner run `holdfast worker --until-done` once"
+        ) from error
+    finally:
+        database.close()
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:
