@@ -103,6 +103,23 @@ def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
     assert "hello" in holdfast("export", first["session"]).stdout
 
 
+def test_sub_agents_are_imported_into_a_database(database, tmp_path):
+    """With their session, as into files; the agent's log has a name there."""
+    (tmp_path / "one" / "subagents").mkdir(parents=True)
+    for name, words in (("one", "plan it"), ("one/subagents/agent-good", "dig the bed")):
+        record = {
+            "type": "user",
+            "uuid": "u",
+            "sessionId": "s",
+            "timestamp": "2026-01-02T03:04:05Z",
+        }
+        record["message"] = {"role": "user", "content": words}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
+    made = json.loads(holdfast("import", tmp_path / "one.jsonl", "--json").stdout)
+    assert (made["agents"], made["agents_left_out"]) == (["good"], {})
+    assert "dig the bed" in holdfast("export", f"{made['session']}/good").stdout
+
+
 def test_sessions_move_either_way_and_lose_nothing(
     database, postgres_url, tenant, tmp_path, monkeypatch
 ):

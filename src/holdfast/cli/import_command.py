@@ -62,7 +62,7 @@ def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: boo
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
         store.add(header, transcript.entries)
     made = store.find(session)
-    found = list(_import_agents(file, made, header))
+    found = list(_import_agents(file, store, made, header))
     agents = [agent for agent, problem in found if not problem]
     left_out = {agent: problem for agent, problem in found if problem}
     account = transcript.account
@@ -122,17 +122,19 @@ def _source_of(store: Store, found: StoredSession, modified: float) -> str:
     return next((one.source for one in last if isinstance(one, Imported)), "")
 
 
-def _import_agents(file: Path, made: StoredSession, header: Header) -> Iterator[tuple[str, str]]:
+def _import_agents(
+    file: Path, store: Store, made: StoredSession, header: Header
+) -> Iterator[tuple[str, str]]:
     """Import the transcripts beside the session's; yield each agent and why it was left out."""
     for agent in agent_files(file):
         name = agent_name(agent)
-        if not isinstance(made, FoundSession):
-            yield printable(name), "sub-agents' logs are kept in files only"
-            continue
-        directory = made.directory / "agents"
         try:
             with open_transcript(agent) as transcript:
-                write_log(directory / f"{name}.jsonl", header, transcript.entries)
+                if isinstance(made, FoundSession):  # a file may have a name that is no id
+                    path = made.directory / "agents" / f"{name}.jsonl"
+                    write_log(path, header, transcript.entries)
+                else:
+                    store.add(header, transcript.entries, agent=f"{made.id}/{name}")
         except HoldfastError as error:  # the session itself is stored already
             yield printable(name), printable(str(error))
         else:
