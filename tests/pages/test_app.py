@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -120,6 +121,28 @@ def test_the_whole_text_of_a_cut_message_can_be_had(address):
     word = next(w for w in whole[len(text) :].split() if w.isalpha() and w not in text)
     found = json.loads(ask(address, f"api/search?session={id}&words={word}")[2])["numbers"]
     assert n in found
+
+
+def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
+    """And get them again when they have grown."""
+    path, rest = session
+    sessions = FollowedSessions(
+        partial(listed, [path.parent]),
+        partial(read_session, settings=SETTINGS),
+        replace(SETTINGS.page, follow_share=1.0),
+    )
+
+    def calls():
+        sessions.changes()
+        (row,) = sessions.rows()
+        return row.calls
+
+    assert sessions.rows()[0].calls is None
+    early = calls()
+    with path.open("ab") as file:
+        file.write(rest)
+    sessions.rows()
+    assert 0 < early < calls()
 
 
 @needs_chromium

@@ -87,6 +87,9 @@ class FollowedSessions:
         self._rows = dict(known or {})
         """What is known of sessions that were read, here or before, by id."""
         self._open: OrderedDict[str, _OpenSession] = OrderedDict()
+        self._stamps: dict[str, str] = {}
+        """Of the sessions that were read only for their rows, when that was."""
+        self._next_read = 0.0
         self._lock = Lock()
 
     def rows(self) -> list[SessionRow]:
@@ -122,8 +125,32 @@ class FollowedSessions:
         """Look at the sessions that are open, and return what to add to the pages of some."""
         with self._lock:
             now = time.monotonic()
+            self._read_row(now)
             due = [id for id, one in self._open.items() if one.next_look <= now]
             return [found for id in due if (found := self._change(id))]
+
+    def _read_row(self, now: float) -> None:
+        """Read the newest session whose figures nobody knows: another gateway's, or an old one."""
+        if now < self._next_read:
+            return
+        billed = self._billed()
+        unknown = [one for one in self._listed.values() if one.name not in billed]
+        due = [one for one in unknown if self._is_row_due(one)]
+        if not due:
+            return
+        newest = max(due, key=lambda one: one.modified)
+        self._stamps[newest.id] = newest.stamp
+        try:
+            self._rows[newest.id] = row_of(self._read(newest).data, newest.directory)
+        except (HoldfastError, OSError):
+            self._rows[newest.id] = _unread_row(newest)
+        self._next_read = now + (time.monotonic() - now) / self._settings.follow_share
+
+    def _is_row_due(self, one: ListedSession) -> bool:
+        """Return whether a session was never read, or has grown since it was read for its row."""
+        if one.id in self._open:
+            return False
+        return one.id not in self._rows or self._stamps.get(one.id, one.stamp) != one.stamp
 
     def _change(self, id: str) -> dict[str, Any] | None:
         before, listed = self._open[id], self._listed.get(id)
