@@ -76,12 +76,12 @@ class Log:
         self._process = os.getpid()
 
     @classmethod
-    def create(cls, path: Path, header: Header) -> Self:
+    def create(cls, path: Path, header: Header, *, shared: SharedRecords | None = None) -> Self:
         """Create a log; an existing one is never overwritten."""
         path = path.resolve()
         private_directory(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
-        log = cls(path, Loaded(header=header), open_for_writing(path, flags))
+        log = cls(path, Loaded(header=header), open_for_writing(path, flags), shared)
         try:
             log._begin(_encoder.encode(header) + b"\n")
         except StoreError:

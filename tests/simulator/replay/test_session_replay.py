@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+from msgspec import structs
+
 from holdfast.log.entries import Replied
+from holdfast.log.shared import FileRecords
 from holdfast.settings import (
     BudgetSettings,
     CacheSettings,
@@ -12,6 +16,8 @@ from holdfast.settings import (
     WindowSettings,
 )
 from holdfast.simulator.replay.session_replay import SessionReplay
+from holdfast.view.gauge import save_calibration
+from holdfast.view.tokens import Calibration
 
 PLAIN = Settings(
     cache=CacheSettings(lifetime="1h", diagnose=False), gauge=GaugeSettings(calibrate=False)
@@ -53,6 +59,18 @@ async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recor
     found = await played(recording, settings, tmp_path)
     assert found.cleared and found.needed.total() > 0
     assert found.needed_usd > 0 and found.needed_tokens.total() > 0
+
+
+async def test_what_was_learnt_on_this_machine_changes_nothing(recording, tmp_path):
+    """Anyone gets the same figures, but for tokens of the place where results lie."""
+    settings = replace(SMALL, gauge=GaugeSettings())
+    plain = await played(recording, settings, tmp_path / "plain")
+    fresh = Calibration.fresh("claude-opus-4-5")
+    heavy = structs.replace(fresh, factors=tuple(2.0 for _ in fresh.factors))
+    save_calibration(FileRecords(tmp_path), heavy)
+    again = await played(recording, settings, tmp_path / "again")
+    assert again.usd == pytest.approx(plain.usd, rel=0.001)
+    assert again.compactions == plain.compactions
 
 
 async def test_a_session_that_cannot_go_on_says_why(recording, tmp_path):

@@ -30,6 +30,7 @@ from holdfast.log.entries import (
     SpokenContent,
     Switched,
 )
+from holdfast.log.shared import FileRecords
 from holdfast.log.spending import spent_on
 from holdfast.memory.jobs import MemoryJobs
 from holdfast.memory.tool import MEMORY
@@ -125,6 +126,13 @@ def stages_without_model(
     return ReplayStages(stages=layers.stages, after_turn=layers.after_turn)
 
 
+class _NothingShared(FileRecords):
+    """What other sessions have learnt is not known, so that a replay is the same on all machines."""
+
+    def read(self, name: str) -> bytes:
+        return b""
+
+
 class SessionReplay:
     """A session being played again."""
 
@@ -146,7 +154,7 @@ class SessionReplay:
         self.biller = PromptBiller(self._clock, recording.counter, recording.density)
         self._background, spill = Background(), Spill()
         self.engine = Engine(
-            Log.create(place, Header(session="replay")),
+            Log.create(place, Header(session="replay"), shared=_NothingShared(place.parent)),
             settings,
             on_result=spill.arrive,
             clock=self._clock.now,
