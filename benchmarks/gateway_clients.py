@@ -208,53 +208,46 @@ def pi(command: str, upstream: Provider, home: Path, base: str, turns: int) -> C
     for number in range(1, turns + 1):
         if number % CUT_EVERY == 0:
             upstream.simulation.faults.plan({"queue": ["529"]})
-        done = subprocess.run(
-            [
-                *(command, "-p", "--offline", "--provider", "anthropic", "--model", MODEL),
-                *("--thinking", "off"),
-                *(["--continue"] if number > 1 else []),
-                f"Work on turn {number}.",
-            ],
-            env=environment,
-            cwd=home,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TURN_SECONDS,
-        )
-        run.answers.append(done.stdout.strip())
-        run.exit_codes.append(done.returncode)
-        if done.returncode:
-            run.complaints.append(done.stderr[-300:])
+        words = [
+            *(command, "-p", "--offline", "--provider", "anthropic", "--model", MODEL),
+            *("--thinking", "off"),
+            *(["--continue"] if number > 1 else []),
+            f"Work on turn {number}.",
+        ]
+        take_turn(run, words, environment, home)
     return run
+
+
+def take_turn(run: ClientRun, words: list[str], environment: dict[str, str], home: Path) -> None:
+    """Run a client once, to its end."""
+    done = subprocess.run(
+        words,
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=TURN_SECONDS,
+    )
+    run.answers.append(done.stdout.strip())
+    run.exit_codes.append(done.returncode)
+    if done.returncode:
+        run.complaints.append(done.stderr[-300:])
 
 
 def codex(command: str, upstream: Provider, home: Path, base: str, turns: int) -> ClientRun:
     """Run a process for each turn, each resuming the session of the one before."""
     home.mkdir(parents=True)
     own = {"HOME": str(home), "CODEX_HOME": str(home), "PATH": os.environ["PATH"]}
-    run, options = (
-        ClientRun(),
-        ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
-    )
+    own["CODEX_API_KEY"] = "nobodys"
+    run = ClientRun()
+    options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
     for number in range(1, turns + 1):
         if number % CUT_EVERY == 0:
             upstream.simulation.faults.plan({"queue": ["cut"]})
         resumed = ["resume", "--last"] if number > 1 else []
         words = [*with_options([command], base, has_history=False), "exec", *resumed, *options]
-        done = subprocess.run(
-            [*words, f"Work on turn {number}."],
-            env={**own, "CODEX_API_KEY": "nobodys"},
-            cwd=home,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=TURN_SECONDS,
-        )
-        run.answers.append(done.stdout.strip())
-        run.exit_codes.append(done.returncode)
-        if done.returncode:
-            run.complaints.append(done.stderr[-300:])
+        take_turn(run, [*words, f"Work on turn {number}."], own, home)
     return run
 
 

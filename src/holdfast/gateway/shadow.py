@@ -210,10 +210,8 @@ class Shadow:
         tokens = array("I", prompt[: len(prompt) // 4 * 4])
         match = self._prefixes.look_up(f"{call.session} {side}", tokens, call.at)
         self._prefixes.commit(match, call.at)
-        fresh, is_written = (
-            match.prompt_tokens - match.cached_tokens,
-            call.usage.cache_write_tokens > 0,
-        )
+        fresh = match.prompt_tokens - match.cached_tokens
+        is_written = call.usage.cache_write_tokens > 0
         return CachePlan(
             read_tokens=match.cached_tokens,
             write_5m_tokens=fresh if is_written else 0,

@@ -88,7 +88,7 @@ class FollowedSessions:
         """What is known of sessions that were read, here or before, by id."""
         self._open: OrderedDict[str, _OpenSession] = OrderedDict()
         self._stamps: dict[str, str] = {}
-        """Of the sessions that were read only for their rows, when that was."""
+        """The stamps that sessions had when they were read only for their rows."""
         self._next_read = 0.0
         self._lock = Lock()
 
