@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import wait
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +17,7 @@ import msgspec
 import pytest
 from filelock import lock_descriptor
 
+from casting import until
 from holdfast.errors import LogLocked, NewerFormat, SessionExists, StoreError, TranscriptError
 from holdfast.log import VERSION, Header, Log, branch_log, load, load_header, write_log
 from holdfast.log.entries import AnyEntry, Failed, Said, Titled
@@ -560,18 +560,16 @@ def test_the_view_of_format_1():
     assert (picture.results, picture.media_tokens) == (0, 1_600)
 
 
-def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(tmp_path):
+async def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(tmp_path):
     """Nobody waits for the disk, and nobody is left thinking that it said yes."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         log.append(said("a"))
         log.sync_soon()
-        wait([log._syncing])
-        log.sync_soon()
-        wait([log._syncing])
+        await until(lambda: not log._sync.is_due)
         reading, writing = os.pipe()  # what cannot be synced
         os.dup2(writing, log._descriptor)
         log.sync_soon()
-        wait([log._syncing])
+        await until(lambda: log._sync.is_due)
         with pytest.raises(StoreError):
             log.sync_soon()
         os.close(reading)

@@ -11,7 +11,7 @@ import pytest
 from browser import chromium, needs_chromium
 from holdfast.cli.serve_command import listed, read_session
 from holdfast.pages.app import serving
-from holdfast.pages.followed import FollowedSessions
+from holdfast.pages.followed import BilledFigures, FollowedSessions
 from holdfast.settings import PageSettings, Settings
 from holdfast.simulator.sessions import generate
 
@@ -143,6 +143,30 @@ def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
         file.write(rest)
     sessions.rows()
     assert 0 < early < calls()
+
+
+def test_figures_that_were_read_too_early_are_read_again(session):
+    """A gateway bills a session after its first answer; the page may have read it before that."""
+    path, rest = session
+    whole = path.read_bytes()
+    path.write_bytes(whole.partition(b"\n")[0] + b"\n")
+    billed = {}
+    sessions = FollowedSessions(
+        partial(listed, [path.parent]),
+        partial(read_session, settings=SETTINGS),
+        replace(SETTINGS.page, follow_share=1.0),
+        billed=lambda: billed,
+    )
+    sessions.rows()
+    sessions.changes()
+    assert sessions.rows()[0].calls == 0
+    billed[path.stem] = BilledFigures(
+        calls=1, usd=0.1, hit_share=0.0, saved_usd=0.0, model="", agent="", decisions={}
+    )
+    path.write_bytes(whole + rest)
+    sessions.rows()
+    sessions.changes()
+    assert sessions.rows()[0].calls > 1
 
 
 @needs_chromium

@@ -96,6 +96,16 @@ def test_a_fitted_model_that_really_changed_still_gets_through():
     assert learnt.weigh(measure) == pytest.approx(1.35 * weigh(measure, CLAUDE), rel=0.06)
 
 
+def test_once_settled_only_news_teaches():
+    """A growth that the noise explains costs nothing; a changed tokenizer still gets through."""
+    measure = measure_result(CODE)
+    settled = msgspec.structs.replace(Calibration.fresh("claude-opus-4-5"), lessons=500)
+    usual = settled.weigh(measure)
+    assert settled.learn(measure, 1.02 * usual) is settled
+    learnt = taught(settled, 1.35, 60)
+    assert learnt.weigh(measure) == pytest.approx(1.35 * usual, rel=0.08)
+
+
 @given(
     st.lists(
         st.tuples(

@@ -13,7 +13,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from holdfast.log.protocol import AgentLog, StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
+from holdfast.log.syncing import FileSync
 from holdfast.messages import Json
 from holdfast.models.incoming import tame
 from holdfast.settings.files import (
@@ -43,9 +43,6 @@ from holdfast.settings.files import (
 AGENTS = "agents"
 """The directory of the logs of a session's agents, beside its own."""
 _encoder = msgspec.json.Encoder()
-_syncer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="holdfast-sync")
-_sync_data = getattr(os, "fdatasync", os.fsync)
-"""Forces contents and length onto the disk; when it was changed is not worth another write."""
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What an entry may raise that no line can hold."""
 
@@ -69,8 +66,7 @@ class Log:
         self.shared: SharedRecords = shared or FileRecords(path.parent)
         self._descriptor = descriptor
         self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
-        self._syncing: Future[None] | None = None
-        self._is_synced = True
+        self._sync = FileSync(descriptor)
         self._is_torn = False
         """A line was cut short and could not be taken back: the next one begins with a newline."""
         self._process = os.getpid()
@@ -149,25 +145,18 @@ class Log:
 
     def sync(self) -> None:
         with explained(self.path):
-            os.fsync(self._descriptor)
-        self._is_synced = True
+            self._sync.now()
 
     def sync_soon(self) -> None:
-        """Start forcing what was appended onto the disk, without waiting for it.
+        """Have what was appended forced onto the disk, without waiting for it.
 
         Only a power cut could lose what is under way. A failure is raised by the next call, and so
         is that the log was removed.
         """
         if self._is_gone():
             raise _gone(self.path)
-        if self._syncing is not None:
-            if not self._syncing.done():
-                return  # the next one covers this
-            error = self._syncing.exception()
-            if isinstance(error, OSError):
-                raise store_error(self.path, error) from error
-        self._syncing = _syncer.submit(_sync_data, self._descriptor)
-        self._is_synced = True
+        with explained(self.path):
+            self._sync.soon()
 
     def agent(self, id: str) -> AgentLog:
         return agent_log(self._beside / AGENTS / f"{id}.jsonl")
@@ -189,11 +178,11 @@ class Log:
         if self._descriptor < 0:
             return
         try:
-            if self._syncing is not None:
-                wait([self._syncing])
-            if not self._is_synced and self._process == os.getpid():
-                with explained(self.path):
-                    _force(self._descriptor)
+            if self._process == os.getpid():
+                self._sync.stop()
+                if self._sync.is_due:
+                    with explained(self.path):
+                        _force(self._descriptor)
         finally:
             descriptor, self._descriptor = self._descriptor, -1
             release(self.path, descriptor)
@@ -232,7 +221,8 @@ class Log:
             raise store_error(self.path, error) from error
         if is_gone:
             raise _gone(self.path)
-        self._is_torn = self._is_synced = False
+        self._is_torn = False
+        self._sync.written()
 
     def _is_gone(self) -> bool:
         """Return whether the file has no name any more: what is written would vanish with us."""

@@ -69,8 +69,9 @@ def take(
 
 
 def _waiting(directory: Path) -> Iterable[Path]:
+    place = f"{directory}/{NAME}"  # asked for after every answer
     try:
-        names = os.listdir(f"{directory}/{NAME}")  # noqa: PTH208 (asked for after every answer)
+        names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
     except OSError:
         return ()
     return [directory / NAME / name for name in sorted(names) if name.endswith(".json")]

@@ -130,11 +130,14 @@ class FollowedSessions:
             return [found for id in due if (found := self._change(id))]
 
     def _read_row(self, now: float) -> None:
-        """Read the newest session whose figures nobody knows: another gateway's, or an old one."""
+        """Read the newest session whose figures nobody knows: another gateway's, or an old one.
+
+        What was read once is read again: a biller may know only a part of it, and only later.
+        """
         if now < self._next_read:
             return
-        billed = self._billed()
-        unknown = [one for one in self._listed.values() if one.name not in billed]
+        billed, read = self._billed(), self._stamps
+        unknown = (one for one in self._listed.values() if one.id in read or one.name not in billed)
         due = [one for one in unknown if self._is_row_due(one)]
         if not due:
             return

@@ -94,6 +94,7 @@ SURPRISE = 2.0  # deviations past which a growth teaches ever less: something un
 FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use is further from the defaults
 DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
 SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
+SETTLED_LESSONS = 500  # from here on a growth within the noise is no news
 
 MARGIN_RATIO = 0.05  # the margin's shape: a share of what is estimated
 MARGIN_TOKENS = 50.0  # plus what hidden reminders cost, whatever the size
@@ -180,15 +181,18 @@ class Calibration(Struct, frozen=True, kw_only=True):
         """Move the factors towards what a provider counted: one step of a Kalman filter.
 
         Past `SURPRISE` deviations the pull shrinks with the distance, so an outlier moves
-        little, and a tokenizer that really is different still gets through in time.
+        little, and a tokenizer that really is different still gets through in time. Once settled,
+        only a growth that the noise does not explain teaches.
         """
         parts = self._parts(measure)
         expected = _dot(parts, self.factors)
         if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
             return self
+        error, noise = tokens - expected, NOISE_RATIO * expected + NOISE_TOKENS
+        if self.lessons >= SETTLED_LESSONS and abs(error) <= noise:
+            return self
         reach = [_dot(row, parts) for row in self.covariance]  # of each factor with this estimate
-        variance = _dot(parts, reach) + (NOISE_RATIO * expected + NOISE_TOKENS) ** 2
-        error = tokens - expected
+        variance = _dot(parts, reach) + noise**2
         trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
         pull = trust * error / variance
         calm = trust / variance

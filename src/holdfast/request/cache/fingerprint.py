@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
-from operator import is_
+from itertools import compress, islice
+from operator import is_, is_not
 from typing import NamedTuple
 
 import msgspec
@@ -233,10 +233,16 @@ def _markers(
 def _marked_messages(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
     """Find the marked messages; those that are the same objects as before are as they were."""
     known, length, before = (like.chain.messages, like.length, like.marked) if like else ([], 0, ())
-    last = len(messages) - 1
-    recent = range(last, max(-1, last - MARKER_SEARCH), -1)
-    changed = [i for i in recent if i >= length or known[i] is not messages[i] or i in before]
-    return sorted(islice((i for i in changed if any(map(_control, _blocks(messages[i])))), SLOTS))
+    start = max(0, len(messages) - MARKER_SEARCH)
+    both = range(start, min(length, len(messages)))
+    moved = compress(both, map(is_not, known[start : both.stop], messages[start : both.stop]))
+    changed = {
+        *moved,
+        *filter(both.__contains__, before),
+        *range(max(start, length), len(messages)),
+    }
+    marked = (i for i in sorted(changed, reverse=True) if any(map(_control, _blocks(messages[i]))))
+    return sorted(islice(marked, SLOTS))
 
 
 def _blocks(message: JsonObject) -> Sequence[Json]:

@@ -42,6 +42,7 @@ from holdfast.stages.clear.snapshot import (
     NEVER_CACHED,
     CallStats,
     Snapshot,
+    is_at_ease,
     take_snapshot,
 )
 from holdfast.stages.prefix_lock import drops_thinking, may_move
@@ -234,6 +235,9 @@ class Clearing:
             candidates = self.look(engine)
         if not settings.on:
             return
+        self._lines.make_ready(candidates.heavy.results, engine.view.history)
+        if not candidates.edited and is_at_ease(engine, self._stats):
+            return
         now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
         if now.full.is_blocked and engine.view.in_force.vetoes:
             candidates.follow(engine.view, is_forced=True)
@@ -247,7 +251,6 @@ class Clearing:
             self._clear(engine, plan, beside, now)
         elif standing.asks_price and standing.can_move:
             self._refused = candidates.heavy.weight
-        self._lines.make_ready(candidates.heavy.results, engine.view.history)
 
     def look(self, engine: Engine) -> Candidates:
         """Read what is new; return what could be cleared."""

@@ -212,8 +212,7 @@ class Snapshot:
 
     @property
     def is_mostly_empty(self) -> bool:
-        """True while clearing what is cached would only lose information: there is room."""
-        return self.full.used_tokens < self.warm_share * self.full.window.base_tokens
+        return is_mostly_empty(self.full, self.warm_share)
 
     def need_usd(
         self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
@@ -253,6 +252,19 @@ class Snapshot:
         return round((self.frame_weight + weight) * self.scale)
 
 
+def is_mostly_empty(full: Fullness, warm_share: float) -> bool:
+    """True while clearing what is cached would only lose information: there is room."""
+    return full.used_tokens < warm_share * full.window.base_tokens
+
+
+def is_at_ease(engine: Engine, stats: CallStats) -> bool:
+    """True if there is nothing to gain from clearing: the cache is alive, and there is room."""
+    if why_cold(engine, stats):
+        return False
+    full = engine.fullness()
+    return is_mostly_empty(full, engine.settings.clear.warm_share) and not full.is_blocked
+
+
 def take_snapshot(
     engine: Engine, candidates: Candidates, stats: CallStats, *, stake_usd: float = math.inf
 ) -> Snapshot:
@@ -268,7 +280,7 @@ def take_snapshot(
         scale=scale,
         frame_weight=frame_weight,
         cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
-        cold=_cold(engine, stats, now - stats.began),
+        cold=why_cold(engine, stats),
         is_readable_from=now - seconds_of(lifetime),
         lifetime=lifetime,
         listed=prices(engine.model),
@@ -286,7 +298,7 @@ def take_snapshot(
     )
 
 
-def _cold(engine: Engine, stats: CallStats, idle_seconds: float) -> str:
+def why_cold(engine: Engine, stats: CallStats) -> str:
     """Return why nothing of the last prompt can be read from the cache, or ""."""
     lifetime: Lifetime = engine.frame.lifetime
     if not engine.frame.cached:
@@ -295,7 +307,7 @@ def _cold(engine: Engine, stats: CallStats, idle_seconds: float) -> str:
         return "nothing was sent yet"
     if stats.is_void():
         return stats.void_by
-    if idle_seconds >= seconds_of(lifetime):
+    if engine.monitor.clock() - stats.began >= seconds_of(lifetime):
         return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
     return ""
 

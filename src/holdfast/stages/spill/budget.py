@@ -167,6 +167,13 @@ class Budgets:
         return min(own, settings.result_chars)
 
 
+def is_short(view: View) -> bool:
+    """True if the newest answer's results are within any budget, which is seen at once."""
+    owner = last_round(view.items)
+    results = owner.results if owner else ()
+    return sum(len(text_of(result.content)) for result in results) <= SMALLEST_LIMIT_CHARS
+
+
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results over their own limit, each with the reason."""
     owner = last_round(view.items)

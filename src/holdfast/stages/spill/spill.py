@@ -17,7 +17,14 @@ from holdfast.log.secrets import masked
 from holdfast.messages import ResultContent, Text
 from holdfast.messages.cut import byte_count
 from holdfast.messages.measure import Measure, measure_content
-from holdfast.stages.spill.budget import Arrived, Budgets, arrived_in, plan_alone, plan_together
+from holdfast.stages.spill.budget import (
+    Arrived,
+    Budgets,
+    arrived_in,
+    is_short,
+    plan_alone,
+    plan_together,
+)
 from holdfast.stages.spill.preview import human_size, preview, repetition
 from holdfast.tools.describe import HISTORY, description_of
 from holdfast.turn.engine import Engine
@@ -113,7 +120,7 @@ class Spill:
     async def stage(self, engine: Engine) -> None:
         """Bring the next message within its budget: each result, then all together."""
         self._sweep(engine)
-        if not engine.settings.spill.on:
+        if not engine.settings.spill.on or is_short(engine.view):
             return
         budgets = budgets_of(engine)
         for plan in (plan_alone, plan_together):
