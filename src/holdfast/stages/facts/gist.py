@@ -10,8 +10,9 @@ from functools import lru_cache
 from holdfast.messages.cut import CUT, cut, one_line, sentences, without_code
 from holdfast.stages.facts.names import has_name, named_in
 
-REMEMBERED = 1_024
-"""Texts whose gist is remembered: a draft is shortened and written several times."""
+REMEMBERED = 4_096
+"""Texts whose gist is remembered: more than a long session's answers have, or each compaction
+would work out all of them anew."""
 CONCLUSIONS = 2
 """Per thought."""
 LEAST_CHARS = 40
@@ -70,6 +71,7 @@ def conclusions(text: str, chars: int) -> tuple[str, ...]:
     return tuple(cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:])
 
 
+@lru_cache(maxsize=REMEMBERED)
 def remark(text: str, chars: int) -> str:
     """Pick what an answer in mid-turn found, without what it announces."""
     said = [s for s in sentences(text) if not announces(s) or has_name(s)]
@@ -77,6 +79,7 @@ def remark(text: str, chars: int) -> str:
     return cut(one_line(" ".join((strong or said)[:2])), chars)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def question(text: str) -> str:
     """Return the question an answer ends with, or ""."""
     asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]

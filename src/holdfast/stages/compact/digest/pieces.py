@@ -6,11 +6,12 @@ that the short form of everything that matters comes before the full form of any
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 Count: TypeAlias = Callable[[str], int]
@@ -115,6 +116,11 @@ def aged(worth: float, age: float) -> float:
     return worth * (1 - AGEING * age)
 
 
+class _Step(NamedTuple):
+    price: int
+    worth: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestPiece:
     """One thing to include, in forms from the shortest to the fullest."""
@@ -125,6 +131,16 @@ class DigestPiece:
     forms: tuple[str, ...]
     gains: tuple[float, ...]
     """What each form is worth beyond the one before it."""
+    _ladders: dict[Count, list[_Step]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def ladder(self, count: Count) -> list[_Step]:
+        """Return the price and the worth of each form, after those of none at all."""
+        if count not in self._ladders:
+            prices = (count(form) + 1 for form in self.forms)  # the line's end
+            self._ladders[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
+        return self._ladders[count]
 
 
 def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -> DigestPiece:
@@ -134,8 +150,8 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
 
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
     """Take the forms that gain most for their tokens; return the text of each section."""
-    ordered = sorted(pieces, key=lambda piece: (piece.section, piece.place))
-    ladders = [_steps_of(piece, count) for piece in ordered]
+    ordered = sorted(pieces, key=attrgetter("section", "place"))
+    ladders = [piece.ladder(count) for piece in ordered]
     taken = [0] * len(ladders)
     left = budget_tokens
     waiting = [(*_best(ladder, 0, len(ladder)), i) for i, ladder in enumerate(ladders)]
@@ -155,17 +171,6 @@ def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict
         if step:
             lines.setdefault(piece.section, []).append(piece.forms[step - 1])
     return {section: "\n".join(shown) for section, shown in lines.items()}
-
-
-class _Step(NamedTuple):
-    price: int
-    worth: float
-
-
-def _steps_of(piece: DigestPiece, count: Count) -> list[_Step]:
-    """Return the price and the worth of each form, after those of none at all."""
-    prices = (count(form) + 1 for form in piece.forms)  # the line's end
-    return [_Step(0, 0.0), *map(_Step, prices, accumulate(piece.gains))]
 
 
 def _best(ladder: list[_Step], start: int, end: int) -> tuple[float, int]:
