@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from typing import get_args
 
 import pytest
 
@@ -17,8 +18,9 @@ from holdfast.agent.build import build_agent
 from holdfast.agent.fleet import job_for, run_job
 from holdfast.errors import ConfigError, LogLocked, StoreError
 from holdfast.log.entries import Dreamt, Noted, Remembered, Replied, Titled
-from holdfast.log.jobs import SessionJob
+from holdfast.log.jobs import JobKind, SessionJob
 from holdfast.models import open_model
+from holdfast.settings import load_settings
 from holdfast.simulator import BrainAnswer, running
 from holdfast.simulator.brains import text
 from holdfast.stores import default_store
@@ -251,6 +253,23 @@ def test_a_job_whose_worker_lost_its_lease_is_tried_again(database, tmp_path, wo
     paused.send_signal(signal.SIGTERM)
     paused.communicate(timeout=SECONDS)
     assert len(answers()) == 1
+
+
+async def test_the_queues_tables_are_made_once_whoever_comes_first(database, postgres_url):
+    """Jobs that are queued in one moment on a new database are all there."""
+    import psycopg
+
+    from holdfast.stores.postgres.log import PostgresJobs
+
+    kinds = get_args(JobKind)
+    for _ in range(4):
+        name = f"fresh_{os.urandom(4).hex()}"
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        fresh = psycopg.conninfo.make_conninfo(postgres_url, dbname=name)
+        jobs = PostgresJobs(fresh, load_settings().store, "s")
+        put = await asyncio.gather(*(jobs.put(kind, 1) for kind in kinds))
+        assert put == [True] * len(kinds)
 
 
 @pytest.mark.parametrize("where", ["here", "workers"])

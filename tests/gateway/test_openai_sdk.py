@@ -1,10 +1,12 @@
 """The official OpenAI SDK through the gateway: synchronous, asynchronous, streamed."""
 
+from dataclasses import replace
+
 import httpx2
 import openai
 import pytest
 
-from gateway_parts import Reader, client_of, gateway_to, listing
+from gateway_parts import EAGER, Reader, client_of, gateway_to, listing
 from holdfast import load
 from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
 from holdfast.settings import home
@@ -184,7 +186,8 @@ def test_a_client_that_asks_for_a_websocket_is_told_to_use_http(url, upstream):
 def test_a_result_that_is_cleared_later_is_no_failure(gateway, upstream, clock):
     """Items without a role are a prefix like any other: what moved in it has its entry."""
     upstream.simulation.brain.files = 0
-    url = gateway().url + "/v1"
+    stays_open = replace(EAGER, gateway=replace(EAGER.gateway, idle_seconds=7_200))
+    url = gateway(stays_open).url + "/v1"
     items = [{"role": "user", "content": "Build it."}]
     with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
         for number in range(12):
@@ -194,7 +197,7 @@ def test_a_result_that_is_cleared_later_is_no_failure(gateway, upstream, clock):
             result = {"type": "function_call_output", "call_id": f"c{number}", "output": output}
             items += [made, result]
             client.responses.create(model=MODEL, input=items)
-        clock.advance(600)
+        clock.advance(3_600)
         items.append({"role": "user", "content": "And now?"})
         raw = client.responses.with_raw_response.create(model=MODEL, input=items)
     assert "x-holdfast-passed" not in raw.headers

@@ -57,16 +57,15 @@ def test_a_failure_is_told_once_and_leaves_it_due(file):
     assert broken.is_due
     with pytest.raises(OSError, match="Invalid argument"):
         broken.soon()
-    broken.soon()
+    broken.finish()
     os.close(reading)
-    broken.stop()
     os.close(writing)
 
 
-def test_nothing_touches_a_file_that_was_stopped(file):
+def test_nothing_touches_a_file_that_is_finished(file):
     """Its number may belong to another file by then."""
+    file.finish()
     file.written()
-    file.stop()
     file.soon()
     assert file.ran.wait(10)
     assert file.is_due

@@ -26,7 +26,7 @@ from holdfast.session import Session
 from holdfast.tools.context import ToolContext
 from holdfast.tools.permissions import Gate
 from holdfast.turn.abort import unless
-from holdfast.turn.background import Background
+from holdfast.turn.background import QUEUED, Background
 from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.fork import ForkReply, ForkRequest
 from holdfast.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
@@ -211,6 +211,9 @@ class Agent:
                 await self.supervisor.close()
             if self.memory is not None:
                 await self.memory.close()
+            if self.engine.log.queue is not None:  # what workers are to do is soon in the queue
+                seconds = self.engine.settings.memory.drain_seconds
+                await self.background.drain(seconds, *QUEUED)
             await self.background.stop(ENDED)  # before the model that answers them is closed
             await self.tool_context.close()
             if self.toolkit.mcp is not None:

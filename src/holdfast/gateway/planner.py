@@ -90,8 +90,8 @@ class Planner:
                 return Plan(body=(known and known.counted(call)) or body)
             at = self._conversations.clock()
             conversation = await self._conversations.find(identity, call)
-            prepared = await conversation.prepare(call)
             self._callers[conversation.id] = (call.model, identity.client)
+            prepared = await conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request goes on without us
             reason = _said(error)
             self._note(reason, conversation)
@@ -178,9 +178,14 @@ class Planner:
         return metrics_text(self._counts, total, self._conversations.open_count)
 
     def figures(self) -> dict[str, BilledFigures]:
-        """Return what each session cost and saved, by its id, for a list of them."""
-        bills = self._bills()
-        periods = self._shadow.periods() if self._shadow is not None else {}
+        """Return what each session cost and saved, by its id, for a list of them.
+
+        One whose first answer is still awaited has cost nothing yet.
+        """
+        if self._shadow is None:
+            return {}
+        bills = dict.fromkeys(self._callers, SessionBill()) | self._bills()
+        periods = self._shadow.periods()
         return {
             id: BilledFigures(
                 calls=bill.calls,
@@ -191,7 +196,7 @@ class Planner:
                 agent=self._callers[id][1],
                 decisions={
                     n: (round(one.predicted_usd, USD_DIGITS), round(one.saved_usd, USD_DIGITS))
-                    for one in periods[id]
+                    for one in periods.get(id, ())
                     for n in one.entries
                 },
             )

@@ -179,10 +179,8 @@ class Log:
             return
         try:
             if self._process == os.getpid():
-                self._sync.stop()
-                if self._sync.is_due:
-                    with explained(self.path):
-                        _force(self._descriptor)
+                with explained(self.path):
+                    self._sync.finish()
         finally:
             descriptor, self._descriptor = self._descriptor, -1
             release(self.path, descriptor)
@@ -254,15 +252,6 @@ def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
     except _UNWRITABLE:
         mended = _mended(numbered)
         return mended, _encoder.encode(mended)
-
-
-def _force(descriptor: int) -> None:
-    """Force a file onto the disk, unless it is of a kind that cannot be."""
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
 
 
 def _gone(path: Path) -> StoreError:

@@ -5,6 +5,7 @@ files of a process. What asks while it rests is served together when it has rest
 """
 
 import atexit
+import errno
 import os
 import threading
 import time
@@ -55,10 +56,18 @@ class FileSync:
             except OSError as error:
                 self.is_due, self._error = True, error
 
-    def stop(self) -> None:
-        """Wait for what is under way; nothing touches the descriptor after this."""
+    def finish(self) -> None:
+        """Force what is left, if the file is of a kind that can be; it may be closed after this."""
         with self._lock:
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
+        if not self.is_due or descriptor < 0:
+            return
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        self.is_due = False
 
 
 class _SyncThread:

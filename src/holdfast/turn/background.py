@@ -198,6 +198,8 @@ class Background:
 
 
 _KINDS = {name: kind for kind, (_, name) in LEAVES.items()}
+QUEUED = tuple(_KINDS)
+"""The jobs that workers can do."""
 
 
 def background_of(engine: Engine) -> Background:

@@ -146,5 +146,9 @@ def _make_tables(database: PostgresDatabase) -> None:
 
 
 def _has_tables(connection: psycopg.Connection[Any]) -> bool:
-    row = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.procrastinate_jobs",)).fetchone()
-    return row is not None and row[0] is not None
+    """Look into the catalogue itself: a name that was looked up in vain stays unknown to a transaction."""
+    found = connection.execute(
+        "SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s",
+        (SCHEMA, "procrastinate_jobs"),
+    )
+    return found.fetchone() is not None

@@ -131,16 +131,16 @@ class DigestPiece:
     forms: tuple[str, ...]
     gains: tuple[float, ...]
     """What each form is worth beyond the one before it."""
-    _ladders: dict[Count, list[_Step]] = field(
+    _steps: dict[Count, list[_Step]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
-    def ladder(self, count: Count) -> list[_Step]:
+    def steps(self, count: Count) -> list[_Step]:
         """Return the price and the worth of each form, after those of none at all."""
-        if count not in self._ladders:
+        if count not in self._steps:
             prices = (count(form) + 1 for form in self.forms)  # the line's end
-            self._ladders[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
-        return self._ladders[count]
+            self._steps[count] = [_Step(0, 0.0), *map(_Step, prices, accumulate(self.gains))]
+        return self._steps[count]
 
 
 def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -> DigestPiece:
@@ -151,7 +151,7 @@ def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -
 def fit(pieces: Iterable[DigestPiece], budget_tokens: int, count: Count) -> dict[int, str]:
     """Take the forms that gain most for their tokens; return the text of each section."""
     ordered = sorted(pieces, key=attrgetter("section", "place"))
-    ladders = [piece.ladder(count) for piece in ordered]
+    ladders = [piece.steps(count) for piece in ordered]
     taken = [0] * len(ladders)
     left = budget_tokens
     waiting = [(*_best(ladder, 0, len(ladder)), i) for i, ladder in enumerate(ladders)]

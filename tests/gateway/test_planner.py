@@ -1,0 +1,25 @@
+"""What a gateway says of its sessions while their calls are under way."""
+
+import json
+
+from gateway_parts import EAGER, MODEL
+from holdfast.gateway.conversations import Conversations
+from holdfast.gateway.endpoints import ENDPOINTS
+from holdfast.gateway.planner import Planner
+from holdfast.gateway.shadow import Shadow
+from holdfast.gateway.tenants import TenantBudgets
+
+
+async def test_a_session_whose_first_answer_is_awaited_has_cost_nothing_yet(tmp_path):
+    """It is the gateway's own all the same: nobody has to read its log to list it."""
+    shadow = Shadow()
+    planner = Planner(
+        Conversations(EAGER), salt=b"", budgets=TenantBudgets(0.0, tmp_path), shadow=shadow
+    )
+    said = [{"role": "user", "content": "Build it."}]
+    body = json.dumps({"model": MODEL, "max_tokens": 100, "messages": said}).encode()
+    plan = await planner.plan(ENDPOINTS["/v1/messages"], body, {})
+    [figures] = planner.figures().values()
+    assert (figures.calls, figures.model) == (0, MODEL)
+    planner.end(plan)
+    planner.close()
