@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.agent.build import build_agent
+from holdfast.log import Log
 from holdfast.log.entries import Ran, Said
 from holdfast.messages import text_of
 from holdfast.messages.rules import violations
@@ -339,6 +340,22 @@ async def test_closing_twice_is_closing_once(project, tmp_path):
     async with agent(project, "text: ok") as one:
         await one.close("clear")
     assert (tmp_path / "ended").read_text().count('"reason":"clear"') == 1
+
+
+class BrokenMemory:
+    async def close(self):
+        raise OSError("the disk is gone")
+
+
+async def test_whatever_fails_at_the_end_the_other_steps_are_taken(project, tmp_path):
+    """Hooks hear of the end, and the log can be opened again."""
+    hooks_in_home({"SessionEnd": f"cat >> {tmp_path}/ended"})
+    opened = await build_agent(ScriptedModel("text: ok", name=MODEL), directory=project)
+    await opened.memory.close()
+    with pytest.raises(OSError, match="the disk is gone"):
+        await replace(opened, memory=BrokenMemory()).close("clear")
+    assert '"reason":"clear"' in (tmp_path / "ended").read_text()
+    Log.open(opened.engine.log.path).close()
 
 
 async def test_near_the_line_the_user_is_warned_once(project):

@@ -7,6 +7,7 @@ uses `Session` instead, with the same layers.
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from holdfast.agent.hook_events import HookEvents
@@ -204,26 +205,31 @@ class Agent:
         self._is_closed = True
         self.abort.clear()  # what stopped the last turn does not stop the jobs
         leaving = asyncio.create_task(self._leave_on_abort())
-        try:
-            if self._events is not None:
-                await self._events.aclose()
+        async with AsyncExitStack() as last_first:  # whatever fails, the other steps are taken
+            last_first.callback(self.session.close)
+            last_first.callback(leaving.cancel)
+            last_first.push_async_callback(self.parts.models.close)
+            if self.loop.source == "main":
+                last_first.push_async_callback(self.hooks.end, reason)
+            if self.toolkit.mcp is not None:
+                last_first.push_async_callback(self.toolkit.mcp.close)
+            last_first.push_async_callback(self.tool_context.close)
+            last_first.push_async_callback(self._end_jobs)
             if self.supervisor is not None:
-                await self.supervisor.close()
+                last_first.push_async_callback(self.supervisor.close)
+            if self._events is not None:
+                last_first.push_async_callback(self._events.aclose)
+
+    async def _end_jobs(self) -> None:
+        """Let memory jobs finish, have what workers do in the queue, and stop the rest."""
+        try:
             if self.memory is not None:
                 await self.memory.close()
-            if self.engine.log.queue is not None:  # what workers are to do is soon in the queue
+            if self.engine.log.queue is not None:
                 seconds = self.engine.settings.memory.drain_seconds
                 await self.background.drain(seconds, *QUEUED)
-            await self.background.stop(ENDED)  # before the model that answers them is closed
-            await self.tool_context.close()
-            if self.toolkit.mcp is not None:
-                await self.toolkit.mcp.close()
-            if self.loop.source == "main":
-                await self.hooks.end(reason)
-            await self.parts.models.close()
         finally:
-            leaving.cancel()
-            self.session.close()
+            await self.background.stop(ENDED)  # before the model that answers them is closed
 
     async def _leave_on_abort(self) -> None:
         await self.abort.wait()
