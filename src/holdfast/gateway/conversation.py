@@ -12,7 +12,8 @@ from holdfast.gateway.decisions import Decisions, PricedDecision
 from holdfast.gateway.endpoints import Call
 from holdfast.gateway.projection import encoded, project
 from holdfast.log import OpenLog
-from holdfast.log.entries import Failed, Switched
+from holdfast.log.cursor import LogCursor
+from holdfast.log.entries import Cleared, Failed, Switched
 from holdfast.messages import Json, JsonObject
 from holdfast.models.protocol import Reply, Request
 from holdfast.request.cache.fingerprint import blocks_of
@@ -75,6 +76,7 @@ class Conversation:
         """The messages of the last request: what is equal is not hashed again."""
         self._marked_end = 0
         """Messages of the last request up to the end of what was cleared."""
+        self._cursor, self._has_cleared = LogCursor(), False
         self._in_flight = 0
         """Requests that were prepared and whose answer is not over."""
 
@@ -206,6 +208,10 @@ class Conversation:
     def _cleared_end(self) -> int:
         """Count the followed messages up to the last with a cleared result."""
         view, ends = self._engine.view, self._program.followed.ends
+        new = self._cursor.advance(view.history)
+        self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
+        if not self._has_cleared:
+            return 0
         for at in range(len(ends), 0, -1):
             item = view.item_of(ends[at - 1])
             if isinstance(item, Round) and any(one.cleared is not None for one in item.results):

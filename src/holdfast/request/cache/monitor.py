@@ -17,7 +17,14 @@ from holdfast.errors import PrefixMoved
 from holdfast.log.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
 from holdfast.messages import Json, JsonObject, Usage
 from holdfast.models.protocol import Request
-from holdfast.request.cache.breaks import ANNOUNCED, SERVED, find_break, has_read, undeclared
+from holdfast.request.cache.breaks import (
+    ANNOUNCED,
+    SERVED,
+    find_break,
+    has_read,
+    lost_tokens,
+    undeclared,
+)
 from holdfast.request.cache.fingerprint import Fingerprint, digest, fingerprint
 from holdfast.request.server_side import is_shortened
 
@@ -135,7 +142,7 @@ def _compared(
     source: str,
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
-    if before is None:
+    if before is None or not lost_tokens(before.usage, call.usage):
         return None
     expected = announced(history[before.position : call.position])
     answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
