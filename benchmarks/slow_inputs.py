@@ -16,9 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from holdfast.agent.agent import budget_in
 from holdfast.log.secrets import masked
+from holdfast.memory.memory import Memory
+from holdfast.memory.provenance import sources_of
 from holdfast.messages import Text, ToolResult
 from holdfast.messages.cut import cut, one_line, outline, sentences, tight, without_code
 from holdfast.request.instructions.markdown import imports_in, without_comments
@@ -105,13 +108,16 @@ READERS: dict[str, Reader] = {
     "cancellings": lambda text: list(cancellings(text)),
     "clauses": clauses,
     "read_claims": lambda text: list(read_claims(text)),
+    "sources_of": lambda text: sources_of(
+        Memory(file="m.md", name="m", description="", body=text), Path("/nowhere")
+    ),
 }
 
 UNITS = (
     " ", "\n", "\t", "a", "a ", "a.", "A", "9", "-", "_", "/", "\\", "'", '"', "`", "```\n", "*a", "**/",
     "a/", "[", "]", "(", ")", "{", "}", "<", ">", "&", "&#", "@", "@a ", "#", "=", "a=", "a: ", ": ", ";",
     "$(", "${", "\n ", " \n", "\r", ". ", "? ", "- ", "\n- ", "\n\n", "0x", "https://", "://a:", "a@",
-    "key=", "sk-", "eyJ", "-----BEGIN PRIVATE KEY-----\n", "+9", "use 9", "not ", "no longer ",
+    "key=", "sk-", "eyJ", "-----BEGIN PRIVATE KEY-----\n", "+9", "+a", "use 9", "not ", "no longer ",
     "<!--", "-->", "<a href=", "<a href=>", "</", "<![CDATA[", "<script>", "<title>", "<a x='",
     "<svg>", "<pre>", "<b>", "<task-notification>", "<status>", "<task-notification><status>",
     "<system-reminder>", "</system-reminder>", "<command-name>", "<command-name> ", "<bash-input>",

@@ -2,8 +2,8 @@
 
 An append is one write of one line, so a killed process leaves at most a torn last line;
 it loads as if it had not been written and is reported. Nothing is ever rewritten: a writer
-that finds a torn end closes it with a newline and goes on behind it. `sync` makes what was
-appended survive a power cut, once per turn; a killed process loses nothing without it.
+that finds a torn end closes it with a newline and goes on behind it. `sync_soon` makes what was
+appended survive a power cut, after each turn; a killed process loses nothing without it.
 
 The writer holds a lock on a file beside the log, which names its process. The system releases it
 when the process dies. The file stays: removing it would let two writers in.
@@ -13,7 +13,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -25,7 +24,7 @@ from holdfast.log import outbox
 from holdfast.log.disk import open_for_writing, release
 from holdfast.log.entries import AnyEntry, measured
 from holdfast.log.jobs import QueuedJobs
-from holdfast.log.protocol import AgentLog, StoredMail
+from holdfast.log.protocol import AgentLog, Closing, StoredMail
 from holdfast.log.reading import VERSION, Header, Loaded, load, load_header
 from holdfast.log.results import Results
 from holdfast.log.shared import FileRecords, SharedRecords
@@ -47,7 +46,7 @@ _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 """What an entry may raise that no line can hold."""
 
 
-class Log:
+class Log(Closing):
     """A log in a file, open for writing. Make one with `create` or `open`."""
 
     has_file = True
@@ -164,15 +163,6 @@ class Log:
     def agents(self) -> list[AgentLog]:
         return list(map(agent_log, agent_logs(self._beside)))
 
-    @contextmanager
-    def closed_on_failure(self) -> Iterator[None]:
-        """Close the log, and so release its lock, if what is built on it fails."""
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
-
     def close(self) -> None:
         """Make what was appended durable and release the lock, which happens in any case."""
         if self._descriptor < 0:
@@ -184,12 +174,6 @@ class Log:
         finally:
             descriptor, self._descriptor = self._descriptor, -1
             release(self.path, descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _begin(self, line: bytes) -> None:
         """Write a line, or close the log."""

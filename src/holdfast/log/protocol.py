@@ -6,8 +6,8 @@ nothing happens that a log might not know of. `Log` is the one in a file.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -49,6 +49,27 @@ class AgentLog:
             return self.go_on()
         header = Header(session=self.id, created=time.time(), directory=directory)
         return self.begin(structs.replace(header, parent=parent.session, parent_entry=at))
+
+
+class Closing:
+    """Is closed at the end of a block, or where what is built on it fails."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    @contextmanager
+    def closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class OpenLog(Protocol):

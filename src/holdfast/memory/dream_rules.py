@@ -19,7 +19,7 @@ from holdfast.memory.tool import NO_REASON
 from holdfast.settings import DreamSettings
 
 UNDONE = "the user undid what a dream did to it"
-_NAMED = re.compile(r"[\w./-]+\.md\b")
+_NAMED = re.compile(r"(?<![\w./-])[\w./-]+\.md\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ HASH_CHARS = 16
 SOURCE_BYTES = 4 << 20
 """A larger file is data; no memory describes one version of it."""
 
-_FILE = re.compile(r"(?<![\w./~-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
+_FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

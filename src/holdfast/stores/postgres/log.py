@@ -7,11 +7,10 @@ is a row of `bodies` here, under a name that is the same on every node.
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from holdfast.errors import StoreError
 from holdfast.log import Damage, Header, Loaded
@@ -19,7 +18,7 @@ from holdfast.log.entries import AnyEntry
 from holdfast.log.jobs import JobKind, QueuedJobs, SessionJob
 from holdfast.log.log import as_written
 from holdfast.log.outbox import decode_report, encode_report, record_once
-from holdfast.log.protocol import AgentLog, StoredMail
+from holdfast.log.protocol import AgentLog, Closing, StoredMail
 from holdfast.log.results import DIRECTORY, Body, Results, StoredBody
 from holdfast.log.shared import SharedRecords
 from holdfast.settings import StoreSettings
@@ -39,7 +38,7 @@ class SessionRows(Protocol):
     def release(self, lease: Lease) -> None: ...
 
 
-class PostgresLog:
+class PostgresLog(Closing):
     has_file = False
 
     def __init__(
@@ -142,14 +141,6 @@ class PostgresLog:
     def agents(self) -> list[AgentLog]:
         return list(map(self._beside.agent_log, self._beside.agents(self._lease.session)))
 
-    @contextmanager
-    def closed_on_failure(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
-
     def close(self) -> None:
         """Commit what is left and release the lease, which happens in any case."""
         if not self._is_open:
@@ -162,12 +153,6 @@ class PostgresLog:
                 self.flush()
         finally:
             self._beside.release(self._lease)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _check_writable(self) -> None:
         if not self._is_open:
