@@ -17,19 +17,8 @@ from holdfast.settings import home, load_settings
 
 
 @click.command(epilog="Example: holdfast gateway --port 8788")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Beyond this machine a token is required.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@shared.host(help="Beyond this machine a token is required.")
+@shared.port(default=DEFAULT_PORT)
 @click.option("--upstream", default="", help="Where all requests go; by default to the provider.")
 @click.option(
     "--token",

@@ -1,5 +1,7 @@
 """Options and arguments that several commands share."""
 
+from functools import partial
+
 import click
 
 
@@ -18,3 +20,11 @@ target = click.argument("target")
 targets = click.argument("targets", nargs=-1)
 session = click.argument("session", default="newest")
 base_url = click.option("--base-url", default="", help="Address of the provider's API.")
+host = partial(click.option, "--host", default="127.0.0.1", show_default=True)
+port = partial(
+    click.option,
+    "--port",
+    type=click.IntRange(0, 65_535),
+    show_default=True,
+    help="0 picks a free port.",
+)

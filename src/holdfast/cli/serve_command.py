@@ -27,13 +27,7 @@ TITLE_CHARS = 200
 
 @click.command(epilog="Example: holdfast serve")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8790,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@options.port(default=8790)
 @options.as_json
 def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     """Show sessions live in the browser, on this machine only.

@@ -17,19 +17,8 @@ from holdfast.simulator.brains.replay import ReplayBrain
 
 
 @click.command(epilog="Example: holdfast simulator --port 8787 --brain digest")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Anyone who can reach it can use it.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8787,
-    show_default=True,
-    help="0 picks a free port.",
-)
+@options.host(help="Anyone who can reach it can use it.")
+@options.port(default=8787)
 @click.option(
     "--brain",
     default="digest",

@@ -70,8 +70,12 @@ class Database:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._errors_translated():
             self._sql = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
-            self._sql.execute("PRAGMA journal_mode = WAL")
-            self._prepare()
+            try:
+                self._sql.execute("PRAGMA journal_mode = WAL")
+                self._prepare()
+            except BaseException:
+                self._sql.close()
+                raise
 
     def _prepare(self) -> None:
         """Create the tables of a new file; refuse one that a newer version wrote."""

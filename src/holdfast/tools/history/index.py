@@ -16,6 +16,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from math import log
 from operator import attrgetter
@@ -143,6 +144,10 @@ class Index:
         with suppress(sqlite3.Error):
             self._connection.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_connection"):
+            self.close()
+
     def _open(self) -> sqlite3.Connection:
         """Open the file, or a new one in its place, or one in memory if the disk refuses."""
         if self._file is None or self._file.parent.is_symlink():
@@ -158,8 +163,13 @@ class Index:
         return self._check(_connect(":memory:"))
 
     def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """Initialise an empty index; refuse a file that is some other database."""
+        """Initialise an empty index; refuse a file that is some other database.
+
+        There is no journal on disk: a crash costs an index that is rebuilt, never a log.
+        """
         try:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
             if not tables:
                 self._begin(connection)
@@ -210,14 +220,9 @@ def _connect_file(file: Path) -> sqlite3.Connection:
     return _connect(str(file))
 
 
-def _connect(place: str) -> sqlite3.Connection:
-    """Connect without a journal on disk: a crash costs an index that is rebuilt, never a log."""
-    connection = sqlite3.connect(
-        place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    connection.execute("PRAGMA journal_mode = MEMORY")
-    connection.execute("PRAGMA synchronous = OFF")
-    return connection
+_connect = partial(
+    sqlite3.connect, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+)
 
 
 INDEX_TRIES = 3

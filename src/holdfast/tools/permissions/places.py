@@ -4,6 +4,7 @@ Links, `..` and `~` are resolved against the disk. What was seen can change befo
 opens the file; a tool that must be certain looks again.
 """
 
+import errno
 import os
 import re
 import unicodedata
@@ -84,7 +85,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
     joined = (base or places.cwd) / expanded
     spelled = Path(os.path.normpath(joined))
     try:
-        path, plainly = joined.resolve(), spelled.resolve()
+        path, plainly = _resolved(joined), _resolved(spelled)
     except (OSError, RuntimeError, ValueError):
         return Located(text=text, where="unclear", spelled=spelled)
     return Located(
@@ -95,6 +96,17 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
         spelled=spelled,
         is_protected=_is_protected(path, places) or _is_protected(spelled, places),
     )
+
+
+def _resolved(path: Path) -> Path:
+    """Follow all links, as far as there are files; a loop of them is an error in every Python."""
+    real = path.resolve()
+    try:
+        real.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+    return real
 
 
 def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple[Located, ...]:
