@@ -7,7 +7,7 @@ recorded pace, with markers on the system prompt and the newest two messages; a 
 reads its messages without the cache, as these libraries ask for it. Rules are those of the Messages API.
 
 `ms_per_turn_1000` and `ms_per_turn_10000` are medians of the library's own work for one turn of a session
-with so many messages and nothing to do, in milliseconds of processor time, so that other programs do
+with so many messages and nothing to do, each in a process of its own, in milliseconds of processor time, so that other programs do
 not count, one turn after the other; ours includes writing the log. `fastest_peer_ratio_…` is the fastest
 peer's time to ours, `fastest_on_disk_ratio_…` that of the fastest whose turn is on disk when it ends, as ours
 is. Retention is measured as
@@ -19,7 +19,6 @@ has a reason instead of figures.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import platform
@@ -29,7 +28,9 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,14 @@ def ours(found: Sequence[RecordedSession]) -> dict[str, Any]:
                 scores=kept.scores,
             )
         )
-    times = {f"ms_per_turn_{n}": asyncio.run(ms_per_turn(n)) for n in SIZES}
+    times = {f"ms_per_turn_{n}": own_process(ms_per_turn, n) for n in SIZES}
     return times | figures(played)
+
+
+def own_process(measure: Callable[[int], float], size: int) -> float:
+    """Measure in a process that has done nothing else, as each peer is."""
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, size).result()
 
 
 def measured(name: str, place: Path, found: Sequence[RecordedSession]) -> dict[str, Any]:

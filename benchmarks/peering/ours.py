@@ -32,7 +32,11 @@ TURN_TOKENS = 160
 """About what `small_turn` has."""
 
 
-async def ms_per_turn(messages: int) -> float:
+def ms_per_turn(messages: int) -> float:
+    return asyncio.run(_ms_per_turn(messages))
+
+
+async def _ms_per_turn(messages: int) -> float:
     """Give the median of a whole turn: the result taken, the request made, the answer settled.
 
     The answer is in our own type, as messages are in theirs for the others.
