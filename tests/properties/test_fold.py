@@ -4,7 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Redone, Undone, ViewChange
+from holdfast.log.entries import Began, Ran, Redone, Replied, Undone, ViewChange
+from holdfast.messages import ToolUse
 from holdfast.messages.measure import NOTHING
 from holdfast.messages.rules import violations
 from holdfast.view import View, fold
@@ -230,3 +231,14 @@ def test_what_undone_entries_acted_on_is_vetoed(entries):
             for name in ("first", "last", "tool_use_id"):
                 expected |= {getattr(entry, name)} if hasattr(entry, name) else set()
     assert fold(entries).in_force.vetoes == expected
+
+
+def test_a_result_without_its_call_ends_nothing():
+    """It came before the call it names, which therefore still counts as begun."""
+    use = ToolUse(id="a", name="Bash", input={})
+    entries = [
+        Began(n=1, tool_use_id="a"),
+        Ran(n=2, tool_use_id="a", content="x"),
+        Replied(n=3, response_id="r", content=(use,)),
+    ]
+    assert fold(entries).interrupted() == [use]

@@ -258,8 +258,9 @@ class View:
 
     def _ran(self, entry: Ran) -> None:
         """Answer a tool use; one that was sent without a result gets it as a message instead."""
-        self._began.discard(entry.tool_use_id)
         owner = self.round_of(entry.tool_use_id)
+        if owner is not None:
+            self._began.discard(entry.tool_use_id)
         known = owner.result_of(entry.tool_use_id) if owner else None
         if owner is None or (known is not None and known.content == entry.content):
             return
