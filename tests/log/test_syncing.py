@@ -32,7 +32,9 @@ class CountedSync(FileSync):
 @pytest.fixture
 def file(tmp_path):
     descriptor = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
-    yield CountedSync(descriptor)
+    counted = CountedSync(descriptor)
+    yield counted
+    counted.finish()
     os.close(descriptor)
 
 

@@ -214,22 +214,16 @@ class Agent:
             if self.toolkit.mcp is not None:
                 last_first.push_async_callback(self.toolkit.mcp.close)
             last_first.push_async_callback(self.tool_context.close)
-            last_first.push_async_callback(self._end_jobs)
+            last_first.push_async_callback(self.background.stop, ENDED)  # they ask the model
+            if self.engine.log.queue is not None:  # what workers do is in the queue by then
+                seconds = self.engine.settings.memory.drain_seconds
+                last_first.push_async_callback(self.background.drain, seconds, *QUEUED)
+            if self.memory is not None:
+                last_first.push_async_callback(self.memory.close)
             if self.supervisor is not None:
                 last_first.push_async_callback(self.supervisor.close)
             if self._events is not None:
                 last_first.push_async_callback(self._events.aclose)
-
-    async def _end_jobs(self) -> None:
-        """Let memory jobs finish, have what workers do in the queue, and stop the rest."""
-        try:
-            if self.memory is not None:
-                await self.memory.close()
-            if self.engine.log.queue is not None:
-                seconds = self.engine.settings.memory.drain_seconds
-                await self.background.drain(seconds, *QUEUED)
-        finally:
-            await self.background.stop(ENDED)  # before the model that answers them is closed
 
     async def _leave_on_abort(self) -> None:
         await self.abort.wait()

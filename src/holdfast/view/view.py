@@ -259,10 +259,11 @@ class View:
     def _ran(self, entry: Ran) -> None:
         """Answer a tool use; one that was sent without a result gets it as a message instead."""
         owner = self.round_of(entry.tool_use_id)
-        if owner is not None:
-            self._began.discard(entry.tool_use_id)
-        known = owner.result_of(entry.tool_use_id) if owner else None
-        if owner is None or (known is not None and known.content == entry.content):
+        if owner is None:
+            return
+        self._began.discard(entry.tool_use_id)
+        known = owner.result_of(entry.tool_use_id)
+        if known is not None and known.content == entry.content:
             return
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
             self._list.append(late(entry))

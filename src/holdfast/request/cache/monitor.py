@@ -143,7 +143,7 @@ def _compared(
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
     if before is None or not lost_tokens(before.usage, call.usage):
-        return None
+        return None  # as nearly always, so that no entry is looked at
     expected = announced(history[before.position : call.position])
     answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
     if any(is_shortened(answer.applied) for answer in answers):
