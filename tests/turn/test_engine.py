@@ -5,6 +5,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import Header, Log, load
@@ -12,7 +13,7 @@ from holdfast.log.entries import Asked, Began, Failed, Framed, Ran, Replied, Sai
 from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
 from holdfast.models.protocol import Reply
 from holdfast.settings import LogSettings, Settings
-from holdfast.turn.engine import Engine
+from holdfast.turn.engine import Engine, Fullness
 from holdfast.turn.repair import INTERRUPTED, NOT_RUN
 
 MODEL = "claude-opus-4-6"
@@ -128,6 +129,16 @@ async def test_an_answer_says_how_full_the_context_is(engine):
     engine.say("hi")
     engine.record_reply(reply(Text(text="yes")))
     assert engine.fullness().used_tokens == 1_007
+
+
+def test_a_margin_counts_only_where_the_window_could_be_full(engine):
+    full = engine.fullness()
+    most = full.window.blocking_tokens
+    near = Fullness(used_tokens=most - 9, margin=lambda: 9, window=full.window)
+    assert near.is_blocked
+    assert not structs.replace(near, margin=lambda: 8).is_blocked
+    far = Fullness(used_tokens=most // 3, margin=pytest.fail, window=full.window)
+    assert not far.is_blocked
 
 
 async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp_path):

@@ -33,7 +33,7 @@ def command(session: str, as_json: bool) -> None:
     lifetime = view.frame.lifetime if view.frame is not None else ""
     full = Fullness(
         used_tokens=gauge.size_tokens(view.total),
-        margin_tokens=gauge.margin_tokens(view.total),
+        margin=lambda: gauge.margin_tokens(view.total),
         window=window_at_cost(view.model, settings.window, settings.cost, view.frame),
     )
     status = make_status(

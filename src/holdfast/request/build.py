@@ -6,7 +6,8 @@ mark; the markers are put on here, with the frame's lifetime and the provider's 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from holdfast.log.entries import Framed, Section
 from holdfast.messages import JsonObject, Message, message_to_wire
@@ -31,8 +32,7 @@ SHORT: JsonObject = {"type": "ephemeral"}
 """Asks for five minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caching:
+class Caching(Struct, frozen=True, kw_only=True):
     """What a request asks of the provider's cache."""
 
     places: tuple[MarkerPlace, ...] = ()

@@ -8,8 +8,9 @@ in the middle of the history, the last readable place gets a marker of its own.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from holdfast.messages import JsonObject
 
@@ -26,8 +27,7 @@ class MarkerPlace(NamedTuple):
     block: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedPrefix:
+class CachedPrefix(Struct, frozen=True, kw_only=True):
     """What an answered call cached: everything up to a place."""
 
     place: MarkerPlace

@@ -9,24 +9,15 @@ decided elsewhere.
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 from holdfast.log import OpenLog
-from holdfast.log.entries import (
-    AnyEntry,
-    Failed,
-    Framed,
-    Ran,
-    Replied,
-    Said,
-    Switched,
-)
+from holdfast.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Switched
 from holdfast.log.own_spending import OwnSpending
 from holdfast.messages import Content, JsonObject, ResultContent, Text
 from holdfast.messages.measure import Measure
@@ -49,7 +40,7 @@ from holdfast.view import View, fold
 from holdfast.view.block_roles import speakable
 from holdfast.view.gauge import Follower, load_calibration, save_calibration
 from holdfast.view.items import Round, Spoken
-from holdfast.view.tokens import default_weights, weigh
+from holdfast.view.tokens import FACTOR_MAX, default_weights, weigh
 from holdfast.view.tool_ids import meant_by, with_own_ids
 from holdfast.view.window import Window
 
@@ -65,18 +56,23 @@ OnResult: TypeAlias = Callable[["Engine", Ran], AnyEntry]
 """Writes a tool's result the moment it arrives, and what is decided about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fullness:
+class Fullness(Struct, frozen=True, kw_only=True):
     """How full the context is, and how full it may be."""
 
     used_tokens: int
-    margin_tokens: int
+    margin: Callable[[], int]
     window: Window
+
+    @property
+    def margin_tokens(self) -> int:
+        """By how much it may be fuller, in nineteen of twenty cases; slow, and seldom asked."""
+        return self.margin()
 
     @property
     def is_blocked(self) -> bool:
         """True if nothing more may be sent before room is made."""
-        return self.window.level(self.used_tokens + self.margin_tokens) == "blocking"
+        used, most = self.used_tokens, self.window.blocking_tokens
+        return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
 
 
 class Engine:
@@ -217,7 +213,7 @@ class Engine:
         size = self._follower.size(self.view)
         return Fullness(
             used_tokens=size.tokens,
-            margin_tokens=size.margin_tokens,
+            margin=lambda: size.margin_tokens,
             window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
         )
 
@@ -250,8 +246,7 @@ class Engine:
 
     def output_limit(self) -> int:
         """Return how many tokens an answer may have unless the caller says otherwise."""
-        most = capabilities(self.model).max_output_tokens
-        return min(self.settings.loop.output_tokens, most)
+        return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
 
     def weigher(self) -> Callable[[Measure], float]:
         """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
@@ -323,8 +318,7 @@ class Engine:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
         messages = self._wire.messages(self.view.sent, placed(self.view))
-        if first:
-            messages = first + messages
+        messages = first + messages if first else messages
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
             return messages, len(messages)

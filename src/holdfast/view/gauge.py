@@ -4,8 +4,8 @@ What was learnt is kept per model, for all sessions of a store, so that the next
 """
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,13 +23,16 @@ LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
 
 
-class ViewSize(NamedTuple):
-    """What a gauge said of a view."""
+class ViewSize:
+    """What a gauge says of a view; the margin is worked out when it is asked for."""
 
-    gauge: Gauge
-    total: Measure
-    tokens: int
-    margin_tokens: int
+    def __init__(self, gauge: Gauge, total: Measure) -> None:
+        self.gauge, self.total = gauge, total
+        self.tokens = gauge.size_tokens(total)
+
+    @cached_property
+    def margin_tokens(self) -> int:
+        return self.gauge.margin_tokens(self.total)
 
 
 class Follower:
@@ -76,8 +79,7 @@ class Follower:
         """Return the size of the view, measured once for as long as nothing changes."""
         gauge, total, known = self.follow(view), view.total, self._size
         if known is None or known.gauge is not gauge or known.total != total:
-            tokens, margin = gauge.size_tokens(total), gauge.margin_tokens(total)
-            known = self._size = ViewSize(gauge, total, tokens, margin)
+            known = self._size = ViewSize(gauge, total)
         return known
 
     def estimate(self, view: View) -> Gauge:

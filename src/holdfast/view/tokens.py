@@ -7,7 +7,6 @@ answer: a small Kalman filter over one factor per class, bounded, that ignores o
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from operator import mul
 
 from msgspec import Struct, structs
@@ -91,7 +90,7 @@ CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what 
 NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
 NOISE_TOKENS = 25.0  # and whatever its size
 SURPRISE = 2.0  # deviations past which a growth teaches ever less: something unlogged was in it
-FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use is further from the defaults
+FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use, so no size, is further off
 DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
 SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
 SETTLED_LESSONS = 500  # from here on a growth within the noise is no news
@@ -158,6 +157,8 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
     def margin_tokens(self, measure: Measure) -> float:
         """Return by how much the size may be too small, in nineteen of twenty cases."""
+        if measure == NOTHING:
+            return self.spread * MARGIN_TOKENS
         parts = self._parts(measure)
         reach = [
             _dot(row, parts) if part else 0.0
@@ -218,8 +219,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
         return tuple(map(mul, astuple(measure), astuple(self.defaults)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge:
+class Gauge(Struct, frozen=True, kw_only=True):
     """The size of a view: a reported one, and the weight of what the view gained since."""
 
     calibration: Calibration
@@ -243,6 +243,8 @@ class Gauge:
         from the rest would leave nothing of a short summary; adding it would have one that leaves
         no room. Only what the measure never had, an imported log's frame, does not leave.
         """
+        if total == self.then:
+            return max(0, round(self.reported_tokens))
         weight, then = self.calibration.weigh(total), self.calibration.weigh(self.then)
         off = self.reported_tokens - then
         if weight < then and (off < 0 or self.is_framed):
@@ -250,7 +252,8 @@ class Gauge:
         return max(0, round(weight + off))
 
     def margin_tokens(self, total: Measure) -> int:
-        return math.ceil(self.calibration.margin_tokens(total - self.then))
+        gained = total - self.then if total != self.then else NOTHING
+        return math.ceil(self.calibration.margin_tokens(gained))
 
     def observe_usage(
         self,
@@ -293,7 +296,8 @@ class Gauge:
         """Go on with another model, whose tokenizer sees the same text at another size."""
         old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
         scale = new / old if old > 0 else 1.0
-        return replace(self, calibration=calibration, reported_tokens=self.reported_tokens * scale)
+        reported = self.reported_tokens * scale
+        return structs.replace(self, calibration=calibration, reported_tokens=reported)
 
 
 def _shape(tokens: float) -> float:
@@ -309,8 +313,7 @@ def _clamp(value: float, low: float, high: float) -> float:
     return low if value < low else high if value > high else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedSize:
+class ReportedSize(Struct, frozen=True, kw_only=True):
     """The last size a provider reported, and what the view measured when it was asked."""
 
     n: int

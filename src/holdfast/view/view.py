@@ -6,7 +6,6 @@ applied is `damage`. Undo folds the whole log again, without the undone entries 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from msgspec import structs
@@ -305,7 +304,7 @@ class View:
         """Correct what the prompt measured that the last reported size is of."""
         self._before_round = self._before_round + more
         if self.reported is not None and self.reported.n == self._last_round:
-            self.reported = replace(self.reported, then=self._before_round)
+            self.reported = structs.replace(self.reported, then=self._before_round)
 
     def _snipped(self, entry: Snipped) -> None:
         first = self._list.remove(entry.targets, keep=self.open_round())

@@ -1,8 +1,7 @@
 """The cache monitor: which calls it compares, and what it records."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from holdfast.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Said, Spilled, Switched
 from holdfast.messages import Text, Usage

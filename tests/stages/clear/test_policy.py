@@ -80,7 +80,7 @@ def stock(*weights, unread=0, edited=()):
 def moment(**changes):
     full = {
         "used_tokens": 60_000,
-        "margin_tokens": 0,
+        "margin": lambda: 0,
         "window": window_for("claude-opus-5", WindowSettings(limit_tokens=200_000)),
     }
     full = {name: changes.pop(name, known) for name, known in full.items()}

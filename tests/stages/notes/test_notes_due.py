@@ -60,6 +60,6 @@ def test_a_model_is_asked_near_the_line_or_after_a_pause_and_then_not_again(
     """One update for each time the line is reached: what follows it can stay word for word."""
     window = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000, auto_line=""))
     used, at = (round(part * window.auto_tokens) for part in (share, judged))
-    full = Fullness(used_tokens=used, margin_tokens=0, window=window)
+    full = Fullness(used_tokens=used, margin=lambda: 0, window=window)
     settings = NotesSettings()
     assert model_pays(settings, full, judged_tokens=at, is_after_pause=is_after_pause) is pays

@@ -6,15 +6,14 @@ Markers are kept apart: their position is no part of what they mark. `moves` com
 fingerprints.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import compress, islice
 from operator import is_, is_not
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from holdfast.errors import PrefixMoved
 from holdfast.messages import Json, JsonObject
@@ -41,15 +40,14 @@ class Chain(NamedTuple):
     messages: list[JsonObject]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
+class Fingerprint(Struct, frozen=True, kw_only=True):
     model: str = ""
     betas: tuple[str, ...] = ()
-    tools: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = {}
     """Hashes of the tools by name, in the order sent."""
-    sections: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[str, str] = {}
     """Hashes of the system prompt's blocks by name."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     """Hashes of the other parameters that the cache may depend on."""
     markers: tuple[str, ...] = ()
     """Position and lifetime of the markers, worded so that a growing history keeps them."""
@@ -197,7 +195,7 @@ def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mappi
         known = like.parts.get("tools") or ()
         if len(known) == len(tools) and all(map(is_, known, tools)):
             return like.tools
-    names = _distinct(str(tool.get("name") or tool.get("type")) for tool in tools)
+    names = _distinct([str(tool.get("name") or tool.get("type")) for tool in tools])
     return {name: digest(unmarked(tool)) for name, tool in zip(names, tools, strict=True)}
 
 
@@ -217,15 +215,16 @@ def _markers(
     like: Fingerprint | None,
 ) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
     """Describe the markers, list their lifetimes, and find the messages that carry one."""
-    holders = [(f"tool {tool.get('name')}", tool) for tool in kwargs.get("tools") or ()]
-    holders += [(f"system block {i}", block) for i, block in enumerate(system, 1)]
+    tools = filter(_control, kwargs.get("tools") or ())
+    found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
+    found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
     marked = _marked_messages(messages, like)
     if marked:  # earlier ones only help the look-back
-        last = next(filter(_control, reversed(messages[marked[-1]]["content"])))
+        last = next(filter(None, map(_control, reversed(messages[marked[-1]]["content"]))))
         is_end = marked[-1] == len(messages) - 1
-        holders.append(("the last message" if is_end else "an earlier message", last))
-    holders.append(("the request", kwargs))
-    found = [(place, control) for place, holder in holders if (control := _control(holder))]
+        found.append(("the last message" if is_end else "an earlier message", last))
+    if kwargs.get("cache_control"):
+        found.append(("the request", kwargs["cache_control"]))
     described = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
     return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
 
@@ -263,9 +262,9 @@ def _terms(control: JsonObject) -> str:
     return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
+def _distinct(names: Sequence[str]) -> Iterator[str]:
     """Number repeated names: Read, Read (2)."""
-    seen = Counter[str]()
+    seen = dict.fromkeys(names, 0)
     for name in names:
         seen[name] += 1
         yield name if seen[name] == 1 else f"{name} ({seen[name]})"

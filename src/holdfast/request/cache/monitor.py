@@ -8,10 +8,10 @@ prefix that moves without an entry announcing it is an error before anything is 
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import PrefixMoved
 from holdfast.log.entries import AnyEntry, Asked, CacheBroke, Ran, Replied, Spilled
@@ -32,8 +32,7 @@ SOURCES = 10
 """More kinds of calls than a session has; bounds memory should source names leak."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentCall:
+class SentCall(Struct, frozen=True, kw_only=True):
     sent: Fingerprint
     at: float
     position: int
@@ -152,7 +151,7 @@ def _compared(
     broke = find_break(before.sent, call.sent, before.usage, call.usage, seconds, expected)
     if broke is None:
         return None
-    return msgspec.structs.replace(broke, source=source, provider=_reason(diagnostics))
+    return replace(broke, source=source, provider=_reason(diagnostics))
 
 
 def announced(entries: Sequence[AnyEntry]) -> list[str]:
@@ -175,7 +174,7 @@ def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
         return broke
     name = f"breaks/{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
     try:
-        return msgspec.structs.replace(broke, diff=keep(name, broke.diff + "\n"))
+        return replace(broke, diff=keep(name, broke.diff + "\n"))
     except OSError:
         return broke
 

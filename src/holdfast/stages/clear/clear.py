@@ -230,14 +230,12 @@ class Clearing:
     async def __call__(self, engine: Engine) -> None:
         """Clear what is due before the next call."""
         settings = engine.settings.clear
+        self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        self._record_served(engine)
+        if not settings.on or (not engine.view.edits and is_at_ease(engine, self._stats)):
+            return
         candidates = self.look(engine)
-        if self._record_served(engine, candidates):
-            candidates = self.look(engine)
-        if not settings.on:
-            return
         self._lines.make_ready(candidates.heavy.results, engine.view.history)
-        if not candidates.edited and is_at_ease(engine, self._stats):
-            return
         now = take_snapshot(engine, candidates, self._stats, stake_usd=self._stake_usd(engine))
         if now.full.is_blocked and engine.view.in_force.vetoes:
             candidates.follow(engine.view, is_forced=True)
@@ -265,7 +263,6 @@ class Clearing:
         if self._lines.history_tool != tool:
             self._lines = PlaceholderLines(tool)
         self._candidates.follow(engine.view)
-        self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
         return self._candidates
 
     def _shortener(self, engine: Engine) -> InputShortener:
@@ -314,19 +311,18 @@ class Clearing:
                     self._forget(path)
         self._tell(entry.why)
 
-    def _record_served(self, engine: Engine, candidates: Candidates) -> bool:
+    def _record_served(self, engine: Engine) -> None:
         """Record what the provider reports to have cleared on its side, if that is news."""
         answer = self._stats.last_applied
         if answer is None or answer.n <= self._served:
-            return False
-        self._served = answer.n
+            return
+        self._served, candidates = answer.n, self.look(engine)
         found = server_clears(engine.view, engine.frame, answer, self._describe)
         found = shorter(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, candidates, self._stats)
             plan = plan_served(found, self._stats.served_tokens, now)
             self._clear(engine, plan, Beside(), now)
-        return bool(found)
 
 
 def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:

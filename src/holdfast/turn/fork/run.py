@@ -283,7 +283,7 @@ class Fork:
         self._reply = reply
         self._pay(reply.model, reply.usage, reply.stop_reason)
         parent = self.forks.parent
-        done = replace(call, usage=reply.usage)
+        done = structs.replace(call, usage=reply.usage)
         broke = parent.monitor.observe_fork_reply(
             done,
             parent.view.history,
