@@ -40,3 +40,8 @@ def test_a_figure_that_is_missing_is_a_dash_and_has_a_reason():
     (said,) = lines("- `litellm`")
     assert "trim_messages" in said and "TimeoutError: it took too long" in said
     assert lines("- `deepagents` 3: ")
+
+
+def test_the_ratio_to_the_quickest_is_said():
+    (said,) = lines("A turn of the quickest")
+    assert said == "A turn of the quickest other takes 0.57 times ours at 1,000 (`openai_agents`)."

@@ -54,8 +54,8 @@ BETTER = """
 
 """
 NOTE = """
-Quicker by the turn is who does less in it: a session that stores items and returns the newest neither measures them nor
-decides anything. Names count as seen where the text holds them, however it is ordered. Two sessions are few: the
+Those nearest by the turn do the least in it: a session that stores items and returns the newest neither measures them
+nor decides anything. Names count as seen where the text holds them, however it is ordered. Two sessions are few: the
 shares say what a library keeps, not how much better one is by a few hundredths.
 """
 
@@ -64,7 +64,8 @@ def render(found: Mapping[str, Any]) -> str:
     """Write the page from what `peers.py` prints."""
     rows = {OURS: found[OURS], **found["peers"]}
     text = HEAD.format(**found)
-    text += "".join(_table(rows, WORK)) + BETWEEN + "".join(_table(rows, KEPT))
+    text += "".join(_table(rows, WORK)) + _quickest(found[OURS], found["peers"])
+    text += BETWEEN + "".join(_table(rows, KEPT))
     text += SETTINGS + "".join(_settings(found["peers"]))
     return text + BETTER + "".join(_better(found[OURS], found["peers"])) + NOTE
 
@@ -83,6 +84,17 @@ def _cell(value: float | None) -> str:
     if isinstance(value, int) or value >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+def _quickest(ours: Mapping[str, Any], peers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say how the quickest of the others compares, at either length."""
+    said = []
+    for key, messages in (("ms_per_turn_1000", "1,000"), ("ms_per_turn_10000", "10,000")):
+        times = {name: one[key] for name, one in peers.items() if one.get(key) is not None}
+        if times and ours.get(key):
+            name = min(times, key=times.__getitem__)
+            said.append(f"{times[name] / ours[key]:.2f} times ours at {messages} (`{name}`)")
+    return f"\nA turn of the quickest other takes {', '.join(said)}.\n" if said else ""
 
 
 def _settings(peers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
