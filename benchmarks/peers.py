@@ -7,10 +7,10 @@ recorded pace, with markers on the system prompt and the newest two messages; a 
 reads its messages without the cache, as these libraries ask for it. Rules are those of the Messages API.
 
 `ms_per_turn_1000` and `ms_per_turn_10000` are medians of the library's own work for one turn of a session
-with so many messages and nothing to do, each in a process of its own, in milliseconds of processor time, so that other programs do
-not count, one turn after the other; ours includes writing the log. `fastest_peer_ratio_…` is the fastest
-peer's time to ours, `fastest_on_disk_ratio_…` that of the fastest whose turn is on disk when it ends, as ours
-is. Retention is measured as
+with so many messages and nothing to do, each in a process of its own, in milliseconds of processor time, so
+that other programs do not count, one turn after the other; ours includes writing the log.
+`fastest_peer_ratio_…` is the fastest peer's time to ours, `fastest_on_disk_ratio_…` that of the fastest whose
+turn is on disk when it ends, as ours is. Retention is measured as
 `retention.py` does, where the view first became smaller. A peer that cannot be installed or driven
 has a reason instead of figures.
 
