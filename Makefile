@@ -32,18 +32,18 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 demo: $(READY)
-	@$(BIN)/holdfast demo
+	@$(BIN)/longhold demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal $(ON_A_DATABASE:%=tests/%.py)
+	LONGHOLD_TEST_STORE=postgres $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal $(ON_A_DATABASE:%=tests/%.py)
 
 test-random: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target build/randomly 'pytest-randomly>=4'
 	PYTHONPATH=$(CURDIR)/build/randomly $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 16 --dist worksteal
 
 test-postgres: $(READY)
-	HOLDFAST_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
+	LONGHOLD_TEST_STORE=postgres $(BIN)/python -m pytest -n auto tests/session tests/e2e
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -72,7 +72,7 @@ soak: $(READY)
 	$(BIN)/python benchmarks/soak.py --turns 10000 --kills 60 --minutes 60
 
 golden: $(READY)
-	HOLDFAST_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden tests/test_docs.py
+	LONGHOLD_REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden tests/test_docs.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis

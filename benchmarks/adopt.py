@@ -1,11 +1,11 @@
-"""What it takes to adopt Holdfast, way by way: a long conversation with tools in a small window.
+"""What it takes to adopt Longhold, way by way: a long conversation with tools in a small window.
 
 A program of its own process talks to the simulator over HTTP through the official SDK: 150 turns
 with two tool calls each, in a window of 32K. It is killed with SIGKILL five times and started
-again. Each way to adopt Holdfast is one `Way`; one whose framework is not installed is skipped.
+again. Each way to adopt Longhold is one `Way`; one whose framework is not installed is skipped.
 Lost: a turn that is not in the conversation at the end. Doubled: one that is there twice. False: a
 result that denies a run that happened. `lines` are those of the way's program that are there for
-Holdfast. Then 200 sessions live in one process.
+Longhold. Then 200 sessions live in one process.
 
     python benchmarks/adopt.py [--turns 150] [--kills 5] [--ways session follow] [--json]
 """
@@ -29,15 +29,15 @@ from anthropic import AsyncAnthropic
 
 from adopting.many_sessions import many_sessions
 from adopting.ways import MODEL, WAYS, Way
-from holdfast import Session, fold, load
-from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Said
-from holdfast.messages import ToolUse, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import NotesSettings, Settings
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.brains.digest import DigestBrain
-from holdfast.turn.repair import NOT_RUN
+from longhold import Session, fold, load
+from longhold.core.log.entries import Cleared, Compacted, Ran, Replied, Said
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import NotesSettings, Settings
+from longhold.core.turn.repair import NOT_RUN
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.brains.digest import DigestBrain
 
 HERE = str(Path(__file__).parent)
 sys.path[:] = [path for path in sys.path if path != HERE]  # a benchmark is called as a framework is
@@ -82,7 +82,7 @@ def drive(way: str, url: str, place: Path, turns: int, kills: int, dice: random.
     at = sorted(dice.sample(range(1, turns), kills))
     command = [sys.executable, __file__, "--child", way, "--url", url]
     command += ["--place", str(place), "--turns", str(turns)]
-    env = os.environ | {"HOLDFAST_HOME": str(place / "home"), "HOLDFAST_STRICT": "1"}
+    env = os.environ | {"LONGHOLD_HOME": str(place / "home"), "LONGHOLD_STRICT": "1"}
     for turn in [*at, None]:
         child = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
         if turn is None:
@@ -149,7 +149,7 @@ def measured(way: type[Way], turns: int, kills: int, seed: int) -> dict:
 async def following(size: int = 10_000, times: int = 40) -> dict:
     """Follow a long list with one new message each time; and say what recognising it takes."""
     with tempfile.TemporaryDirectory() as name:
-        os.environ["HOLDFAST_HOME"] = name
+        os.environ["LONGHOLD_HOME"] = name
         settings = Settings(notes=NotesSettings(on=False))
         session = Session.open(model=MODEL, settings=settings, directory=Path(name))
         messages = [

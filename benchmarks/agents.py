@@ -28,16 +28,16 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from holdfast.agent.build import build_agent
-from holdfast.agent.subagents.registry import AgentRegistry
-from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Ended, Ran, Said, Spawned
-from holdfast.log.store import FileStore
-from holdfast.messages import JsonObject
-from holdfast.models.capabilities import Capabilities, capabilities
-from holdfast.models.chaos import KINDS, ChaosModel
-from holdfast.models.protocol import Event, Request
-from holdfast.models.scripted import ScriptedModel
+from longhold.agent.build import build_agent
+from longhold.agent.subagents.registry import AgentRegistry
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Ended, Ran, Said, Spawned
+from longhold.core.log.store import FileStore
+from longhold.core.messages import JsonObject
+from longhold.core.models.capabilities import Capabilities, capabilities
+from longhold.core.models.chaos import KINDS, ChaosModel
+from longhold.core.models.protocol import Event, Request
+from longhold.core.models.scripted import ScriptedModel
 
 NAME = "claude-sonnet-5-5"
 WAVE = 10
@@ -221,7 +221,7 @@ def _told(history: list[AnyEntry]) -> Counter[int]:
 
 def _processes(place: Path) -> Iterator[int]:
     """Find processes that were started in the trial and still live."""
-    mark = f"HOLDFAST_HOME={place / 'home'}".encode()
+    mark = f"LONGHOLD_HOME={place / 'home'}".encode()
     for entry in Path("/proc").glob("[0-9]*/environ"):
         pid = int(entry.parent.name)
         try:
@@ -234,7 +234,7 @@ def _processes(place: Path) -> Iterator[int]:
 def _worktrees(project: Path) -> int:
     """Count worktrees beside the project's own, and branches that agents left."""
     listed = _git(project, "worktree", "list", "--porcelain").count("worktree ")
-    branches = len(_git(project, "branch", "--list", "holdfast-*").split())
+    branches = len(_git(project, "branch", "--list", "longhold-*").split())
     return listed - 1 + branches
 
 
@@ -258,7 +258,7 @@ def trial(agents: int, kills: int, seed: int) -> JsonObject:
     """Run everything in a place of its own."""
     with tempfile.TemporaryDirectory(prefix="agents-") as name:
         place = Path(name)
-        os.environ["HOLDFAST_HOME"] = str(place / "home")
+        os.environ["LONGHOLD_HOME"] = str(place / "home")
         project = place / "project"
         project.mkdir()
         (project / "add.py").write_text("def add(a, b):\n    return a + b\n")

@@ -24,14 +24,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.log.entries import Framed, Replied, Section
-from holdfast.messages import Message, Text, Usage
-from holdfast.request.build import Caching, Wire, build
-from holdfast.request.cache.calls import CallReport, explain_calls, totals
-from holdfast.request.cache.monitor import CacheMonitor
-from holdfast.request.markers import Markers
-from holdfast.simulator.sessions import write
-from holdfast.transcripts.formats import open_transcript
+from longhold.core.log.entries import Framed, Replied, Section
+from longhold.core.messages import Message, Text, Usage
+from longhold.core.request.cache.monitor import CacheMonitor
+from longhold.core.request.markers import Markers
+from longhold.core.request.request import Caching, Wire, build
+from longhold.insight.calls import CallReport, explain_calls, totals
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write
 from quiet import MODELS, prose, quiet_sessions
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"

@@ -18,15 +18,15 @@ from collections import Counter
 from pathlib import Path
 
 from faults.probing import LOOK, probing_loop
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.chaos import ChaosModel
-from holdfast.models.steady import Patience
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.turn.loop import Continued, Stopped
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.chaos import ChaosModel
+from longhold.core.models.steady import Patience
+from longhold.core.turn.loop import Continued, Stopped
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-4-6"
 RUN_SECONDS = 120.0
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, running(Worker()) as simulator:
-        os.environ["HOLDFAST_HOME"] = name
+        os.environ["LONGHOLD_HOME"] = name
         began = time.perf_counter()
         result = asyncio.run(
             session_of(options.turns, options.rate, options.seed, simulator.url, Path(name))

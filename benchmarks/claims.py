@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.agent.subagents.ledger import SharedLedger
-from holdfast.agent.subagents.tasks import Task, TaskChange, TaskList, Unchanged
+from longhold.agent.subagents.ledger import SharedLedger
+from longhold.agent.subagents.tasks import Task, TaskChange, TaskList, Unchanged
 
 WORK_SECONDS = 100
 HOLD_SECONDS = 0.03

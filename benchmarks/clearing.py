@@ -1,7 +1,7 @@
 """How much later a session must be compacted when old results are cleared, and at what price.
 
 Recorded sessions come in (`FILES`, any format the package reads); one JSON object goes out as
-the last line. Each session is played again (`holdfast.simulator.replay`): once with everything left
+the last line. Each session is played again (`longhold.insight.replay`): once with everything left
 in, once through layers 1 and 2 as they stand, once with all but the newest five results cleared at
 once and for nothing, which is the ceiling.
 
@@ -25,27 +25,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from holdfast.errors import HoldfastError
-from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Cleared, Compacted, Ran, Spilled
-from holdfast.messages import text_of
-from holdfast.models.prices import prices
-from holdfast.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
-from holdfast.simulator.replay.policies import NO_LAYERS, changed, no_stages
-from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
-from holdfast.simulator.replay.result import ReplayResult
-from holdfast.simulator.replay.session_replay import BuildStages, ReplayStages, SessionReplay
-from holdfast.stages.clear.candidates import Candidates
-from holdfast.stages.clear.clear import Clearing, cleared
-from holdfast.stages.clear.placeholder import PlaceholderLines
-from holdfast.stages.clear.policy import ClearPlan
-from holdfast.stages.compact.hooks import CompactionHooks
-from holdfast.stages.spill.spill import Spill
-from holdfast.tools.history.history import History
-from holdfast.turn.background import Background
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork
-from holdfast.view.window import window_for
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Ran, Spilled
+from longhold.core.messages import text_of
+from longhold.core.models.prices import prices
+from longhold.core.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
+from longhold.core.stages.clear.candidates import Candidates
+from longhold.core.stages.clear.clear import Clearing, cleared
+from longhold.core.stages.clear.placeholder import PlaceholderLines
+from longhold.core.stages.clear.policy import ClearPlan
+from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.tools.history.history import History
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork
+from longhold.core.view.window import window_for
+from longhold.errors import LongholdError
+from longhold.insight.replay.policies import NO_LAYERS, changed, no_stages
+from longhold.insight.replay.recorded_session import RecordedSession, read_recording
+from longhold.insight.replay.result import ReplayResult
+from longhold.insight.replay.session_replay import BuildStages, ReplayStages, SessionReplay
 from recordings import parser_of, recordings
 
 WINDOW_TOKENS = 200_000  # the window that the recorded sessions had
@@ -170,7 +170,7 @@ async def measure(files: Sequence[Path], settings: Settings, model: str, quiet: 
     for path in files:
         try:
             recording = read(path)
-        except HoldfastError as error:
+        except LongholdError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
             continue
         if recording is None:

@@ -19,11 +19,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast import Session
-from holdfast.log.entries import Compacted
-from holdfast.log.store import FileStore
-from holdfast.messages import JsonObject
-from holdfast.settings import Settings
+from longhold import Session
+from longhold.core.log.entries import Compacted
+from longhold.core.log.store import FileStore
+from longhold.core.messages import JsonObject
+from longhold.core.settings import Settings
 
 MODEL = "claude-sonnet-5-5"
 COMPARED = 100

@@ -19,17 +19,17 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
-from holdfast.log.entries import AnyEntry, Compacted
-from holdfast.messages import Text, ToolResult, ToolUse
-from holdfast.stages.compact.digest import budget_for, digest
-from holdfast.stages.compact.digest.context import LIMITS
-from holdfast.stages.compact.directives import DirectiveLedger, keep_ledger
-from holdfast.stages.compact.user_words import show_words, words_tokens
-from holdfast.stages.facts.extract import gather
-from holdfast.stages.facts.facts import Facts
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
-from holdfast.view.tokens import O200K, weigh
+from longhold.core.log.entries import AnyEntry, Compacted
+from longhold.core.messages import Text, ToolResult, ToolUse
+from longhold.core.stages.compact.digest import budget_for, digest
+from longhold.core.stages.compact.digest.context import LIMITS
+from longhold.core.stages.compact.directives import DirectiveLedger, keep_ledger
+from longhold.core.stages.compact.user_words import show_words, words_tokens
+from longhold.core.stages.facts.calls import gather
+from longhold.core.stages.facts.facts import Facts
+from longhold.core.view import fold
+from longhold.core.view.tokens import O200K, weigh
+from longhold.session.importing.writer import TranscriptWriter
 
 TURNS = 9
 """Between two compactions; recorded segments have a median of thirteen."""

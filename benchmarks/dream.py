@@ -19,11 +19,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import DreamSettings
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.dream import dream
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import DreamSettings
 
 DREAM_EVERY = 5
 FACTS = 9

@@ -31,15 +31,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exam_sessions import Question, planted
-from holdfast.messages import JsonObject, Text, message_to_wire
-from holdfast.models import Model, open_model
-from holdfast.models.protocol import Request, collect
-from holdfast.stages.compact.compose import Manner, compose, gathered
-from holdfast.stages.compact.digest.headings import judgement
-from holdfast.stages.compact.segment import Segment as Covered
-from holdfast.view import fold
-from holdfast.view.items import render
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.messages import JsonObject, Text, message_to_wire
+from longhold.core.models import Model, open_model
+from longhold.core.models.protocol import Request, collect
+from longhold.core.stages.compact.compose import Manner, compose, gathered
+from longhold.core.stages.compact.digest.headings import judgement
+from longhold.core.stages.compact.segment import Segment as Covered
+from longhold.core.view import fold
+from longhold.core.view.items import render
+from longhold.core.view.tokens import estimated_tokens
 from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, segments, told
 
 QUESTIONS = Path(__file__).with_name("exam_questions.toml")

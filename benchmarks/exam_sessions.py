@@ -10,9 +10,9 @@ import random
 from dataclasses import dataclass, field
 from re import escape
 
-from holdfast.log.entries import AnyEntry
-from holdfast.messages import JsonObject, Text, Thinking, ToolResult, ToolUse
-from holdfast.transcripts.writer import TranscriptWriter
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages import JsonObject, Text, Thinking, ToolResult, ToolUse
+from longhold.session.importing.writer import TranscriptWriter
 
 PARTS = ("billing", "ledger", "catalogue", "scheduler", "gateway", "archive", "mailer", "roster")
 PEOPLE = ("Ines Albrecht", "Tomasz Reyes", "Noor Haddad", "Paula Lindqvist", "Kofi Mensah")

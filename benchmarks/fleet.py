@@ -30,12 +30,12 @@ from pathlib import Path
 import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from holdfast import Session
-from holdfast.errors import HoldfastError, LogLocked
-from holdfast.log.entries import Began, Said
-from holdfast.messages import Text, text_of
-from holdfast.settings import NotesSettings, Settings, StoreSettings
-from holdfast.stores.postgres import PostgresStore
+from longhold import Session
+from longhold.core.log.entries import Began, Said
+from longhold.core.log.stores.postgres import PostgresStore
+from longhold.core.messages import Text, text_of
+from longhold.core.settings import NotesSettings, Settings, StoreSettings
+from longhold.errors import LogLocked, LongholdError
 from postgres_server import PostgresServer
 
 MODEL = "claude-sonnet-5-5"
@@ -71,7 +71,7 @@ async def turn(session: Session, word: str, looking: psycopg.Connection) -> bool
     await session.settle(reply(f"first-{word}", call))
     session.tool_began(f"call-{word}")
     began = looking.execute(
-        "SELECT body FROM holdfast.entries e JOIN holdfast.sessions s ON s.key = e.session "
+        "SELECT body FROM longhold.entries e JOIN longhold.sessions s ON s.key = e.session "
         "WHERE s.id = %s ORDER BY n DESC LIMIT 1",
         (session.id,),
     ).fetchone()
@@ -144,7 +144,7 @@ async def stormy(url: str, ids: list[str], acknowledged: Path, seconds: float) -
                 file.flush()
             except LogLocked:
                 continue
-            except (HoldfastError, psycopg.Error):
+            except (LongholdError, psycopg.Error):
                 await asyncio.sleep(0.05)
     store.close()
 
@@ -196,8 +196,8 @@ class Storm:
         with psycopg.connect(self.server.url, autocommit=True) as looking:
             while time.monotonic() < until:
                 found = looking.execute(
-                    "SELECT s.id FROM holdfast.sessions s "
-                    "JOIN holdfast.holders h ON h.id = s.holder WHERE h.name LIKE %s",
+                    "SELECT s.id FROM longhold.sessions s "
+                    "JOIN longhold.holders h ON h.id = s.holder WHERE h.name LIKE %s",
                     (f"process {pid} on %",),
                 ).fetchone()
                 if found:
@@ -216,7 +216,7 @@ class Storm:
         with psycopg.connect(self.server.url, autocommit=True) as connection:
             cut = connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name = 'holdfast'"
+                "WHERE application_name = 'longhold'"
             ).fetchall()
         self.done["cut_connections"] += len(cut)
 
@@ -240,7 +240,7 @@ def worker(
     return subprocess.Popen(
         [sys.executable, __file__, "--worker", *arguments],
         stdout=subprocess.PIPE if kind == "quiet" else None,
-        env={**os.environ, "HOLDFAST_HOME": str(place / f"home-{number}")},
+        env={**os.environ, "LONGHOLD_HOME": str(place / f"home-{number}")},
     )
 
 
@@ -281,7 +281,7 @@ def measure(seconds: float, sessions: int, processes: int) -> dict[str, object]:
     ids = [f"s{i}" for i in range(sessions)]
     with tempfile.TemporaryDirectory() as place_name:
         place = Path(place_name)
-        os.environ |= {"HOLDFAST_HOME": str(place / "home"), "FLEET_PROCESSES": str(processes)}
+        os.environ |= {"LONGHOLD_HOME": str(place / "home"), "FLEET_PROCESSES": str(processes)}
         try:
             store = opened(server.url)
             for id in ids:

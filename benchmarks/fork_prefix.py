@@ -29,17 +29,19 @@ from pathlib import Path
 
 from anthropic import AsyncAnthropic
 
-from holdfast.errors import ConfigError
-from holdfast.log.entries import Framed, Replied, Section
-from holdfast.messages import Usage
-from holdfast.models.clients import model_over
-from holdfast.models.local import LocalModel
-from holdfast.models.prices import cost
-from holdfast.models.protocol import Model, collect
-from holdfast.models.weights import installed_path
-from holdfast.request.cache.prefix_leader import PrefixLeader
-from holdfast.session import Session
-from holdfast.simulator import (
+from longhold.core.log.entries import Framed, Replied, Section
+from longhold.core.messages import Usage
+from longhold.core.models.clients import model_over
+from longhold.core.models.local import LocalModel, installed_path
+from longhold.core.models.prices import cost
+from longhold.core.models.protocol import Model, collect
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
+from longhold.core.turn.fork.run import PrefixLeader
+from longhold.core.turn.round import Toolbox
+from longhold.errors import ConfigError
+from longhold.session import Session
+from longhold.simulator import (
     BrainAnswer,
     BrainRequest,
     RunningServer,
@@ -47,10 +49,7 @@ from holdfast.simulator import (
     SimulatorSettings,
     running,
 )
-from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.context import ToolContext
-from holdfast.turn.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
-from holdfast.turn.round import Toolbox
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-5-5"
 LOCAL = "local/smollm2"
@@ -268,7 +267,7 @@ async def measure(turns: int, tokens: int) -> dict:
     quick = SimulatorSettings()
     with tempfile.TemporaryDirectory() as name:
         weights = installed_path(LOCAL.removeprefix("local/"))
-        os.environ["HOLDFAST_HOME"] = f"{name}/home"
+        os.environ["LONGHOLD_HOME"] = f"{name}/home"
         place = Path(name)
         with running(Worker(), clock=SimulatorClock(is_frozen=True), settings=quick) as simulator:
             found = await measure_session(simulator, place, turns, tokens)

@@ -27,27 +27,26 @@ from typing import Any
 
 import msgspec
 
-from holdfast.agent.subagents.definition import read_definition
-from holdfast.agent.subagents.mail import Mail, render
-from holdfast.errors import HoldfastError
-from holdfast.gateway.endpoints import ENDPOINTS, read_call
-from holdfast.hooks.events import EVENTS
-from holdfast.hooks.verdict import read_verdict
-from holdfast.log import load
-from holdfast.memory import memory
-from holdfast.messages.rules import violations
-from holdfast.models.assemble import Assembly
-from holdfast.models.chat_stream import ChatAssembly
-from holdfast.models.incoming import readable
-from holdfast.session.dialects import guessed_dialect
-from holdfast.settings import load_settings
-from holdfast.tools.context import ToolContext
-from holdfast.tools.front_matter import UnreadableFrontMatter, read_front
-from holdfast.tools.skills import find_skills
-from holdfast.tools.standard import STANDARD
-from holdfast.transcripts.formats import FORMATS, named, open_transcript
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.agent.hooks.config import EVENTS
+from longhold.agent.hooks.verdict import read_verdict
+from longhold.agent.subagents.definition import read_definition
+from longhold.agent.subagents.mail import Mail, render
+from longhold.agent.tools.skills import find_skills
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log import load
+from longhold.core.memory import memory
+from longhold.core.messages.rules import violations
+from longhold.core.models.assemble import Assembly, readable
+from longhold.core.models.chat import ChatAssembly
+from longhold.core.settings import load_settings
+from longhold.core.settings.front_matter import UnreadableFrontMatter, read_front
+from longhold.core.tools.context import ToolContext
+from longhold.core.view import fold
+from longhold.errors import LongholdError
+from longhold.gateway.endpoints import ENDPOINTS, read_call
+from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.session.dialects import guessed_dialect
+from longhold.session.importing.writer import TranscriptWriter
 
 SLOW_SECONDS = 1.0
 SAMPLES = (
@@ -61,7 +60,7 @@ SAMPLES = (
     b'{"type":"session","version":3,"id":"x","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}\n'
     b'{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"hi"}}\n',
     b'[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"yo"}]}]',
-    b'{"holdfast":1,"session":"s","created":1.0,"directory":"/w"}\n'
+    b'{"longhold":1,"session":"s","created":1.0,"directory":"/w"}\n'
     b'{"t":"said","n":1,"at":1.0,"content":[{"type":"text","text":"hi"}]}\n'
     b'{"t":"replied","n":2,"response_id":"r","content":[{"type":"text","text":"yo"}]}\n',
     b'{"decision":"block","reason":"no","hookSpecificOutput":{"permissionDecision":"deny"}}',
@@ -81,7 +80,7 @@ ODD = (b"null", b"[]", b"{}", b'""', b"1e999", b"-1", b"\\ud800", b"\0", b"[" * 
 
 
 def _file(data: bytes, name: str) -> Path:
-    path = Path(os.environ["HOLDFAST_HOME"]) / name
+    path = Path(os.environ["LONGHOLD_HOME"]) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
@@ -151,7 +150,7 @@ def tool_inputs(data: bytes) -> None:
         given = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
-    place = Path(os.environ["HOLDFAST_HOME"]) / "work"
+    place = Path(os.environ["LONGHOLD_HOME"]) / "work"
     place.mkdir(exist_ok=True)
     context = ToolContext(root=place, home=place, scratch=place)
     for tool in STANDARD:
@@ -180,7 +179,7 @@ def tried(door: str, data: bytes) -> str:
     began = time.process_time()
     try:
         DOORS[door](data)
-    except HoldfastError:
+    except LongholdError:
         pass
     except Exception as error:  # noqa: BLE001 - that is what is looked for
         return f"{door}: {type(error).__name__}: {error} from {data[:300]!r}"
@@ -217,7 +216,7 @@ def by_chance(doors: list[str], runs: int, seed: int) -> Iterator[str]:
 
 INSTRUMENTED = (
     "import atheris, runpy, sys; sys.argv.pop(0)\n"
-    "with atheris.instrument_imports(include=['holdfast'], enable_loader_override=False):\n"
+    "with atheris.instrument_imports(include=['longhold'], enable_loader_override=False):\n"
     "    runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 """How a process that atheris guides imports what it tests."""
@@ -245,7 +244,7 @@ def guided(door: str, corpus: str, runs: str, seed: str) -> None:
 
     flags = [f"-runs={runs}", f"-seed={seed}", "-max_len=4096", "-verbosity=0", corpus]
     with tempfile.TemporaryDirectory() as home:
-        os.environ["HOLDFAST_HOME"] = home
+        os.environ["LONGHOLD_HOME"] = home
         atheris.Setup([door, *flags], one)
         atheris.Fuzz()
 
@@ -265,7 +264,7 @@ def main() -> None:
         return
     is_guided = find_spec("atheris") is not None and not options.no_atheris
     with tempfile.TemporaryDirectory() as place:
-        os.environ["HOLDFAST_HOME"] = place
+        os.environ["LONGHOLD_HOME"] = place
         if is_guided:
             each = options.runs // len(doors)
             found = [said for door in doors if (said := by_coverage(door, each, options.seed))]

@@ -34,20 +34,20 @@ from pathlib import Path
 import httpx2
 import msgspec
 
-from holdfast import load
-from holdfast.errors import HoldfastError
-from holdfast.gateway.conversations import Conversations
-from holdfast.gateway.server import GatewayOptions, running
-from holdfast.log.entries import AnyEntry, CacheBroke, Replied
-from holdfast.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
-from holdfast.settings import load_settings
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
-from holdfast.simulator.needs import regret
-from holdfast.simulator.server import application as simulator_application
-from holdfast.simulator.serving import in_thread, server_of
-from holdfast.simulator.simulation import Simulation
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import View
+from longhold import load
+from longhold.core.http import in_thread, server_of
+from longhold.core.log.entries import AnyEntry, CacheBroke, Replied
+from longhold.core.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
+from longhold.core.settings import load_settings
+from longhold.core.view import View
+from longhold.errors import LongholdError
+from longhold.gateway.conversations import Conversations
+from longhold.gateway.server import GatewayOptions, running
+from longhold.insight.replay.regret import regret
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from longhold.simulator.server import application as simulator_application
+from longhold.simulator.simulation import Simulation
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-4-8"
@@ -135,7 +135,7 @@ def recorded(files: Sequence[Path], most: int) -> list[RecordedSession]:
         try:
             with open_transcript(file) as transcript:
                 history = list(transcript.entries)
-        except (HoldfastError, OSError):
+        except (LongholdError, OSError):
             continue
         calls = calls_of(history)
         if len(calls) >= FEWEST_CALLS:
@@ -205,7 +205,7 @@ def play_one(
             played.first_ms.append(1_000 * (time.perf_counter() - began))
             whole = first + b"".join(chunks)
         played.errors += got.status_code != 200
-        played.log = got.headers.get("x-holdfast-session", played.log)
+        played.log = got.headers.get("x-longhold-session", played.log)
         played.contents.append(b"\n".join(CONTENT.findall(whole)))
         usage = upstream.last()
         played.usd += usage["cost_usd"]["total"] if usage["cost_usd"] else 0.0
@@ -242,9 +242,9 @@ def provider(port: int) -> Iterator[Upstream]:
 @contextmanager
 def our_process(upstream: str, home: str) -> Iterator[tuple[str, int]]:
     """Start a gateway of its own process; yield its address and its process id."""
-    command = [sys.executable, "-m", "holdfast", "gateway", "--port", "0", "--json"]
-    window = {"HOLDFAST_WINDOW_LIMIT_TOKENS": str(WINDOW_TOKENS)}
-    environment = {**os.environ, **window, "HOLDFAST_HOME": home}
+    command = [sys.executable, "-m", "longhold", "gateway", "--port", "0", "--json"]
+    window = {"LONGHOLD_WINDOW_LIMIT_TOKENS": str(WINDOW_TOKENS)}
+    environment = {**os.environ, **window, "LONGHOLD_HOME": home}
     process = subprocess.Popen(
         [*command, "--upstream", upstream], env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -263,7 +263,7 @@ def wait_for(url: str) -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
-            httpx2.get(f"{url}/holdfast/stats")
+            httpx2.get(f"{url}/longhold/stats")
         except httpx2.TransportError:
             time.sleep(0.05)
         else:
@@ -331,15 +331,15 @@ def measured_ours(
     sessions: Sequence[RecordedSession], upstream: Upstream, direct: Sequence[Sequence[Played]]
 ) -> JsonObject:
     """Play warm through a process of its own, and paused where the clock can be moved."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
+    with tempfile.TemporaryDirectory(prefix="longhold-") as home:
         with our_process(upstream.url, home) as (url, pid):
             upstream.run = "warm"
             through = play(url, sessions, upstream, paused=False)
             memory = rss_mb(pid)
         warm = compared(direct[0], through) | regret_in(home)
         moves = undeclared_breaks(through, home)
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as home:
-        os.environ["HOLDFAST_HOME"] = home
+    with tempfile.TemporaryDirectory(prefix="longhold-") as home:
+        os.environ["LONGHOLD_HOME"] = home
         upstreams = {"anthropic": upstream.url, "openai": upstream.url}
         settings = load_settings()
         settings = replace(settings, window=replace(settings.window, limit_tokens=WINDOW_TOKENS))
@@ -401,7 +401,7 @@ def main() -> None:
             targets = {options.target: measured_other(options.target, sessions, upstream, warm)}
         else:
             paused = play(upstream.url, sessions, upstream, paused=True)
-            targets = {"holdfast": measured_ours(sessions, upstream, (warm, paused))}
+            targets = {"longhold": measured_ours(sessions, upstream, (warm, paused))}
     calls = sum(len(session.calls) for session in sessions)
     found = {"sessions": len(sessions), "calls": calls, "targets": targets}
     print(json.dumps(found) if options.json else json.dumps(found, indent=2))

@@ -30,18 +30,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from holdfast import load
-from holdfast.gateway.server import GatewayOptions, running
-from holdfast.gateway.wrapping import environment_for, with_options
-from holdfast.messages import JsonObject
-from holdfast.request.cache.calls import explain_calls
-from holdfast.settings import load_settings
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.request import ApiRequest, Caller
-from holdfast.simulator.server import application
-from holdfast.simulator.serving import in_thread, server_of
-from holdfast.simulator.simulation import ServedOutcome, Simulation
+from longhold import load
+from longhold.core.http import in_thread, server_of
+from longhold.core.messages import JsonObject
+from longhold.core.request.billing.request import ApiRequest, Caller
+from longhold.core.settings import load_settings
+from longhold.gateway.server import GatewayOptions, running
+from longhold.gateway.wrapping import environment_for, with_options
+from longhold.insight.calls import explain_calls
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.server import application
+from longhold.simulator.simulation import ServedOutcome, Simulation
 
 MODEL = "claude-opus-4-8"
 WINDOW_TOKENS = 64_000
@@ -290,10 +290,10 @@ def whose_break(cause: str) -> str:
 
 def measured(kind: str, command: str, turns: int) -> JsonObject:
     play = {"claude": claude_code, "codex": codex, "pi": pi}[kind]
-    with tempfile.TemporaryDirectory(prefix="holdfast-clients-") as place:
+    with tempfile.TemporaryDirectory(prefix="longhold-clients-") as place:
         root = Path(place)
-        os.environ["HOLDFAST_HOME"] = str(root / "holdfast")
-        os.environ["HOLDFAST_WINDOW_LIMIT_TOKENS"] = str(WINDOW_TOKENS)
+        os.environ["LONGHOLD_HOME"] = str(root / "longhold")
+        os.environ["LONGHOLD_WINDOW_LIMIT_TOKENS"] = str(WINDOW_TOKENS)
         with provider() as upstream:
             direct = play(command, upstream, root / "direct", upstream.url, turns)
             direct_usd = billed_usd(upstream)
@@ -316,7 +316,7 @@ def measured(kind: str, command: str, turns: int) -> JsonObject:
             "direct_usd": round(direct_usd, 4),
             "through_usd": round(through_usd, 4),
             **shares,
-            **cache_figures(root / "holdfast"),
+            **cache_figures(root / "longhold"),
             "last": through.answers[-1:],
         }
 

@@ -25,12 +25,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.messages import JsonObject
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
-from holdfast.simulator.brains import text
-from holdfast.simulator.server import application
-from holdfast.simulator.serving import listen, server_of
-from holdfast.simulator.simulation import Simulation
+from longhold.core.http import listen, server_of
+from longhold.core.messages import JsonObject
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, SimulatorSettings
+from longhold.simulator.brains import text
+from longhold.simulator.server import application
+from longhold.simulator.simulation import Simulation
 
 MODEL = "claude-opus-4-8"
 MARK = {"cache_control": {"type": "ephemeral"}}
@@ -76,7 +76,7 @@ def process(*words: str, home: str) -> Iterator[tuple[JsonObject, int]]:
     """Run a command that serves; yield what it says of itself, and its process id."""
     started = subprocess.Popen(
         [sys.executable, *words],
-        env={**os.environ, "HOLDFAST_HOME": home, "HOLDFAST_WINDOW_LIMIT_TOKENS": "200000"},
+        env={**os.environ, "LONGHOLD_HOME": home, "LONGHOLD_WINDOW_LIMIT_TOKENS": "200000"},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -90,7 +90,7 @@ def process(*words: str, home: str) -> Iterator[tuple[JsonObject, int]]:
 
 @contextmanager
 def gateway(upstream: str, home: str) -> Iterator[tuple[str, int]]:
-    words = ("-m", "holdfast", "gateway", "--upstream", upstream, "--port", "0", "--json")
+    words = ("-m", "longhold", "gateway", "--upstream", upstream, "--port", "0", "--json")
     with process(*words, home=home) as (said, pid):
         yield said["url"], pid
 

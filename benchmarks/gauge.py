@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 
-from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry, Ran, Replied, Said
-from holdfast.messages import Block, Text, Thinking, ToolUse
-from holdfast.messages.measure import measure_text
-from holdfast.simulator.sessions import write
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import View
-from holdfast.view.gauge import Follower
-from holdfast.view.tokens import Gauge, ReportedSize
+from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
+from longhold.core.messages import Block, Text, Thinking, ToolUse
+from longhold.core.messages.measure import measure_text
+from longhold.core.view import View
+from longhold.core.view.gauge import Follower
+from longhold.core.view.tokens import Gauge, ReportedSize
+from longhold.errors import LongholdError
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write
 
 SESSIONS = Path(__file__).parents[2] / "shared/data/transcripts/claude-code/entire-cli"
 SMALLEST_GROWTH_TOKENS = 500  # below, what clients add unseen is larger than what was said
@@ -157,7 +157,7 @@ def main() -> None:
             try:
                 with open_transcript(path) as transcript:
                     follow(transcript.entries, score)
-            except HoldfastError as error:
+            except LongholdError as error:
                 print(f"left out: {error}", file=sys.stderr)
             if not options.json:
                 print(f"{path.name}: {len(score.gauge)} growths so far")

@@ -27,12 +27,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.messages import ResultContent, text_of
-from holdfast.tools.context import ToolContext
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
-from holdfast.tools.protocol import Tool
-from holdfast.transcripts.formats import open_transcript
+from longhold.core.messages import ResultContent, text_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.tool import history_tool
+from longhold.core.tools.protocol import Tool
+from longhold.insight.transcripts.formats import open_transcript
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parents[1] / "shared" / "data" / "transcripts"

@@ -1,6 +1,6 @@
 """Kill the agent at random points and resume it: is anything lost, is anything done twice?
 
-The real command (`holdfast run`) works as a process of its own, with real tools, against the
+The real command (`longhold run`) works as a process of its own, with real tools, against the
 simulator over HTTP. It is killed with SIGKILL again and again at random moments and resumed each
 time. Lost: a line of the log that was there before a kill and is not there after, or something
 the user said that is not in the log. Doubled: an answer or a result that is in the log twice, or
@@ -21,14 +21,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Ran, Replied, Said
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.turn.repair import INTERRUPTED
-from holdfast.view import fold
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.turn.repair import INTERRUPTED
+from longhold.core.view import fold
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 PROMPT = "Write the steps into steps.txt, one by one."
 WORK_SECONDS = 0.6
@@ -69,9 +69,9 @@ def words_for(url: str, *words: str) -> list[str]:
 def start(url: str, project: Path, home: Path, *words: str) -> subprocess.Popen:
     """Start the agent's command."""
     return subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *words_for(url, *words)],
+        [sys.executable, "-m", "longhold", *words_for(url, *words)],
         cwd=project,
-        env=os.environ | {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "x"},
+        env=os.environ | {"LONGHOLD_HOME": str(home), "ANTHROPIC_API_KEY": "x"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import orjson
 
-from holdfast.log import Header, load, write_log
-from holdfast.simulator.sessions import write_large
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import View, fold
+from longhold.core.log import Header, load, write_log
+from longhold.core.view import View, fold
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write_large
 
 RUNS = 5
 RECORD_SHARE = 0.44
@@ -75,7 +75,7 @@ def measure(path: Path) -> dict:
         "load_and_fold_seconds": round(our_seconds, 3),
         "load_only_seconds": round(min(timed(lambda: load(path)) for _ in range(RUNS)), 3),
         "ratio_to_orjson": round(our_seconds / orjson_seconds, 2),
-        "peak_mb": peak_mb("from holdfast.log import load; kept = load(path)", path),
+        "peak_mb": peak_mb("from longhold.core.log import load; kept = load(path)", path),
     }
 
 
@@ -84,8 +84,8 @@ def import_peak(directory: Path, megabytes: int) -> float:
     transcript = directory / "import.jsonl"
     write_large(transcript, 2, megabytes * 1_000_000)
     code = (
-        "from holdfast.log import Header, write_log; "
-        "from holdfast.transcripts.formats import open_transcript; "
+        "from longhold.core.log import Header, write_log; "
+        "from longhold.insight.transcripts.formats import open_transcript; "
         "t = open_transcript(path); "
         "write_log(path.with_suffix('.log.jsonl'), Header(session='x'), t.__enter__().entries)"
     )

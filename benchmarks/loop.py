@@ -18,17 +18,17 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from holdfast.log.spending import Budget
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.capabilities import Capabilities, capabilities
-from holdfast.models.protocol import Event, Reply, Request, play
-from holdfast.session import Session
-from holdfast.settings import LoopSettings, Settings
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Loop
-from holdfast.turn.models import Models
-from holdfast.turn.round import Toolbox
+from longhold.core.log.spending import Budget
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.capabilities import Capabilities, capabilities
+from longhold.core.models.protocol import Event, Reply, Request, play
+from longhold.core.settings import LoopSettings, Settings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.loop import Loop
+from longhold.core.turn.round import Toolbox
+from longhold.session import Session
 
 MODEL = "claude-opus-4-6"
 RESULT = "a line of output that a tool gave\n" * 60
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        os.environ["HOLDFAST_HOME"] = name
+        os.environ["LONGHOLD_HOME"] = name
         session = build(Path(name), options.messages)
         times, request = asyncio.run(overhead(session, Path(name), options.turns))
         session.close()

@@ -21,15 +21,14 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.agent.subagents.delivery import Delivery
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
-from holdfast.agent.subagents.mailer import agent_box
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import AnyEntry, Began, Ran, Said
-from holdfast.messages import text_of
-from holdfast.settings import Settings
-from holdfast.turn.engine import Engine
+from longhold.agent.subagents.ledger import Delivery, Mailbox
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.agent.subagents.mailer import agent_box
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import AnyEntry, Began, Ran, Said
+from longhold.core.messages import text_of
+from longhold.core.settings import Settings
+from longhold.core.turn.engine import Engine
 
 NAMES = ("ada", "ben")
 BATCH = 25

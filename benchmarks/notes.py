@@ -34,29 +34,29 @@ from pathlib import Path
 from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
-from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry, Compacted, Noted
-from holdfast.log.spending import spent_on
-from holdfast.messages import Usage, text_of
-from holdfast.settings import (
+from longhold.core.log.entries import AnyEntry, Compacted, Noted
+from longhold.core.log.spending import spent_on
+from longhold.core.messages import Usage, text_of
+from longhold.core.settings import (
     CacheSettings,
     ClearSettings,
     GaugeSettings,
     Settings,
     WindowSettings,
 )
-from holdfast.simulator.replay.recorded_session import RecordedSession
-from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay
-from holdfast.stages.compact.hooks import CompactionHooks, CompactRequest
-from holdfast.stages.notes.asking import ask_for_update
-from holdfast.stages.spill.spill import Spill
-from holdfast.stages.standard import build_layers
-from holdfast.turn.background import Background
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork, Prefix
-from holdfast.view.items import Item, Round
-from holdfast.view.tokens import estimated_tokens
-from holdfast.view.window import window_for
+from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
+from longhold.core.stages.notes.asking import ask_for_update
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.stages.standard import build_layers
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, Prefix
+from longhold.core.view.items import Item, Round
+from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.window import window_for
+from longhold.errors import LongholdError
+from longhold.insight.replay.recorded_session import RecordedSession
+from longhold.insight.replay.session_replay import ReplayStages, SessionReplay
 from recordings import MODEL, RECORDED
 from retention import Scores, Segment, by_digest, measure, summed, told
 
@@ -127,7 +127,7 @@ class Played(SessionReplay):
         began = time.perf_counter()
         try:
             entry = await self._compaction.compact(engine, CompactRequest())
-        except HoldfastError as error:
+        except LongholdError as error:
             print(f"not compacted: {error}", file=sys.stderr)
             return
         self._found.ms.append((time.perf_counter() - began) * 1_000)
@@ -187,7 +187,7 @@ async def run(files: Sequence[Path], count: object, most: int, quiet: bool) -> d
     for path in files:
         try:
             recording = read(path)
-        except HoldfastError as error:
+        except LongholdError as error:
             print(f"{path.name}: {error}", file=sys.stderr)
             continue
         if recording is None or found.sessions >= most:

@@ -9,8 +9,8 @@ conversation's own calls cost less than if everything had stayed in.
 
 import json
 
-from holdfast.simulator.replay.policies import chosen
-from holdfast.simulator.replay.run import ReplayOptions, replay
+from longhold.insight.replay.policies import chosen
+from longhold.insight.replay.run import ReplayOptions, replay
 from recordings import parser_of, recordings
 
 

@@ -29,10 +29,17 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.models.prices import TOKENS_PER_PRICE, Prices, prices
-from holdfast.request.cache.cost_model import CacheState, CostModel, Forecast, expect, steps
-from holdfast.request.cache.payback import HistoryEdit, payback
-from holdfast.request.lifetime import Lifetime
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
+from longhold.core.policy.cost_model import (
+    CacheState,
+    CostModel,
+    Forecast,
+    HistoryEdit,
+    expect,
+    payback,
+    steps,
+)
+from longhold.core.request.lifetime import Lifetime
 from quiet import quiet_sessions
 
 MODELS = ("claude-sonnet-5-5", "claude-sonnet-4-6", "claude-fable-5-1", "claude-haiku-5-5")

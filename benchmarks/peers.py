@@ -34,9 +34,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from holdfast.log.entries import Compacted
-from holdfast.simulator.replay.policies import POLICIES
-from holdfast.simulator.replay.recorded_session import RecordedSession, read_recording
+from longhold.core.log.entries import Compacted
+from longhold.insight.replay.policies import POLICIES
+from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from peering.ours import kept_by_ours, ms_per_turn
 from peering.page import render
 from peering.play import PeerProcess, Played, play_peer, timed
@@ -193,11 +193,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print nothing but the result")
     given = parser.parse_args()
     place = given.environments or Path(
-        os.environ.get("HOLDFAST_PEERS", Path.home() / ".cache" / "holdfast-peers")
+        os.environ.get("LONGHOLD_PEERS", Path.home() / ".cache" / "longhold-peers")
     )
     place.mkdir(parents=True, exist_ok=True)
     with recordings(given.files) as files, tempfile.TemporaryDirectory() as home:
-        os.environ["HOLDFAST_HOME"] = home
+        os.environ["LONGHOLD_HOME"] = home
         wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
         found = chosen_sessions(wanted, given.sessions)
         own = ours(found)

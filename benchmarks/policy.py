@@ -1,7 +1,7 @@
 """Money and regret of our cost policy: the defaults of 0.1.0, today's, and today's with a rule off.
 
 Recorded sessions come in (`FILES`; by default those beside the project, else generated ones) and are
-played as `holdfast replay` plays them, priced as one model, with the cache's lifetime that they had.
+played as `longhold replay` plays them, priced as one model, with the cache's lifetime that they had.
 `regret_ratio` is about results that were cleared and asked for again, `asked_again_ratio` also about
 those that a compaction took, `named_ratio` also about names that nothing in the view shows any more. `--rates` counts how often results are
 needed again, by kind and age: the settings under `cost`.
@@ -13,12 +13,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry
-from holdfast.simulator.needs import rates
-from holdfast.simulator.replay.policies import BEFORE, WITHOUT, chosen
-from holdfast.simulator.replay.recorded_session import read_recording
-from holdfast.simulator.replay.run import ReplayOptions, ReplayReport, replay
+from longhold.core.log.entries import AnyEntry
+from longhold.errors import LongholdError
+from longhold.insight.replay.policies import BEFORE, WITHOUT, chosen
+from longhold.insight.replay.recorded_session import read_recording
+from longhold.insight.replay.regret import rates
+from longhold.insight.replay.run import ReplayOptions, ReplayReport, replay
 from recordings import parser_of, recordings
 
 NAMES = ("send_everything", BEFORE.name, "ours", *(policy.name for policy in WITHOUT))
@@ -40,7 +40,7 @@ def readable(files: Sequence[Path]) -> list[Sequence[AnyEntry]]:
     for path in files:
         try:
             found.append(read_recording(path).entries)
-        except HoldfastError:
+        except LongholdError:
             continue
     return found
 

@@ -11,7 +11,7 @@ Agents, programs and commands work over HTTP, with the official SDK, against the
   it nothing else
 - `recall_after_compaction`: a memory that left the view is recalled again
 - `tool_change_read_share`: of the cache, after tools, servers and instructions changed
-- `denied_run_exit`: what `holdfast run` exits with if calls were denied and nothing was changed
+- `denied_run_exit`: what `longhold run` exits with if calls were denied and nothing was changed
 
 Exits with 1 if a promise is not kept.
 
@@ -29,9 +29,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.cli.run_command import NOTHING_DONE
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.cli.run_command import NOTHING_DONE
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 from promises.background import background_survives_abort
 from promises.kills import false_statements
 from promises.memories import dreams, recall_after_compaction
@@ -65,7 +65,7 @@ def denied_run_exit(project: Path) -> int:
     project.mkdir()
     with running(Writer()) as simulator:
         model = ["--model", "claude-sonnet-5-5", "--base-url", simulator.url]
-        command = [sys.executable, "-m", "holdfast", "run", *model, "-p", "Write a.txt"]
+        command = [sys.executable, "-m", "longhold", "run", *model, "-p", "Write a.txt"]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert not (project / "a.txt").exists()
     assert "Nothing was changed: 1 call denied." in done.stderr, done.stderr
@@ -95,7 +95,7 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
-        os.environ |= {"HOLDFAST_HOME": f"{name}/home", "ANTHROPIC_API_KEY": "any"}
+        os.environ |= {"LONGHOLD_HOME": f"{name}/home", "ANTHROPIC_API_KEY": "any"}
         told = false_statements(place / "kills", wanted.kills, wanted.seed)
         found = {
             **asyncio.run(_in_process(place)),

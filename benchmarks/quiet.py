@@ -8,10 +8,10 @@ import random
 import tempfile
 from pathlib import Path
 
-from holdfast.log.entries import CacheBroke
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorClock, running
-from holdfast.simulator.brains import text, thinking, tool_use
+from longhold.core.log.entries import CacheBroke
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, running
+from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = Path(__file__).read_text(encoding="utf-8").split()
 MODELS = ("claude-sonnet-5-5", "claude-opus-5", "claude-haiku-5-5", "claude-haiku-4-5")

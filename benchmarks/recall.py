@@ -29,12 +29,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.recall import Recall
-from holdfast.memory.search import MemorySearch
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.vectors import installed
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.recall import Recall
+from longhold.core.memory.search import MemorySearch, installed
+from longhold.core.memory.store import MemoryStore
 
 SMALL, LARGE = 200, 10_000
 SEED = 11

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.simulator.sessions import write
+from longhold.simulator.sessions import write
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 MODEL = "claude-opus-5"

@@ -1,4 +1,4 @@
-"""What other policies cost on the recorded sessions: `holdfast replay` over all of them.
+"""What other policies cost on the recorded sessions: `longhold replay` over all of them.
 
 The figures of every policy, and `cheapest_other_usd`: the cheapest of the others that stays under
 the window. `ours_regret_losses` counts the others with a context of the same size that miss
@@ -14,9 +14,9 @@ import os
 import time
 from pathlib import Path
 
-from holdfast.simulator.replay.policies import OTHERS, chosen
-from holdfast.simulator.replay.run import ReplayOptions, replay
-from holdfast.simulator.replay.standing import standings
+from longhold.insight.replay.policies import OTHERS, chosen
+from longhold.insight.replay.result import standings
+from longhold.insight.replay.run import ReplayOptions, replay
 from recordings import recordings
 
 

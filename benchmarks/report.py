@@ -1,4 +1,4 @@
-"""How long `holdfast report` takes over many sessions, how much memory, and whether its sums are right.
+"""How long `longhold report` takes over many sessions, how much memory, and whether its sums are right.
 
 Sessions are made by repeating the recorded ones (or, where there are none, made-up ones) under new
 names and ids in a temporary directory, which is removed. The command runs as a user runs it:
@@ -6,7 +6,7 @@ names and ids in a temporary directory, which is removed. The command runs as a 
 time of all its processes, which a busy machine does not change. `rss_mb` is the most that
 all its processes held together. `mismatches` counts the recorded files whose calls, cache reads
 and writes differ from a naive count. `page_kb` is the page of a made-up session of 10 MB,
-`page_draw_ms` what headless Chromium takes to draw it, `report_page_kb` the page of the report. `search_ms` is `holdfast history WORDS` over all of them, the
+`page_draw_ms` what headless Chromium takes to draw it, `report_page_kb` the page of the report. `search_ms` is `longhold history WORDS` over all of them, the
 process from start to end, the slowest of some queries, each best of three; `search_starts` is its
 processor time in starts of an empty Python, which says the same on a slow machine; `search_first_s` what
 the first search takes, which reads every word.
@@ -29,9 +29,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.reports.cost import bill
-from holdfast.simulator.sessions import write, write_large
-from holdfast.transcripts.formats import open_transcript
+from longhold.insight.cost import bill
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write, write_large
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from browser import CHROMIUM, chromium
@@ -115,9 +115,9 @@ def empty_start_seconds() -> float:
 
 def run(directory: Path, home: Path, *words: str, command: str = "report") -> Run:
     """Run a command to its end, with its bytecode kept, as that of an installed package is."""
-    environment = os.environ | {"HOLDFAST_HOME": str(home)}
+    environment = os.environ | {"LONGHOLD_HOME": str(home)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-m", "holdfast", command, str(directory), "--json", *words]
+    command = [sys.executable, "-m", "longhold", command, str(directory), "--json", *words]
     most, began, spent = 0, time.perf_counter(), cpu_seconds()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
     done: list[bytes] = []
@@ -179,11 +179,11 @@ def mismatches() -> int | None:
 
 def session_page() -> dict[str, int | None]:
     """Write the page of a long session; return its size and how long a browser takes to draw it."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-page-") as name:
+    with tempfile.TemporaryDirectory(prefix="longhold-page-") as name:
         session, page = Path(name) / "session.jsonl", Path(name) / "page.html"
         write_large(session, 5, 10_000_000)
-        command = [sys.executable, "-m", "holdfast", "inspect", str(session), "--html", str(page)]
-        environment = os.environ | {"HOLDFAST_HOME": str(Path(name) / "home")}
+        command = [sys.executable, "-m", "longhold", "inspect", str(session), "--html", str(page)]
+        environment = os.environ | {"LONGHOLD_HOME": str(Path(name) / "home")}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         return {"page_kb": page.stat().st_size // 1_000, "page_draw_ms": draw_ms(page)}
 
@@ -194,7 +194,7 @@ def draw_ms(page: Path) -> int | None:
         return None
     taken = []
     with (
-        tempfile.TemporaryDirectory(prefix="holdfast-chromium-") as profile,
+        tempfile.TemporaryDirectory(prefix="longhold-chromium-") as profile,
         chromium(Path(profile)) as browser,
     ):
         for _ in range(3):
@@ -204,7 +204,7 @@ def draw_ms(page: Path) -> int | None:
 
 
 def measure(megabytes: int) -> dict[str, object]:
-    with tempfile.TemporaryDirectory(prefix="holdfast-report-") as name:
+    with tempfile.TemporaryDirectory(prefix="longhold-report-") as name:
         directory, home = Path(name) / "sessions", Path(name) / "home"
         directory.mkdir()
         home.mkdir(mode=0o700)

@@ -28,26 +28,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
-from holdfast.log.entries import AnyEntry, Compacted, Directed
-from holdfast.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
-from holdfast.models import Model, open_model
-from holdfast.session.scratch_session import on_paper, tried
-from holdfast.settings import Settings
-from holdfast.stages.compact.compose import Manner
-from holdfast.stages.compact.digest import budget_for, digest
-from holdfast.stages.compact.digest.context import LIMITS
-from holdfast.stages.compact.directives import keep_ledger
-from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.stages.compact.survival import check_survival, recent_names
-from holdfast.stages.compact.user_words import words_tokens
-from holdfast.stages.facts.extract import gather
-from holdfast.stages.facts.user_text import typed
-from holdfast.tools.describe import description_of
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import folding
-from holdfast.view.items import Item, Round, Spoken
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.log.entries import AnyEntry, Compacted, Directed
+from longhold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, text_of
+from longhold.core.models import Model, open_model
+from longhold.core.settings import Settings
+from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.digest import budget_for, digest
+from longhold.core.stages.compact.digest.context import LIMITS
+from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.stages.compact.survival import check_survival, recent_names
+from longhold.core.stages.compact.user_words import words_tokens
+from longhold.core.stages.facts.calls import gather
+from longhold.core.stages.facts.user_text import typed
+from longhold.core.tools.describe import description_of
+from longhold.core.view import folding
+from longhold.core.view.items import Item, Round, Spoken
+from longhold.core.view.tokens import estimated_tokens
+from longhold.errors import LongholdError
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.session.scratch_session import on_paper, tried
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TOKENIZER = "o200k_base"
@@ -268,7 +268,7 @@ async def run(
     for path in files:
         try:
             found = list(segments(path, count))
-        except HoldfastError as error:
+        except LongholdError as error:
             skipped[path.name] = str(error)
             continue
         for segment in found:

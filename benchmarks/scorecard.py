@@ -49,7 +49,7 @@ def run(line: ScoreLine) -> dict[str, Any]:
             done = subprocess.run(
                 [sys.executable, *line.words],
                 cwd=HERE.parent,
-                env=environment | {"HOLDFAST_HOME": home},
+                env=environment | {"LONGHOLD_HOME": home},
                 capture_output=True,
                 text=True,
                 timeout=line.seconds,

@@ -1,6 +1,6 @@
 """The shape of the source tree in numbers; `tests/test_shape.py` holds them.
 
-`top_level`: names directly under `src/holdfast`, without `__pycache__`, `py.typed` and
+`top_level`: names directly under `src/longhold`, without `__pycache__`, `py.typed` and
 `__main__.py`. `levels`: of the import contract in `pyproject.toml`. `src_lines`: lines of Python,
 the simulator's left out.
 
@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "longhold"
 SETTERS = {"setattr", "object.__setattr__"}
 NOT_COUNTED = {"__pycache__", "py.typed", "__main__.py"}
 
@@ -152,7 +152,7 @@ class Module:
 
     @property
     def package(self) -> str:
-        """The name directly under `src/holdfast` that it belongs to."""
+        """The name directly under `src/longhold` that it belongs to."""
         return self.file.partition("/")[0].removesuffix(".py")
 
     @functools.cached_property
@@ -242,7 +242,7 @@ def cycles() -> list[str]:
         for node in ast.walk(module.tree):
             for name in _imported(node):
                 parts = name.split(".")
-                if parts[0] == "holdfast" and len(parts) > 1 and parts[1] != module.package:
+                if parts[0] == "longhold" and len(parts) > 1 and parts[1] != module.package:
                     imports[module.package].add(parts[1])
     del imports["__init__"]  # it names what the others define
     try:
@@ -327,8 +327,8 @@ def _public_type(node: ast.stmt) -> str:
 
 def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom) and node.module:
-        if node.module == "holdfast":
-            return [f"holdfast.{alias.name}" for alias in node.names]
+        if node.module == "longhold":
+            return [f"longhold.{alias.name}" for alias in node.names]
         return [node.module]
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 

@@ -27,9 +27,9 @@ from pathlib import Path
 
 from attacks.commands import make_command
 from attacks.world import SECRET, World
-from holdfast.tools.bash import BASH, BashInput, variables_of
-from holdfast.tools.permissions import decide, examine, parse_rules
-from holdfast.tools.shell import UNATTENDED, shell_arguments
+from longhold.agent.permissions import decide, examine, parse_rules
+from longhold.agent.tools.bash import BASH, BashInput, variables_of
+from longhold.agent.tools.shells import UNATTENDED, shell_arguments
 
 ATTACKS = 5_200
 PROCESSES = 2

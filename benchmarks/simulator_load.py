@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
-from holdfast.simulator import running
+from longhold.simulator import running
 
 SESSION_BYTES = 100_000  # the size the claim is about
 GROWTH_BYTES = 2_000  # what each request adds

@@ -18,35 +18,29 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from holdfast.agent.agent import budget_in
-from holdfast.log.secrets import masked
-from holdfast.memory.memory import Memory
-from holdfast.memory.provenance import sources_of
-from holdfast.messages import Text, ToolResult
-from holdfast.messages.cut import cut, one_line, outline, sentences, tight, without_code
-from holdfast.request.instructions.markdown import imports_in, without_comments
-from holdfast.stages.compact.directives import cancellings, clauses, read_claims
-from holdfast.stages.facts.gist import conclusions, gist, question
-from holdfast.stages.facts.names import defined_in, named_in, quoted_in, settings_in
-from holdfast.stages.facts.outcome import (
+from longhold.agent.agent import budget_in
+from longhold.agent.instructions.gathering import imports_in, without_comments
+from longhold.agent.permissions import is_read_only_command
+from longhold.agent.tools.globs import glob_expression
+from longhold.agent.tools.web import readable_text
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.provenance import sources_of
+from longhold.core.messages import Text, ToolResult
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import cut, one_line, outline, sentences, tight, without_code
+from longhold.core.settings import front_matter
+from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
+from longhold.core.stages.facts.gist import conclusions, gist, question
+from longhold.core.stages.facts.names import defined_in, named_in, quoted_in, settings_in
+from longhold.core.stages.facts.outcome import (
     commits_in,
     error_head,
     has_failed,
     telling_lines,
     unwrapped,
 )
-from holdfast.stages.facts.user_text import (
-    is_interruption,
-    is_summary,
-    notices,
-    reply,
-    typed,
-)
-from holdfast.tools import front_matter
-from holdfast.tools.globs import glob_expression
-from holdfast.tools.permissions import is_read_only_command
-from holdfast.tools.web import readable_text
-from holdfast.transcripts.claude_code.refusals import refusal
+from longhold.core.stages.facts.user_text import is_interruption, is_summary, notices, reply, typed
+from longhold.insight.transcripts.claude_code.read import refusal
 
 CHARS = 50_000
 """Of the smaller text: a long message, a short file."""

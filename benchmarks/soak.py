@@ -24,12 +24,12 @@ from pathlib import Path
 
 from faults.soak import prompt_of, soak_settings
 from faults.worker import REPORT_EVERY, Worker, make_project
-from holdfast.agent.build import build_agent
-from holdfast.log import load
-from holdfast.log.entries import Asked, Compacted, Ran
-from holdfast.messages.rules import violations
-from holdfast.models.chaos import KINDS, ChaosModel
-from holdfast.view import fold
+from longhold.agent.build import build_agent
+from longhold.core.log import load
+from longhold.core.log.entries import Asked, Compacted, Ran
+from longhold.core.messages.rules import violations
+from longhold.core.models.chaos import KINDS, ChaosModel
+from longhold.core.view import fold
 
 PATIENT_KINDS = tuple(kind for kind in KINDS if kind != "stalled")
 """A stalled stream is waited for longer than a soak should last."""
@@ -89,7 +89,7 @@ def run_until(child: "subprocess.Popen[bytes]", place: Path, size: int, end: flo
 
 def play(place: Path, options: argparse.Namespace) -> dict[str, object]:
     """Start the work, kill it, and start it again, until it ends by itself."""
-    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    os.environ["LONGHOLD_HOME"] = str(place / "home")
     dice, began = random.Random(options.seed), time.monotonic()
     end = began + options.minutes * 60
     make_project(place / "project")

@@ -21,15 +21,15 @@ from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Asked, Framed, Ran, Replied, Said, Spilled, Switched
-from holdfast.messages import Text, ToolUse
-from holdfast.messages.measure import NOTHING
-from holdfast.settings import Settings
-from holdfast.stages.spill.spill import Spill
-from holdfast.transcripts.formats import open_transcript
-from holdfast.turn.engine import Engine
-from holdfast.view.tokens import default_weights, weigh
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Asked, Framed, Ran, Replied, Said, Spilled, Switched
+from longhold.core.messages import Text, ToolUse
+from longhold.core.messages.measure import NOTHING
+from longhold.core.settings import Settings
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.turn.engine import Engine
+from longhold.core.view.tokens import default_weights, weigh
+from longhold.insight.transcripts.formats import open_transcript
 
 MODEL = "claude-opus-5-5"
 TIMED = 1_000

@@ -1,4 +1,4 @@
-"""How long `import holdfast` and `holdfast --help` take, beside `import anthropic`.
+"""How long `import longhold` and `longhold --help` take, beside `import anthropic`.
 
 Each figure is the best of several fresh processes, the interpreter's own start included. The
 kinds take turns, so that a busy machine slows all of them alike; one round before the first
@@ -17,9 +17,9 @@ import time
 
 KINDS = {
     "anthropic": ("-c", "import anthropic"),
-    "import": ("-c", "import holdfast"),
-    "help": ("-m", "holdfast", "--help"),
-    "names": ("-c", "from holdfast import *"),
+    "import": ("-c", "import longhold"),
+    "help": ("-m", "longhold", "--help"),
+    "names": ("-c", "from longhold import *"),
 }
 
 

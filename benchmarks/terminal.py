@@ -22,9 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
-from holdfast.simulator.brains import text
-from holdfast.simulator.sessions import write_large
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
+from longhold.simulator.brains import text
+from longhold.simulator.sessions import write_large
 
 MODEL = "simulated/claude-sonnet-5-5"
 SESSION_BYTES = 10_000_000
@@ -52,9 +52,9 @@ class Program:
     def __init__(self, home: Path, *words: str) -> None:
         self.began = time.monotonic()
         self._master, slave = pty.openpty()
-        variables = {"HOLDFAST_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        variables = {"LONGHOLD_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "chat", *words],
+            [sys.executable, "-m", "longhold", "chat", *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -147,7 +147,7 @@ def large_session(home: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "long.jsonl"
         write_large(file, 1, SESSION_BYTES)
-        _holdfast(home, "import", str(file))
+        _longhold(home, "import", str(file))
 
 
 def long_session(home: Path) -> None:
@@ -160,13 +160,13 @@ def long_session(home: Path) -> None:
             for n in range(MESSAGES)
         ]
         file.write_text(json.dumps({"messages": messages}))
-        _holdfast(home, "import", str(file))
+        _longhold(home, "import", str(file))
 
 
-def _holdfast(home: Path, *words: str) -> None:
-    variables = {**os.environ, "HOLDFAST_HOME": str(home)}
+def _longhold(home: Path, *words: str) -> None:
+    variables = {**os.environ, "LONGHOLD_HOME": str(home)}
     subprocess.run(
-        [sys.executable, "-m", "holdfast", *words],
+        [sys.executable, "-m", "longhold", *words],
         cwd=home,
         env=variables,
         check=True,

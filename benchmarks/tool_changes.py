@@ -21,13 +21,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import AnyEntry, Framed, Replied
-from holdfast.models import open_model
-from holdfast.settings import home
-from holdfast.simulator import BrainAnswer, BrainRequest, RunningServer, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.agent.agent import Agent
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import AnyEntry, Framed, Replied
+from longhold.core.models import open_model
+from longhold.core.settings import home
+from longhold.simulator import BrainAnswer, BrainRequest, RunningServer, running
+from longhold.simulator.brains import text, tool_use
 
 MODELS = {"deferred": "claude-sonnet-5-5", "fixed": "claude-opus-4-1"}
 """One that takes deferred tools, and one for which the fixed calling tool stands in."""
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        os.environ["HOLDFAST_HOME"] = f"{place}/home"
+        os.environ["LONGHOLD_HOME"] = f"{place}/home"
         found = asyncio.run(all_changes(Path(place)))
     figures = {kind: one.read_share for kind, one in found.items()}
     figures_all = {"tool_change_read_share": tool_change_read_share(found), **figures}

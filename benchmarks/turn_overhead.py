@@ -29,15 +29,15 @@ from pathlib import Path
 
 from msgspec import structs
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.messages.measure import measure_content
-from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
-from holdfast.stages.clear.clear import Clearing
-from holdfast.turn.engine import Engine
-from holdfast.view import View
-from holdfast.view.gauge import Follower
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import AnyEntry, Asked, Cleared, Framed, Ran, Replied, Said, Switched
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.messages.measure import measure_content
+from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
+from longhold.core.stages.clear.clear import Clearing
+from longhold.core.turn.engine import Engine
+from longhold.core.view import View
+from longhold.core.view.gauge import Follower
 
 MEAN_BYTES = 5_000
 APPENDS = 2_000

@@ -4,12 +4,12 @@ import json
 import re
 import urllib.request
 
-from holdfast import load
-from holdfast.log.entries import Compacted, Rewound, Said
-from holdfast.log.store import FileStore
-from holdfast.messages import text_of
-from holdfast.simulator import BrainAnswer
-from holdfast.simulator.brains import text, tool_use
+from longhold import load
+from longhold.core.log.entries import Compacted, Rewound, Said
+from longhold.core.log.store import FileStore
+from longhold.core.messages import text_of
+from longhold.simulator import BrainAnswer
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-4-6"
 WINDOW = 20_000

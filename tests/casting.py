@@ -2,14 +2,14 @@
 
 import asyncio
 
-from holdfast.log.entries import Said
-from holdfast.memory.paths import memory_place
-from holdfast.memory.store import MemoryStore
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import home
-from holdfast.stores import default_store
+from longhold.core.log.entries import Said
+from longhold.core.log.stores import default_store
+from longhold.core.memory.paths import memory_place
+from longhold.core.memory.store import MemoryStore
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import home
 
 MODEL = "claude-opus-4-6"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from holdfast.cli import main
+from longhold.cli import main
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Done:
     stderr: str
 
 
-def holdfast(
+def longhold(
     *words: object,
     cwd: Path | None = None,
     input: str = "",

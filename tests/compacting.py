@@ -3,28 +3,28 @@
 import os
 from types import SimpleNamespace
 
-from holdfast.log.entries import Compacted, Failed, Forked, Replied
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.models.retry import Retries
-from holdfast.models.scripted import ScriptedModel
-from holdfast.models.steady import Patience
-from holdfast.request.frame import frame
-from holdfast.session import Session
-from holdfast.settings import (
+from longhold.core.log.entries import Compacted, Failed, Forked, Replied
+from longhold.core.log.stores import default_store
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.models.retry import Retries
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.models.steady import Patience
+from longhold.core.request.frame import frame
+from longhold.core.settings import (
     ClearSettings,
     CompactSettings,
     NotesSettings,
     Settings,
     WindowSettings,
 )
-from holdfast.stages.compact.hooks import CompactionHooks
-from holdfast.stages.spill.spill import Spill
-from holdfast.stages.standard import build_layers
-from holdfast.stores import default_store
-from holdfast.tools.context import ToolContext
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import Forks, out_of_reach
-from holdfast.turn.round import Toolbox
+from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.stages.standard import build_layers
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import Forks, out_of_reach
+from longhold.core.turn.round import Toolbox
+from longhold.session import Session
 
 FREE, BINDS = "claude-opus-4-6", "claude-sonnet-5-5"
 HOOKS = ("before", "after", "restore", "greet", "renew", "progress")

@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))  # so that tests can import the strategies they sh
 QUICK_EXAMPLES = 120
 """Enough to find most of what there is within seconds."""
 LONG_EXAMPLES = 1_000
-"""For a night, or a change to the fold: HOLDFAST_TEST_LONG=1."""
+"""For a night, or a change to the fold: LONGHOLD_TEST_LONG=1."""
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 settings.register_profile(
@@ -33,12 +33,12 @@ settings.register_profile(
 settings.register_profile(
     "long", max_examples=LONG_EXAMPLES, deadline=None, suppress_health_check=_CHECKS
 )
-settings.load_profile("long" if os.environ.get("HOLDFAST_TEST_LONG") == "1" else "quick")
+settings.load_profile("long" if os.environ.get("LONGHOLD_TEST_LONG") == "1" else "quick")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a script
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs under test inherit it
 
-FOR_THE_SUITE = ("HOLDFAST_TEST_", "HOLDFAST_REWRITE_")
+FOR_THE_SUITE = ("LONGHOLD_TEST_", "LONGHOLD_REWRITE_")
 """Variables that steer the tests themselves."""
 LOOPBACK = ("127.", "::1", "localhost")
 
@@ -86,10 +86,10 @@ def _quick_directories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give each test an empty home and none of the settings and sessions of whoever runs it."""
     for name in list(os.environ):
-        if name.startswith("HOLDFAST_") and not name.startswith(FOR_THE_SUITE):
+        if name.startswith("LONGHOLD_") and not name.startswith(FOR_THE_SUITE):
             monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("LONGHOLD_HOME", str(home))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.setenv(name, str(home / "nowhere"))
 
@@ -109,18 +109,18 @@ def postgres_url(_stay_on_this_machine: None) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _store_of_the_run(request: pytest.FixtureRequest, _own_home: None) -> Iterator[None]:
-    """With HOLDFAST_TEST_STORE=postgres, keep every session in a database instead of files."""
-    if os.environ.get("HOLDFAST_TEST_STORE") != "postgres":
+    """With LONGHOLD_TEST_STORE=postgres, keep every session in a database instead of files."""
+    if os.environ.get("LONGHOLD_TEST_STORE") != "postgres":
         yield
         return
     if request.node.get_closest_marker("files"):
         pytest.skip("looks into files, and sessions are in a database")
     url = request.getfixturevalue("postgres_url")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOLDFAST_STORE", url)
-        patch.setenv("HOLDFAST_STORE_TENANT", secrets.token_hex(8))
+        patch.setenv("LONGHOLD_STORE", url)
+        patch.setenv("LONGHOLD_STORE_TENANT", secrets.token_hex(8))
         yield
-        from holdfast.stores import default_store
+        from longhold.core.log.stores import default_store
 
         default_store().close()
 
@@ -128,7 +128,7 @@ def _store_of_the_run(request: pytest.FixtureRequest, _own_home: None) -> Iterat
 @pytest.fixture(autouse=True)
 def _no_prefix_moves_unsaid(monkeypatch: pytest.MonkeyPatch, _own_home: None) -> None:
     """The net over all tests: a request begins with the one before it, or an entry says why not."""
-    monkeypatch.setenv("HOLDFAST_STRICT", "1")
+    monkeypatch.setenv("LONGHOLD_STRICT", "1")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import anthropic
 import msgspec
 
-from holdfast.gateway.conversations import Conversations
-from holdfast.gateway.server import GatewayOptions, running
-from holdfast.settings import GatewaySettings, Settings, WindowSettings
-from holdfast.simulator import BrainAnswer
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.server import application
-from holdfast.simulator.simulation import Simulation
+from longhold.core.settings import GatewaySettings, Settings, WindowSettings
+from longhold.gateway.conversations import Conversations
+from longhold.gateway.server import GatewayOptions, running
+from longhold.simulator import BrainAnswer
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.server import application
+from longhold.simulator.simulation import Simulation
 
 MODEL = "claude-opus-4-8"
 SYSTEM = [
@@ -99,8 +99,8 @@ def gateway_to(url, settings: Settings | None = None, clock=None, **options):
 
 @contextmanager
 def gateway_process(url, *options):
-    """Run `holdfast gateway` as a process of its own; yield its address, the process, its pages."""
-    command = [sys.executable, "-m", "holdfast", "gateway", "--port", "0", "--upstream", url]
+    """Run `longhold gateway` as a process of its own; yield its address, the process, its pages."""
+    command = [sys.executable, "-m", "longhold", "gateway", "--port", "0", "--upstream", url]
     process = subprocess.Popen([*command, "--json", *options], stdout=subprocess.PIPE, text=True)
     try:
         said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")

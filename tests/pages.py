@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "longhold"
 GENERATED = ROOT / "docs" / "cli.md"
 """Written from the commands themselves, so nothing in it is checked twice."""
 

@@ -30,12 +30,12 @@ class PostgresServer:
         self._programs = programs()
         assert self._programs is not None, "PostgreSQL is not installed"
         self._settings = settings
-        self.directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
+        self.directory = Path(tempfile.mkdtemp(prefix="longhold-pg-", dir="/tmp"))
         self._user = "postgres" if os.geteuid() == 0 else None
         if self._user:
             shutil.chown(self.directory, self._user)
         self._process: subprocess.Popen[bytes] | None = None
-        self._run("initdb", "-D", self._data, "-U", "holdfast", "-A", "trust", "-E", "UTF8", "-N")
+        self._run("initdb", "-D", self._data, "-U", "longhold", "-A", "trust", "-E", "UTF8", "-N")
         self.start()
 
     @property
@@ -44,7 +44,7 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        return f"postgresql://holdfast@/postgres?host={self.directory}"
+        return f"postgresql://longhold@/postgres?host={self.directory}"
 
     def start(self) -> None:
         options = [f"unix_socket_directories={self.directory}", "listen_addresses="]

@@ -1,6 +1,6 @@
 """Parts of a page that are generated: between `<!-- kind: name -->` and `<!-- /kind -->`.
 
-The rest of the page is written by people. With `HOLDFAST_REWRITE_GOLDEN=1`, as `make golden` has
+The rest of the page is written by people. With `LONGHOLD_REWRITE_GOLDEN=1`, as `make golden` has
 it, the parts are written anew; else they must be as they would be written.
 """
 
@@ -34,7 +34,7 @@ def fenced(body: str, language: str = "") -> str:
 def keep_up(page: Path, kind: str, produce: Callable[[str], str]) -> str:
     """Give a page as it stands, or, when asked to, as it should; then it is also written."""
     text = page.read_text(encoding="utf-8")
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         text = rewritten(text, kind, produce)
         page.write_text(text, encoding="utf-8")
     return text

@@ -1,6 +1,6 @@
 """A session with tool calls and a result that lies beside its log, in any store."""
 
-from holdfast import Session
+from longhold import Session
 
 MODEL = "claude-sonnet-5-5"
 TOOL = {"name": "Bash", "description": "Run.", "input_schema": {"type": "object"}}

@@ -24,7 +24,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self.view)
         self._size(rows, columns)
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", *words],
+            [sys.executable, "-m", "longhold", *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -20,12 +20,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import COMMANDS, cli
-from holdfast.models.prices import prices
-from holdfast.settings import Settings, home, load_settings
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
-from holdfast.simulator.sessions import write
+from longhold.cli import COMMANDS, cli
+from longhold.core.models.prices import prices
+from longhold.core.settings import Settings, home, load_settings
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.sessions import write
 from pages import GENERATED, ROOT, SOURCE, Page, pages
 
 PAGES = pages()
@@ -56,20 +56,20 @@ every_page = over(PAGES)
 def rendered() -> str:
     """Write every command's help as one page."""
     written = [LEAD]
-    with click.Context(cli, info_name="holdfast") as outer:
+    with click.Context(cli, info_name="longhold") as outer:
         for name in sorted(COMMANDS):
             command = cli.get_command(outer, name)
             assert command is not None
             with click.Context(
                 command, info_name=name, parent=outer, max_content_width=100
             ) as inner:
-                written.append(f"\n## holdfast {name}\n\n```\n{command.get_help(inner)}\n```\n")
+                written.append(f"\n## longhold {name}\n\n```\n{command.get_help(inner)}\n```\n")
     return "".join(written)
 
 
 def test_the_page_of_commands_is_what_the_commands_say():
     """docs/cli.md is generated; `make golden` writes it anew."""
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         GENERATED.write_text(rendered(), encoding="utf-8")
     assert GENERATED.read_text(encoding="utf-8") == rendered()
 
@@ -78,7 +78,7 @@ def test_every_command_is_in_the_readme():
     """A command that the README does not name will not be found."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [
-        name for name in COMMANDS if f"holdfast {name}" not in text and f"make {name}" not in text
+        name for name in COMMANDS if f"longhold {name}" not in text and f"make {name}" not in text
     ] == []
 
 
@@ -159,14 +159,14 @@ def commands(page: Page) -> Iterator[tuple[str, list[str]]]:
     ]
     for line in (*lines, *page.inline):
         for part in re.split(r" \| | && |; ", line):
-            if part.startswith(("holdfast ", "python ", "pytest ", "make ")):
+            if part.startswith(("longhold ", "python ", "pytest ", "make ")):
                 yield line, shlex.split(part, comments=True)
 
 
-def _check_holdfast(words: list[str]) -> None:
+def _check_longhold(words: list[str]) -> None:
     """Let click read the options of a command, and of each alternative of `a|b`."""
     command: click.Command = cli
-    context = click.Context(cli, info_name="holdfast")
+    context = click.Context(cli, info_name="longhold")
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         one, *others = [name for name in words[0].split("|") if name != "…"]
         assert all(command.get_command(context, name) for name in (one, *others)), words
@@ -199,9 +199,9 @@ def test_every_command_line_is_one_that_works(page):
     """Commands, subcommands and options exist; scripts and tests that are named do, too."""
     for line, words in commands(page):
         match words:
-            case ["holdfast", *rest]:
+            case ["longhold", *rest]:
                 try:
-                    _check_holdfast(rest)
+                    _check_longhold(rest)
                 except click.UsageError as error:
                     pytest.fail(f"{page.name}: {line}: {error.format_message()}")
             case ["python", script, *rest] if script.endswith(".py"):
@@ -232,7 +232,7 @@ BEFORE = (
 
 def _is_runnable(words: list[str]) -> bool:
     return (
-        words[0] == "holdfast"
+        words[0] == "longhold"
         and words[1] not in LONG
         and not any(PLACEHOLDER.fullmatch(word) for word in words)
     )
@@ -272,7 +272,7 @@ def test_every_command_shown_whole_runs(page, prepared, monkeypatch, tmp_path_fa
         for words in _shown(page):
             again = tmp_path_factory.mktemp("again") / "home"
             shutil.copytree(before, again)
-            monkeypatch.setenv("HOLDFAST_HOME", str(again))
+            monkeypatch.setenv("LONGHOLD_HOME", str(again))
             monkeypatch.chdir(place)
             _invoke(words[1:])
 
@@ -329,9 +329,9 @@ def test_every_path_named_is_there(page):
 
 @every_page
 def test_every_dotted_name_resolves(page):
-    """`holdfast.x.y` is a module, or something in one."""
+    """`longhold.x.y` is a module, or something in one."""
     for name in page.inline:
-        if re.fullmatch(r"holdfast(\.\w+)+(\(.*\))?", name):
+        if re.fullmatch(r"longhold(\.\w+)+(\(.*\))?", name):
             _resolve(name.partition("(")[0])
 
 

@@ -2,8 +2,8 @@
 
 import re
 
-import holdfast.errors as errors
-from holdfast.errors import HoldfastError
+import longhold.errors as errors
+from longhold.errors import LongholdError
 
 LINE = re.compile(r"^ {4}((?:[│ ] {3})*)(?:[├└]─ )?([A-Z]\w+)(?: \((\w+)\))?", re.MULTILINE)
 """How deep, the name, and the built-in exception it also is."""
@@ -20,7 +20,7 @@ def drawn():
 
 def defined():
     """Yield each class with its bases."""
-    kinds = [HoldfastError]
+    kinds = [LongholdError]
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()

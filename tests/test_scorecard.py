@@ -90,7 +90,7 @@ def test_the_last_object_that_a_benchmark_printed_is_read(text, found):
 
 def test_a_command_is_run_and_its_figures_read():
     """In a process and a home of its own."""
-    code = f"import os; assert os.environ['HOLDFAST_HOME']; print({json.dumps(json.dumps(FOUND))})"
+    code = f"import os; assert os.environ['LONGHOLD_HOME']; print({json.dumps(json.dumps(FOUND))})"
     done = run(line(words=("-c", code), details="ways"))
     assert done["figures"] == {"ms": 4.0, "kept": 0.5, "lost": 2}
     assert done["ways"] == FOUND["ways"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import longhold
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,7 +24,7 @@ def _shape():
 
 
 shape = _shape()
-SOURCES = sorted((ROOT / "src" / "holdfast").rglob("*.py"))
+SOURCES = sorted((ROOT / "src" / "longhold").rglob("*.py"))
 
 FILE_LINES = 400
 """A file longer than this lacks an idea."""
@@ -97,33 +97,33 @@ def test_every_public_class_has_a_name_of_its_own():
 
 def test_the_public_names_are_few_and_there():
     """What `__all__` names can be had, and each from the module that a type checker is shown."""
-    assert len(holdfast.__all__) <= 36
-    assert set(holdfast.__all__) <= set(dir(holdfast))
-    tree = ast.parse((ROOT / "src" / "holdfast" / "__init__.py").read_text(encoding="utf-8"))
+    assert len(longhold.__all__) <= 36
+    assert set(longhold.__all__) <= set(dir(longhold))
+    tree = ast.parse((ROOT / "src" / "longhold" / "__init__.py").read_text(encoding="utf-8"))
     shown = [
         (alias.name, node.module)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("holdfast.")
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("longhold.")
         for alias in node.names
     ]
-    assert sorted(name for name, _ in shown) == sorted(holdfast.__all__)
+    assert sorted(name for name, _ in shown) == sorted(longhold.__all__)
     for name, module in shown:
-        assert getattr(holdfast, name) is getattr(importlib.import_module(module), name)
+        assert getattr(longhold, name) is getattr(importlib.import_module(module), name)
 
 
 def test_an_unknown_public_name_is_an_attribute_error():
     """As of any module; packages that the names come from are there."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = holdfast.nothing
-    assert holdfast.errors.HoldfastError is holdfast.HoldfastError
+        _ = longhold.nothing
+    assert longhold.errors.LongholdError is longhold.LongholdError
 
 
 def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
-    """`import holdfast` loads none of its modules; the names load no SDK, no server, no `click`."""
+    """`import longhold` loads none of its modules; the names load no SDK, no server, no `click`."""
     code = (
-        "import sys, holdfast; "
-        "print([name for name in sys.modules if name.startswith('holdfast.')]); "
-        "from holdfast import *; "
+        "import sys, longhold; "
+        "print([name for name in sys.modules if name.startswith('longhold.')]); "
+        "from longhold import *; "
         "heavy = {'anthropic', 'openai', 'pydantic', 'starlette', 'uvicorn', 'click', 'numpy'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -132,14 +132,14 @@ def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
 
 
 def test_the_list_of_commands_loads_none_of_them():
-    """`holdfast --help` needs `click` and the table."""
+    """`longhold --help` needs `click` and the table."""
     code = (
-        "import sys; from holdfast.cli import cli; "
+        "import sys; from longhold.cli import cli; "
         "cli.main(['--help'], standalone_mode=False); "
-        "print(sorted(name for name in sys.modules if name.startswith('holdfast.')))"
+        "print(sorted(name for name in sys.modules if name.startswith('longhold.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "['holdfast.cli', 'holdfast.errors']"
+    assert done.stdout.splitlines()[-1] == "['longhold.cli', 'longhold.errors']"
 
 
 def test_no_file_names_a_registry():
@@ -161,7 +161,7 @@ def test_benchmarks_import_what_is_there():
         f"{path.name}: {node.module}.{alias.name}"
         for path in sorted((ROOT / "benchmarks").glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("longhold")
         for alias in node.names
         if not hasattr(importlib.import_module(node.module), alias.name)
     ]

@@ -1,1 +1,1 @@
-"""Ways to adopt Holdfast, each a program of its own, and many sessions in one process."""
+"""Ways to adopt Longhold, each a program of its own, and many sessions in one process."""

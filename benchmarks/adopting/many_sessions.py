@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast import Session
+from longhold import Session
 
 MODEL = "claude-sonnet-4-6"
 ANSWER_SECONDS = (1.0, 3.0)
@@ -30,7 +30,7 @@ TOOLS = [
 def many_sessions(count: int, seconds: float = TALK_SECONDS) -> dict[str, float]:
     """Open so many sessions, measure them at rest, and let all of them talk for a while."""
     with tempfile.TemporaryDirectory() as name:
-        os.environ["HOLDFAST_HOME"] = name
+        os.environ["LONGHOLD_HOME"] = name
         return asyncio.run(_measured(count, Path(name), seconds))
 
 

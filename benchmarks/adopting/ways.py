@@ -1,7 +1,7 @@
-"""Programs that hold a long conversation with tools, each with Holdfast adopted in one way.
+"""Programs that hold a long conversation with tools, each with Longhold adopted in one way.
 
 The program is killed at any moment and started again: it saves what a program of its kind saves,
-and goes on from there. `spent_seconds` is what it waited for Holdfast.
+and goes on from there. `spent_seconds` is what it waited for Longhold.
 """
 
 import inspect
@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from anthropic import AsyncAnthropic
 
-from holdfast import Session
-from holdfast.log.entries import Said
-from holdfast.settings import NotesSettings, Settings
+from longhold import Session
+from longhold.core.log.entries import Said
+from longhold.core.settings import NotesSettings, Settings
 
 MODEL = "claude-sonnet-4-6"
 WINDOW = 32_000
@@ -38,18 +38,18 @@ _Result = TypeVar("_Result")
 
 
 class Way(ABC):
-    """One way to adopt Holdfast: a program that talks for some turns, from wherever it stands."""
+    """One way to adopt Longhold: a program that talks for some turns, from wherever it stands."""
 
     name: str
     word = "session"
-    """Lines of the program that have this word are there for Holdfast."""
+    """Lines of the program that have this word are there for Longhold."""
     needs: tuple[str, ...] = ()
     """Packages without which it cannot be tried."""
 
     def __init__(self, place: Path, client: AsyncAnthropic, turns: int) -> None:
         self.place, self.client, self.turns = place, client, turns
         self.spent_seconds = 0.0
-        """What was spent in Holdfast since the last turn."""
+        """What was spent in Longhold since the last turn."""
 
     @abstractmethod
     async def talk(self) -> None:
@@ -96,7 +96,7 @@ class Way(ABC):
         return "\n".join([f"entry {name}", *rows])
 
     def finished(self, turn: int) -> None:
-        """Note that a turn is done, and what Holdfast took of it."""
+        """Note that a turn is done, and what Longhold took of it."""
         with (self.place / "turns.txt").open("a") as file:
             file.write(f"{turn} {self.spent_seconds * 1e3:.3f}\n")
         self.spent_seconds = 0.0
@@ -192,7 +192,7 @@ class FollowWay(Way):
 class LangChainWay(Way):
     """An agent of LangChain, whose program saves its messages."""
 
-    name, word = "langchain", "holdfast"
+    name, word = "langchain", "longhold"
     needs = ("langchain", "langchain_anthropic")
 
     async def talk(self) -> None:
@@ -200,7 +200,7 @@ class LangChainWay(Way):
         from langchain_anthropic import ChatAnthropic
         from langchain_core.messages import HumanMessage, messages_from_dict, messages_to_dict
 
-        from holdfast.adapters.langchain import HoldfastMiddleware
+        from longhold.adapters.langchain import LongholdMiddleware
 
         def lookup(turn: int, step: int) -> str:
             """Looks an entry of the books up."""
@@ -212,8 +212,8 @@ class LangChainWay(Way):
         model = ChatAnthropic(
             model=MODEL, base_url=str(self.client.base_url), api_key="x", max_tokens=1_024
         )
-        holdfast = HoldfastMiddleware("books", **self.options())
-        agent = create_agent(model, [lookup], system_prompt=SYSTEM, middleware=[holdfast])
+        longhold = LongholdMiddleware("books", **self.options())
+        agent = create_agent(model, [lookup], system_prompt=SYSTEM, middleware=[longhold])
         turn = sum(isinstance(message, HumanMessage) for message in messages)
         is_open = bool(messages) and messages[-1].type != "ai"
         turn -= is_open
@@ -232,7 +232,7 @@ class LangChainWay(Way):
 class PydanticAIWay(Way):
     """An agent of Pydantic AI, whose program saves the messages of each run."""
 
-    name, word = "pydantic_ai", "holdfast"
+    name, word = "pydantic_ai", "longhold"
     needs = ("pydantic_ai",)
 
     async def talk(self) -> None:
@@ -240,7 +240,7 @@ class PydanticAIWay(Way):
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
-        from holdfast.adapters.pydantic_ai import HoldfastCapability
+        from longhold.adapters.pydantic_ai import LongholdCapability
 
         def lookup(turn: int, step: int) -> str:
             """Looks an entry of the books up."""
@@ -252,8 +252,8 @@ class PydanticAIWay(Way):
             saved.read_bytes() if saved.exists() else b"[]"
         )
         model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=self.client))
-        holdfast = HoldfastCapability("books", **self.options())
-        agent = Agent(model, instructions=SYSTEM, tools=[lookup], capabilities=[holdfast])
+        longhold = LongholdCapability("books", **self.options())
+        agent = Agent(model, instructions=SYSTEM, tools=[lookup], capabilities=[longhold])
         parts = [part for message in history for part in message.parts]
         turn = sum(part.part_kind == "user-prompt" for part in parts)
         while turn < self.turns:
@@ -267,7 +267,7 @@ class PydanticAIWay(Way):
 class OpenAIAgentsWay(Way):
     """An agent of OpenAI's kit over a chat endpoint, whose program saves the items of each run."""
 
-    name, word = "openai_agents", "holdfast"
+    name, word = "openai_agents", "longhold"
     needs = ("agents",)
 
     async def talk(self) -> None:
@@ -280,7 +280,7 @@ class OpenAIAgentsWay(Way):
             function_tool,
             set_tracing_disabled,
         )
-        from holdfast.adapters.openai_agents import HoldfastHooks
+        from longhold.adapters.openai_agents import LongholdHooks
 
         @function_tool
         def lookup(turn: int, step: int) -> str:
@@ -299,11 +299,11 @@ class OpenAIAgentsWay(Way):
             tools=[lookup],
             model=OpenAIChatCompletionsModel(MODEL, client),
         )
-        holdfast = HoldfastHooks("books", **self.options())
+        longhold = LongholdHooks("books", **self.options())
         turn = sum(item.get("role") == "user" for item in items)
         while turn < self.turns:
             items.append({"role": "user", "content": question(turn)})
-            run = await Runner.run(agent, items, hooks=holdfast, run_config=holdfast.run_config())
+            run = await Runner.run(agent, items, hooks=longhold, run_config=longhold.run_config())
             items = run.to_input_list()
             save(saved, items)
             self.finished(turn)

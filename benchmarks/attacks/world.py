@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
-from holdfast.tools.permissions import Places
+from longhold.agent.permissions import Places
 
 SECRET = "hidden-canary-4711"
 """In every file outside, in names of files there, and in the environment; never in a command."""

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from faults.disk import MODEL, work
 from faults.tally import Tally
-from holdfast.errors import HoldfastError
-from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Swept
-from holdfast.log.store import FileStore
-from holdfast.messages.rules import violations
-from holdfast.session import Session
-from holdfast.settings import Settings
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Swept
+from longhold.core.log.store import FileStore
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
+from longhold.errors import LongholdError
+from longhold.session import Session
 
 HOUR, YEAR = 3_600.0, 31_557_600.0
 JUMPS = (HOUR, -HOUR, 10 * YEAR, -10 * YEAR)
@@ -56,7 +56,7 @@ async def clock_faults(most: int) -> Tally:
 
 
 async def _strike(place: Path, at: int, seconds: float, tally: Tally) -> bool:
-    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    os.environ["LONGHOLD_HOME"] = str(place / "home")
     store, written = FileStore(), list[AnyEntry]()
     where = f"clock {seconds:+.0f} s at {at}"
     with jumping(at, seconds) as struck:
@@ -69,7 +69,7 @@ async def _strike(place: Path, at: int, seconds: float, tally: Tally) -> bool:
                 clock=lambda: time.time(),
             )
             await work(session, written)
-            with suppress(HoldfastError):
+            with suppress(LongholdError):
                 session.close()
             tally.false_statements += len(session.view.history) < len(written)
             with Session.resume(session.id, settings=Settings(), store=store) as again:

@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 
 from faults.tally import Tally
-from holdfast.errors import NewerFormat, TranscriptError
-from holdfast.log import Header, Log, load, write_log
-from holdfast.log.entries import AnyEntry
-from holdfast.messages.rules import violations
-from holdfast.settings import Settings
-from holdfast.simulator.damage import DAMAGE_KINDS, damaged
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import read_lines
-from holdfast.turn.engine import Engine
+from longhold.core.log import Header, Log, load, write_log
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
+from longhold.core.turn.engine import Engine
+from longhold.errors import NewerFormat, TranscriptError
+from longhold.insight.transcripts.formats import read_lines
+from longhold.simulator.damage import DAMAGE_KINDS, damaged
+from longhold.simulator.sessions import generate
 
 RECORDS = 120
 

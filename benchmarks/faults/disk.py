@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from faults.tally import Tally
-from holdfast.errors import HoldfastError
-from holdfast.log import load
-from holdfast.log.entries import AnyEntry, Failed
-from holdfast.log.store import FileStore
-from holdfast.messages.rules import violations
-from holdfast.session import Session
-from holdfast.settings import Settings
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Failed
+from longhold.core.log.store import FileStore
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
+from longhold.errors import LongholdError
+from longhold.session import Session
 
 OPERATIONS = ("open", "write", "fsync", "ftruncate", "replace", "link", "mkdir")
 WAYS = ("ENOSPC", "EIO", "EACCES", "short")
@@ -64,19 +64,19 @@ async def disk_faults(most: int) -> Tally:
 
 
 async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
-    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    os.environ["LONGHOLD_HOME"] = str(place / "home")
     store, written = FileStore(), []
     session: Session | None = None
     with failing(at, way) as struck:
         try:
             session = Session.open(model=MODEL, directory=place, settings=Settings(), store=store)
             await work(session, written)
-        except HoldfastError:
+        except LongholdError:
             pass
         except Exception as error:  # noqa: BLE001 - that is what is looked for
             tally.crashed(f"{way} at {at} ({struck})", error)
         if session is not None:
-            with suppress(HoldfastError):
+            with suppress(LongholdError):
                 session.close()
     tally.faults += bool(struck)
     if session is not None and written:
@@ -86,7 +86,7 @@ async def _strike(place: Path, at: int, way: str, tally: Tally) -> bool:
         try:
             with Session.resume(session.id, settings=Settings(), store=store) as again:
                 tally.crashes += bool(violations(again.view.messages()))
-        except HoldfastError as error:
+        except LongholdError as error:
             tally.crashed(f"{way} at {at}: resume", error)
     return bool(struck)
 

@@ -3,15 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from holdfast.log.spending import Budget
-from holdfast.models.protocol import Model
-from holdfast.models.steady import Patience
-from holdfast.session import Session
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Loop
-from holdfast.turn.models import Models
-from holdfast.turn.round import Toolbox
+from longhold.core.log.spending import Budget
+from longhold.core.models.protocol import Model
+from longhold.core.models.steady import Patience
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.loop import Loop
+from longhold.core.turn.round import Toolbox
+from longhold.session import Session
 
 
 async def _look(given: dict, tool_context: ToolContext) -> Outcome:

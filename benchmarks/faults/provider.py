@@ -8,19 +8,19 @@ from pathlib import Path
 
 from faults.probing import LOOK, probing_loop
 from faults.tally import Tally
-from holdfast.errors import HoldfastError
-from holdfast.log import load
-from holdfast.log.entries import Replied
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.steady import Patience
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.errors import ERROR_TYPES
-from holdfast.simulator.faults import STREAM_FAULTS
-from holdfast.turn.loop import Loop, Stopped
+from longhold.core.log import load
+from longhold.core.log.entries import Replied
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.steady import Patience
+from longhold.core.request.billing.errors import ERROR_TYPES
+from longhold.core.turn.loop import Loop, Stopped
+from longhold.errors import LongholdError
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.faults import STREAM_FAULTS
 
 MODEL = "claude-sonnet-4-6"
 STEPS = 4
@@ -56,7 +56,7 @@ async def provider_faults(most: int) -> Tally:
 
 
 async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
-    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    os.environ["LONGHOLD_HOME"] = str(place / "home")
     tally.faults += 1
     model = AnthropicModel(MODEL, base_url=url, api_key="x")
     session = Session.open(model=MODEL, tools=[LOOK.definition()], directory=place)
@@ -69,7 +69,7 @@ async def _case(place: Path, url: str, name: str, tally: Tally) -> None:
                 end = await _run(session, loop, "Go on.")
     except TimeoutError:
         tally.hangs += 1
-    except HoldfastError:
+    except LongholdError:
         pass
     except Exception as error:  # noqa: BLE001 - that is what is looked for
         tally.crashed(name, error)

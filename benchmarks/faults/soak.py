@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from faults.worker import REPORT_EVERY, Worker, make_project
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import AnyEntry, Asked, Compacted, Failed
-from holdfast.messages.rules import violations
-from holdfast.settings import Settings
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import AnyEntry, Asked, Compacted, Failed
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
 
 WINDOW_TOKENS = 32_000
 SAMPLE_EVERY = 5
@@ -55,7 +55,7 @@ def prompt_of(run: int) -> str:
 
 async def soak(place: Path, turns: int) -> dict[str, float]:
     """Play turns, each one answer of the model, and compare the end with the beginning."""
-    os.environ["HOLDFAST_HOME"] = str(place / "home")
+    os.environ["LONGHOLD_HOME"] = str(place / "home")
     project = place / "project"
     make_project(project)
     model, samples = Worker(project), list[Sample]()

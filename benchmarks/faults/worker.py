@@ -12,11 +12,11 @@ from time import process_time
 
 import msgspec
 
-from holdfast.messages import Content, Json, JsonObject, Text, ToolUse, Usage
-from holdfast.models.capabilities import capabilities
-from holdfast.models.protocol import Event, Reply, Request, play
-from holdfast.simulator.brains import BrainRequest
-from holdfast.simulator.brains.digest import DigestBrain
+from longhold.core.messages import Content, Json, JsonObject, Text, ToolUse, Usage
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.protocol import Event, Reply, Request, play
+from longhold.simulator.brains import BrainRequest
+from longhold.simulator.brains.digest import DigestBrain
 
 MODEL = "claude-sonnet-4-6"
 FILES = 40

@@ -7,21 +7,21 @@ import tempfile
 import time
 from pathlib import Path
 
-import holdfast
-from holdfast.log.entries import Compacted, Ran, Replied, Said
-from holdfast.messages import Text, ToolUse, Usage, message_to_wire
-from holdfast.messages.rules import violations
-from holdfast.models.protocol import Reply
-from holdfast.settings import Settings, WindowSettings
-from holdfast.simulator.replay.policies import POLICIES
-from holdfast.simulator.replay.recorded_session import RecordedSession
-from holdfast.simulator.replay.session_replay import ReplayStages, SessionReplay, standard_stages
-from holdfast.stages.compact.hooks import CompactionHooks
-from holdfast.stages.spill.spill import Spill
-from holdfast.turn.background import Background
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import AskFork
-from holdfast.view import fold
+import longhold
+from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.messages import Text, ToolUse, Usage, message_to_wire
+from longhold.core.messages.rules import violations
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import Settings, WindowSettings
+from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork
+from longhold.core.view import fold
+from longhold.insight.replay.policies import POLICIES
+from longhold.insight.replay.recorded_session import RecordedSession
+from longhold.insight.replay.session_replay import ReplayStages, SessionReplay, standard_stages
 from peering.play import TURNS, Played, count, small_turn, texts
 from retention import Segment, measure, told
 
@@ -43,7 +43,7 @@ async def _ms_per_turn(messages: int) -> float:
     """
     with tempfile.TemporaryDirectory() as name:
         settings = Settings(window=WindowSettings(limit_tokens=ROOM_TOKENS, auto_line=""))
-        session = holdfast.Session.open(
+        session = longhold.Session.open(
             model=MODEL, directory=Path(name), system="A test.", settings=settings
         )
         session.user("Do the work.")

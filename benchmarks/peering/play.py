@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from holdfast.log.entries import AnyEntry, Ran, Replied, Said
-from holdfast.log.spending import spent_on
-from holdfast.messages import JsonObject, Message, ToolUse, Usage, content_from_wire, text_of
-from holdfast.messages.rules import violations
-from holdfast.models.protocol import Request
-from holdfast.simulator.clock import SimulatorClock
-from holdfast.simulator.replay.billing import PromptBiller
-from holdfast.simulator.replay.recorded_session import RecordedSession, filler
-from holdfast.simulator.tokens import encode
-from holdfast.view import fold
+from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
+from longhold.core.log.spending import spent_on
+from longhold.core.messages import JsonObject, Message, ToolUse, Usage, content_from_wire, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.protocol import Request
+from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.tokens import encode
+from longhold.core.view import fold
+from longhold.insight.replay.billing import PromptBiller
+from longhold.insight.replay.recorded_session import RecordedSession, filler
 from retention import Scores, Segment, measure, told
 
 DRIVER = Path(__file__).parent / "driver.py"

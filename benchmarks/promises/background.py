@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.agent.agent import Agent
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Dreamt, Failed, Noted, Remembered
-from holdfast.models import open_model
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text
+from longhold.agent.agent import Agent
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Dreamt, Failed, Noted, Remembered
+from longhold.core.models import open_model
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text
 from promises.memories import UNBOUNDED, remember
 
 JOBS = {"notes": Noted, "memory": Remembered, "dream": Dreamt}

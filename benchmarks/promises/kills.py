@@ -1,7 +1,7 @@
 """Whether a model is told the truth about tools that were running when the process was killed.
 
 Three programs work against the simulator, are killed with SIGKILL at random moments and started
-again: the command `holdfast run`, a loop of one's own that records when a tool begins, and one that
+again: the command `longhold run`, a loop of one's own that records when a tool begins, and one that
 does not. Every call leaves a mark of its own in a file. A statement is false if the model read that a
 tool was not run and its mark is there, that it ran and the mark is not there, or nothing at all about
 a call that left a mark.
@@ -23,13 +23,13 @@ from pathlib import Path
 
 import anthropic
 
-from holdfast.cli import main
-from holdfast.messages import JsonObject
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN
 from kill_resume import words_for
+from longhold.cli import main
+from longhold.core.messages import JsonObject
+from longhold.core.turn.repair import INTERRUPTED, MAY_HAVE_RUN
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-5-5"
 TASK = "Charge the customers, one by one."
@@ -46,7 +46,7 @@ WORK_SECONDS = 0.4
 START_SECONDS = 60.0
 TOOL_SECONDS = 0.01
 """Between a tool's mark and its result, so that kills fall there as well."""
-PRELOADED = ("anthropic", "holdfast.cli.run_command", "holdfast.session", "holdfast.simulator")
+PRELOADED = ("anthropic", "longhold.cli.run_command", "longhold.session", "longhold.simulator")
 """What programs import, loaded once in the process that they are forked from."""
 MARKED = re.compile(r"customer-(\d+)")
 
@@ -134,7 +134,7 @@ def run_own_loop(url: str, place: Path, *, records_beginnings: bool) -> None:
 def run_command(url: str, place: Path) -> None:
     """Be the command, in the directory of its project."""
     os.chdir(place)
-    os.environ["HOLDFAST_HOME"] = f"{place}-home"
+    os.environ["LONGHOLD_HOME"] = f"{place}-home"
     has_begun = (place / "marks.txt").exists()
     words = ("--resume", "newest") if has_begun else ("-p", TASK)
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import AnyEntry, Compacted, Dreamt, Recalled
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.models import open_model
-from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import Brain, text, tool_use
-from holdfast.simulator.brains.digest import DigestBrain
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import AnyEntry, Compacted, Dreamt, Recalled
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.models import open_model
+from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import Brain, text, tool_use
+from longhold.simulator.brains.digest import DigestBrain
 
 COMPACT = "/compact"
 UNBOUNDED = Settings(budget=BudgetSettings(own_share=0.0))

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import anthropic
 
-from holdfast.agent.build import build_agent
-from holdfast.log import Header
-from holdfast.log.store import FileStore, new_id
-from holdfast.messages import JsonObject
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.session import Session
-from holdfast.settings import CompactSettings, MemorySettings, NotesSettings, Settings
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.permissions import Answer, Question
-from holdfast.transcripts.formats import open_transcript
+from longhold.agent.build import build_agent
+from longhold.agent.permissions import Answer, Question
+from longhold.core.log import Header
+from longhold.core.log.store import FileStore, new_id
+from longhold.core.messages import JsonObject
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.settings import CompactSettings, MemorySettings, NotesSettings, Settings
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-sonnet-4-6"
 SIZES = (10, 100, 1_000, 4_000, 8_000, 25_000, 50_000)

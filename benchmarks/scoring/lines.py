@@ -326,7 +326,7 @@ LINES = (
             "unexplained_moves",
             "errors",
             "rss_mb",
-            under="targets.holdfast.",
+            under="targets.longhold.",
         ),
         goals=none("streams_changed", "unexplained_moves", "errors")
         | at_most(cost_ratio_warm=0.92, cost_ratio_paused=0.8, worst_session_ratio=1.01),

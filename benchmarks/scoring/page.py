@@ -27,7 +27,7 @@ def machine() -> str:
     """Say what kind of machine this is, and the versions; never its name."""
     cores = os.cpu_count() or 1
     kind = f"{cores} cores, {platform.system()} {platform.machine()}"
-    return f"{kind}, Python {platform.python_version()}, holdfast {version('holdfast')}"
+    return f"{kind}, Python {platform.python_version()}, longhold {version('longhold')}"
 
 
 def load() -> float:

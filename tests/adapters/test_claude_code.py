@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.adapters.claude_code import keep, status_line
+from longhold.insight.clients.claude_code import keep, status_line
 
 AT = datetime(2026, 1, 5, 10, 0, tzinfo=UTC).timestamp()
 WINDOW = {"context_window_size": 200_000}
@@ -97,7 +97,7 @@ def test_after_a_compaction_only_what_the_summary_lacks_is_given_back(transcript
         record("user", 4, "Summary: Look at heron_total too", isCompactSummary=True),
     )
     said = keep({"transcript_path": path, "hook_event_name": "SessionStart", "source": "compact"})
-    assert said.startswith("Kept by Holdfast")
+    assert said.startswith("Kept by Longhold")
     assert "kingfisher_total" in said
     assert "heron" not in said
 

@@ -1,11 +1,11 @@
-"""`holdfast install`: what it puts into a client's files, and that undoing it leaves them as they were."""
+"""`longhold install`: what it puts into a client's files, and that undoing it leaves them as they were."""
 
 import json
 import tomllib
 
 import pytest
 
-from command_line import holdfast
+from command_line import longhold
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def codex(tmp_path, monkeypatch):
 def pi(tmp_path, monkeypatch):
     place = tmp_path / "pi"
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(place))
-    return place / "extensions" / "holdfast.ts"
+    return place / "extensions" / "longhold.ts"
 
 
 def read(path):
@@ -38,10 +38,10 @@ def read(path):
 def test_nothing_is_changed_before_it_was_shown_and_agreed_to(claude):
     """A no leaves every file as it was."""
     (claude / "settings.json").write_text('{"model": "opus"}')
-    done = holdfast("install", "claude-code", input="n\n")
+    done = longhold("install", "claude-code", input="n\n")
     assert done.returncode != 0
     assert "statusLine: " in done.stdout
-    assert "mcpServers.holdfast: " in done.stdout
+    assert "mcpServers.longhold: " in done.stdout
     assert (claude / "settings.json").read_text() == '{"model": "opus"}'
     assert not (claude / ".claude.json").exists()
 
@@ -51,15 +51,15 @@ def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
     mine = {"hooks": [{"type": "command", "command": "say done"}]}
     before = {"model": "opus", "hooks": {"Stop": [mine]}}
     (claude / "settings.json").write_text(json.dumps(before))
-    assert holdfast("install", "claude-code", "--yes").returncode == 0
+    assert longhold("install", "claude-code", "--yes").returncode == 0
     settings, state = read(claude / "settings.json"), read(claude / ".claude.json")
-    assert settings["statusLine"]["command"].endswith("holdfast statusline")
+    assert settings["statusLine"]["command"].endswith("longhold statusline")
     assert settings["hooks"]["Stop"] == [mine]
     assert settings["hooks"]["SessionStart"][0]["matcher"] == "compact"
-    assert settings["hooks"]["PreCompact"][0]["hooks"][0]["command"].endswith("holdfast keep")
-    assert state["mcpServers"]["holdfast"]["args"][-1] == "mcp"
-    assert "already" in holdfast("install", "claude-code", "--yes").stdout
-    assert holdfast("install", "claude-code", "--undo", "--yes").returncode == 0
+    assert settings["hooks"]["PreCompact"][0]["hooks"][0]["command"].endswith("longhold keep")
+    assert state["mcpServers"]["longhold"]["args"][-1] == "mcp"
+    assert "already" in longhold("install", "claude-code", "--yes").stdout
+    assert longhold("install", "claude-code", "--undo", "--yes").returncode == 0
     assert read(claude / "settings.json") == before
     assert read(claude / ".claude.json") == {}
 
@@ -68,9 +68,9 @@ def test_a_status_line_of_the_user_s_own_stays(claude):
     """Also when everything else is taken out again."""
     mine = {"type": "command", "command": "my-line"}
     (claude / "settings.json").write_text(json.dumps({"statusLine": mine}))
-    assert "which stays" in holdfast("install", "claude-code", "--yes").stdout
+    assert "which stays" in longhold("install", "claude-code", "--yes").stdout
     assert read(claude / "settings.json")["statusLine"] == mine
-    holdfast("install", "claude-code", "--undo", "--yes")
+    longhold("install", "claude-code", "--undo", "--yes")
     assert read(claude / "settings.json") == {"statusLine": mine}
 
 
@@ -78,28 +78,28 @@ def test_codex_gets_a_server(codex):
     """Its settings stay to the letter, comments included, and are whole again afterwards."""
     before = '# mine\nmodel = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "x"\n'
     (codex / "config.toml").write_text(before)
-    assert holdfast("install", "codex", "--yes").returncode == 0
+    assert longhold("install", "codex", "--yes").returncode == 0
     text = (codex / "config.toml").read_text()
     assert text.startswith(before)
-    assert tomllib.loads(text)["mcp_servers"]["holdfast"]["args"][-1] == "mcp"
-    assert holdfast("install", "codex", "--undo", "--yes").returncode == 0
+    assert tomllib.loads(text)["mcp_servers"]["longhold"]["args"][-1] == "mcp"
+    assert longhold("install", "codex", "--undo", "--yes").returncode == 0
     assert (codex / "config.toml").read_text() == before
 
 
 def test_pi_gets_an_extension_that_calls_this_installation(pi):
     """One file, renewed by a later install and gone after undoing it."""
-    assert holdfast("install", "pi", "--yes").returncode == 0
+    assert longhold("install", "pi", "--yes").returncode == 0
     source = pi.read_text()
     line = next(line for line in source.splitlines() if line.startswith("const PROGRAM"))
     command = json.loads(line.partition(" = ")[2].rstrip(";"))
-    assert command[-1].endswith("holdfast")
-    assert "already" in holdfast("install", "pi", "--yes").stdout
+    assert command[-1].endswith("longhold")
+    assert "already" in longhold("install", "pi", "--yes").stdout
     pi.write_text(source.splitlines()[0] + "\n// of an older version\n")
-    assert holdfast("install", "pi", "--yes").returncode == 0
+    assert longhold("install", "pi", "--yes").returncode == 0
     assert pi.read_text() == source
-    assert holdfast("install", "pi", "--undo", "--yes").returncode == 0
+    assert longhold("install", "pi", "--undo", "--yes").returncode == 0
     assert not pi.exists()
-    assert "Nothing" in holdfast("install", "pi", "--undo", "--yes").stdout
+    assert "Nothing" in longhold("install", "pi", "--undo", "--yes").stdout
 
 
 def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
@@ -107,9 +107,9 @@ def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
     pi.parent.mkdir(parents=True)
     pi.write_text("// mine\n")
     for words in ([], ["--undo"]):
-        done = holdfast("install", "pi", "--yes", *words)
+        done = longhold("install", "pi", "--yes", *words)
         assert done.returncode != 0
-        assert f"{pi} is not Holdfast's" in done.stderr
+        assert f"{pi} is not Longhold's" in done.stderr
     assert pi.read_text() == "// mine\n"
 
 
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, clien
     """Nothing is written over what a typo broke."""
     place = (claude if client == "claude-code" else codex) / name
     place.write_text("{ = ,")
-    done = holdfast("install", client, "--yes")
+    done = longhold("install", client, "--yes")
     assert done.returncode != 0
     assert f"{place} is not" in done.stderr
     assert place.read_text() == "{ = ,"
@@ -131,9 +131,9 @@ def test_settings_of_another_shape_are_named_and_left_alone(claude, hooks):
     """Neither adding nor undoing guesses what was meant."""
     place = claude / "settings.json"
     place.write_text(before := f'{{"hooks": {hooks}}}')
-    done = holdfast("install", "claude-code", "--yes")
+    done = longhold("install", "claude-code", "--yes")
     assert done.returncode == 2
     assert f"{place}: " in done.stderr
     assert "mend it first" in done.stderr
-    assert holdfast("install", "claude-code", "--undo", "--yes").returncode == 0
+    assert longhold("install", "claude-code", "--undo", "--yes").returncode == 0
     assert place.read_text() == before

@@ -1,4 +1,4 @@
-"""LangChain's agents with Holdfast as a middleware, over HTTP against the simulator."""
+"""LangChain's agents with Longhold as a middleware, over HTTP against the simulator."""
 
 import pytest
 
@@ -15,12 +15,12 @@ from bookkeeping import (
     lookup,
     question,
 )
-from holdfast.errors import LogLocked
-from holdfast.log.entries import Compacted, Said
-from holdfast.messages import text_of
-from holdfast.session import Session
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.log.entries import Compacted, Said
+from longhold.core.messages import text_of
+from longhold.errors import LogLocked
+from longhold.session import Session
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 pytest.importorskip("langchain", reason="LangChain is not installed: make adapters")
 anthropic = pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is missing")
@@ -28,7 +28,7 @@ from langchain.agents import create_agent  # noqa: E402
 from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
-from holdfast.adapters.langchain import HoldfastMiddleware  # noqa: E402
+from longhold.adapters.langchain import LongholdMiddleware  # noqa: E402
 
 
 def in_thread(name):
@@ -45,7 +45,7 @@ async def made():
     middlewares, models = [], []
 
     def make(simulator, *, saver=None, tools=(lookup,), model=None, **options):
-        middlewares.append(HoldfastMiddleware(**{"window": WINDOW} | options))
+        middlewares.append(LongholdMiddleware(**{"window": WINDOW} | options))
         models.append(model or claude(simulator))
         return create_agent(
             models[-1],

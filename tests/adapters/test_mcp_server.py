@@ -1,4 +1,4 @@
-"""`holdfast mcp`, a real process, asked by the protocol's official client."""
+"""`longhold mcp`, a real process, asked by the protocol's official client."""
 
 import json
 import os
@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast import Session
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import home
+from longhold import Session
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import home
 
 mcp = pytest.importorskip("mcp")
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
@@ -39,7 +39,7 @@ def session(project):
 async def asked(*words):
     """Start the server as a client does, and return how to call its tools."""
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "holdfast", "mcp", *words], env=dict(os.environ)
+        command=sys.executable, args=["-m", "longhold", "mcp", *words], env=dict(os.environ)
     )
     async with mcp.Client(stdio_client(command)) as client:
 

@@ -1,4 +1,4 @@
-"""OpenAI's Agents with Holdfast as filter and hooks, over HTTP against the simulator."""
+"""OpenAI's Agents with Longhold as filter and hooks, over HTTP against the simulator."""
 
 import pytest
 
@@ -13,15 +13,15 @@ from bookkeeping import (
     lookup,
     question,
 )
-from holdfast.log.entries import Framed, Said, Switched
-from holdfast.messages import text_of
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.log.entries import Framed, Said, Switched
+from longhold.core.messages import text_of
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 agents = pytest.importorskip("agents", reason="openai-agents is not installed: make adapters")
 from openai import AsyncOpenAI  # noqa: E402
 
-from holdfast.adapters.openai_agents import HoldfastHooks  # noqa: E402
+from longhold.adapters.openai_agents import LongholdHooks  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ async def made():
 
     def make(simulator, *, tools=(lookup,), id="books", name=MODEL, **options):
         clients.append(AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any", max_retries=0))
-        held.append(HoldfastHooks(id, **{"window": WINDOW} | options))
+        held.append(LongholdHooks(id, **{"window": WINDOW} | options))
         agent = agents.Agent(
             name="clerk",
             instructions=SYSTEM,
@@ -53,19 +53,19 @@ async def made():
         await one.close()
 
 
-async def run(agent, holdfast, items, words):
+async def run(agent, longhold, items, words):
     items = [*items, {"role": "user", "content": words}]
-    found = await agents.Runner.run(agent, items, hooks=holdfast, run_config=holdfast.run_config())
+    found = await agents.Runner.run(agent, items, hooks=longhold, run_config=longhold.run_config())
     return found.to_input_list()
 
 
 async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
     """The program's items are all there; the provider never sees more than the window holds."""
     with running(Clerk()) as simulator:
-        agent, holdfast = made(simulator)
+        agent, longhold = made(simulator)
         items = []
         for turn in range(TURNS):
-            items = await run(agent, holdfast, items, question(turn))
+            items = await run(agent, longhold, items, question(turn))
         assert len(items) == TURNS * 4
         assert_managed(simulator, "books")
 
@@ -75,21 +75,21 @@ async def test_a_new_process_goes_on_where_the_items_stand(made):
     with running(Clerk()) as simulator:
         items = []
         for turn in range(TURNS):
-            agent, holdfast = made(simulator)
-            items = await run(agent, holdfast, items, question(turn))
-            holdfast.close()
+            agent, longhold = made(simulator)
+            items = await run(agent, longhold, items, question(turn))
+            longhold.close()
         assert_managed(simulator, "books")
 
 
 async def test_a_streamed_run_is_managed_too(made):
     """The kit calls the same filter and hooks."""
     with running(Clerk()) as simulator:
-        agent, holdfast = made(simulator)
+        agent, longhold = made(simulator)
         items = []
         for turn in range(TURNS):
             items = [*items, {"role": "user", "content": question(turn)}]
             run = agents.Runner.run_streamed(
-                agent, items, hooks=holdfast, run_config=holdfast.run_config()
+                agent, items, hooks=longhold, run_config=longhold.run_config()
             )
             async for _ in run.stream_events():
                 pass
@@ -101,9 +101,9 @@ async def test_the_model_opens_what_left_its_view(made):
     """The tool that `tools` gives is answered by the conversation's session."""
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
     with running(brain) as simulator:
-        agent, holdfast = made(simulator, tools=(), history=True)
-        agent.tools.extend(holdfast.tools())
-        await run(agent, holdfast, [], "The number is 4711. What was it?")
+        agent, longhold = made(simulator, tools=(), history=True)
+        agent.tools.extend(longhold.tools())
+        await run(agent, longhold, [], "The number is 4711. What was it?")
     assert "1 records match" in str(brain.requests[-1].messages[-1])
 
 
@@ -111,11 +111,11 @@ async def test_a_handoff_is_a_declared_change(made):
     """Another agent of the run brings its own instructions and model to the same session."""
     brain = ScriptedBrain("tool: transfer_to_second {}\n---\ntext: I am the second.")
     with running(brain) as simulator:
-        first, holdfast = made(simulator, tools=())
+        first, longhold = made(simulator, tools=())
         second, _ = made(simulator, tools=(), id="unused", name="claude-opus-4-6")
         second.name, second.instructions = "second", "You come second."
         first.handoffs.append(second)
-        items = await run(first, holdfast, [], "Hello.")
+        items = await run(first, longhold, [], "Hello.")
     assert items[-1]["content"][0]["text"] == "I am the second."
     assert [entry.model for entry in entries("books", Switched)] == [MODEL, "claude-opus-4-6"]
     assert entries("books", Framed)[-1].sections[0].text == "You come second."

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pytest
 
-from command_line import holdfast
-from holdfast.adapters.pi import status_line
+from command_line import longhold
+from longhold.insight.clients.pi import status_line
 
 ASKED = "Never rename Kingfisher in config_store.py"
 
@@ -55,15 +55,15 @@ def test_the_status_line_says_until_when_the_cache_is_warm(session):
 
 
 def test_what_the_last_compaction_left_out_is_printed(session):
-    done = holdfast("keep", session)
+    done = longhold("keep", session)
     assert ASKED in done.stdout
-    assert done.stdout.startswith("Kept by Holdfast")
+    assert done.stdout.startswith("Kept by Longhold")
 
 
 def test_a_file_without_an_answer_has_no_status_line(tmp_path):
     """The extension shows nothing then."""
     path = tmp_path / "new.jsonl"
     path.write_text(json.dumps({"type": "session", "version": 3, "id": "s", "cwd": "/"}) + "\n")
-    done = holdfast("statusline", path)
+    done = longhold("statusline", path)
     assert done.returncode != 0
     assert not done.stdout

@@ -1,4 +1,4 @@
-"""Pydantic AI's agents with Holdfast as a capability, over HTTP against the simulator."""
+"""Pydantic AI's agents with Longhold as a capability, over HTTP against the simulator."""
 
 import pytest
 
@@ -15,10 +15,10 @@ from bookkeeping import (
     lookup,
     question,
 )
-from holdfast.log.entries import Compacted, Said
-from holdfast.messages import text_of
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.log.entries import Compacted, Said
+from longhold.core.messages import text_of
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make adapters")
 from anthropic import AsyncAnthropic
@@ -28,7 +28,7 @@ from pydantic_ai.messages import AudioUrl, BinaryContent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 
-from holdfast.adapters.pydantic_ai import HoldfastCapability
+from longhold.adapters.pydantic_ai import LongholdCapability
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def made():
 
     def make(simulator, *, tools=(lookup,), agent=None, **options):
         clients.append(AsyncAnthropic(base_url=simulator.url, api_key="any", max_retries=0))
-        held.append(HoldfastCapability(**{"window": WINDOW} | options))
+        held.append(LongholdCapability(**{"window": WINDOW} | options))
         model = AnthropicModel(MODEL, provider=AnthropicProvider(anthropic_client=clients[-1]))
         given = {"instructions": SYSTEM} | (agent or {})
         return Agent(model, tools=tools, capabilities=[held[-1]], **given)

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log import Log
-from holdfast.log.entries import Ran, Said
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import home, load_settings
-from holdfast.tools.permissions import Answer
-from holdfast.turn.fork import ForkRequest
-from holdfast.turn.loop import Stopped
+from longhold.agent.build import build_agent
+from longhold.agent.permissions import Answer
+from longhold.core.log import Log
+from longhold.core.log.entries import Ran, Said
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import home, load_settings
+from longhold.core.turn.fork import ForkRequest
+from longhold.core.turn.loop import Stopped
 
 MODEL = "claude-opus-4-6"
 FIX = """text: Let me look.
@@ -116,7 +116,7 @@ async def test_a_hook_can_stop_a_tool_and_its_word_reaches_the_model(
 ):
     """Exit 2 denies; plain words of a prompt hook become a reminder."""
     home = tmp_path / "home"
-    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("LONGHOLD_HOME", str(home))
     hook(home / "settings.json", "PreToolUse", "echo 'no edits on Sundays' >&2; exit 2")
     async with agent(project, FIX, mode="bypass") as one:
         await run(one)
@@ -132,7 +132,7 @@ async def test_a_hook_can_stop_a_tool_and_its_word_reaches_the_model(
 
 async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project, tmp_path):
     """A cloned repository cannot run a command by being opened."""
-    hook(project / ".holdfast" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
+    hook(project / ".longhold" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
     async with agent(project, "text: ok") as one:
         assert not (tmp_path / "ran").exists()
         assert any("not trusted" in notice for notice in one.notices.take())
@@ -175,7 +175,7 @@ async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
 
 async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
     """Messages and errors are told while the run goes on."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "home"))
     words = json.dumps({"systemMessage": "look here"})
     hook(tmp_path / "home" / "settings.json", "Stop", f"echo '{words}'")
     async with agent(project, "text: ok") as one:
@@ -186,7 +186,7 @@ async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
 
 async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monkeypatch):
     """Ctrl-C does not wait for somebody's sleep."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "home"))
     hook(tmp_path / "home" / "settings.json", "Stop", "sleep 60")
     async with agent(project, "text: ok") as one:
         asyncio.get_running_loop().call_later(0.3, one.abort.set)
@@ -206,7 +206,7 @@ async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
 
 async def test_the_model_is_told_which_skills_there_are(project):
     """Names and descriptions stand in the frame; the body comes with the tool."""
-    place = project / ".holdfast" / "skills" / "release"
+    place = project / ".longhold" / "skills" / "release"
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text(
         "---\nname: release\ndescription: how we ship\n---\nTag, then push.\n"

@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Began, Framed, Ran, Said
-from holdfast.log.store import FileStore
-from holdfast.messages import Text, text_of
-from holdfast.messages.rules import violations
-from holdfast.models import open_model
-from holdfast.models.scripted import ScriptedModel
-from holdfast.request.prompt.sections import STATIC
-from holdfast.settings import home
-from holdfast.simulator import running
-from holdfast.simulator.brains.digest import DigestBrain
+from longhold.agent.build import build_agent
+from longhold.agent.prompt.sections import STATIC
+from longhold.core.log.entries import Began, Framed, Ran, Said
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models import open_model
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import home
+from longhold.simulator import running
+from longhold.simulator.brains.digest import DigestBrain
 
 MODEL = "claude-opus-4-6"
 READ = 'tool: Read {"file_path": "api/code.py"}'

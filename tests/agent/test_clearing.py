@@ -3,11 +3,11 @@
 import time
 from dataclasses import replace
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Cleared
-from holdfast.messages import text_of
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import (
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Cleared
+from longhold.core.messages import text_of
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import (
     CacheSettings,
     ClearSettings,
     CostSettings,

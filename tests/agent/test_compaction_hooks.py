@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Compacted, Failed, Framed
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import (
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Compacted, Failed, Framed
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import (
     ClearSettings,
     CompactSettings,
     MemorySettings,
@@ -20,7 +20,7 @@ from holdfast.settings import (
     WindowSettings,
     home,
 )
-from holdfast.turn.loop import Stopped
+from longhold.core.turn.loop import Stopped
 
 MODEL = "claude-opus-4-6"
 TITLES = {

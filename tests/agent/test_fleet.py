@@ -12,18 +12,18 @@ from typing import get_args
 import pytest
 
 from casting import until
-from command_line import holdfast
-from holdfast import Session
-from holdfast.agent.build import build_agent
-from holdfast.agent.fleet import job_for, run_job
-from holdfast.errors import ConfigError, LogLocked, StoreError
-from holdfast.log.entries import Dreamt, Noted, Remembered, Replied, Titled
-from holdfast.log.jobs import JobKind, SessionJob
-from holdfast.models import open_model
-from holdfast.settings import load_settings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text
-from holdfast.stores import default_store
+from command_line import longhold
+from longhold import Session
+from longhold.agent.build import build_agent
+from longhold.agent.fleet import job_for, run_job
+from longhold.core.log.entries import Dreamt, Noted, Remembered, Replied, Titled
+from longhold.core.log.queued_job import JobKind, SessionJob
+from longhold.core.log.stores import default_store
+from longhold.core.models import open_model
+from longhold.core.settings import load_settings
+from longhold.errors import ConfigError, LogLocked, StoreError
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text
 
 pytest.importorskip("anthropic")
 
@@ -100,8 +100,8 @@ async def test_memories_notes_and_dreams_are_made_once(
     tmp_path, models, brain, monkeypatch, kind, left
 ):
     """Each leaves an entry behind the position it was wanted from."""
-    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
-    monkeypatch.setenv("HOLDFAST_NOTES_FIRST_TOKENS", "1")
+    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
+    monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")
     store = default_store()
     await run_job(job_for(store, "resume", waiting_session(tmp_path)), store, models)
     job = job_for(store, kind, "s")
@@ -130,16 +130,16 @@ def test_an_unknown_job_names_those_there_are():
 
 def test_a_worker_needs_a_database():
     """And says how to name one."""
-    done = holdfast("worker", "--until-done")
+    done = longhold("worker", "--until-done")
     assert done.returncode == 2
-    assert "HOLDFAST_STORE" in done.stderr
+    assert "LONGHOLD_STORE" in done.stderr
 
 
 def test_a_worker_whose_database_is_away_says_so(monkeypatch):
     """After it has waited for it, in words."""
     pytest.importorskip("procrastinate", reason="procrastinate is not installed: no worker")
-    monkeypatch.setenv("HOLDFAST_STORE_PATIENCE_SECONDS", "0.1")
-    done = holdfast("worker", "--until-done", env={"HOLDFAST_STORE": "postgresql://127.0.0.1:1/x"})
+    monkeypatch.setenv("LONGHOLD_STORE_PATIENCE_SECONDS", "0.1")
+    done = longhold("worker", "--until-done", env={"LONGHOLD_STORE": "postgresql://127.0.0.1:1/x"})
     assert done.returncode == 4
     assert "the store cannot be reached" in done.stderr
 
@@ -148,11 +148,11 @@ def test_a_worker_whose_database_is_away_says_so(monkeypatch):
 def database(postgres_url, monkeypatch):
     """Let every session and worker use a tenant of the database."""
     pytest.importorskip("procrastinate", reason="procrastinate is not installed: no worker")
-    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
-    monkeypatch.setenv("HOLDFAST_STORE_TENANT", f"tenant {os.getpid()} ☂ {os.urandom(4).hex()}")
-    monkeypatch.setenv("HOLDFAST_STORE_LEASE_SECONDS", "1")
-    monkeypatch.setenv("HOLDFAST_STORE_WORKER_BEAT_SECONDS", "0.3")
-    monkeypatch.setenv("HOLDFAST_STORE_WORKER_STALLED_SECONDS", "1.5")
+    monkeypatch.setenv("LONGHOLD_STORE", postgres_url)
+    monkeypatch.setenv("LONGHOLD_STORE_TENANT", f"tenant {os.getpid()} ☂ {os.urandom(4).hex()}")
+    monkeypatch.setenv("LONGHOLD_STORE_LEASE_SECONDS", "1")
+    monkeypatch.setenv("LONGHOLD_STORE_WORKER_BEAT_SECONDS", "0.3")
+    monkeypatch.setenv("LONGHOLD_STORE_WORKER_STALLED_SECONDS", "1.5")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     yield
     default_store().close()
@@ -164,7 +164,7 @@ def worker(simulator):
     started = []
 
     def start(*arguments):
-        words = [sys.executable, "-m", "holdfast", "worker", "--base-url", simulator.url]
+        words = [sys.executable, "-m", "longhold", "worker", "--base-url", simulator.url]
         started.append(
             subprocess.Popen(
                 [*words, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -182,7 +182,7 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brai
     """However often it is asked for."""
     for id in ("a", "b"):
         waiting_session(tmp_path, id)
-        added = [holdfast("worker", "--add", "resume", id).stdout for _ in range(2)]
+        added = [longhold("worker", "--add", "resume", id).stdout for _ in range(2)]
         assert [line.split(": ")[1].strip() for line in added] == ["queued", "waits already"]
     said, problems = worker("--until-done").communicate(timeout=SECONDS)
     assert sorted(said.splitlines()) == [f"resume of {id}: It is ripe." for id in ("a", "b")], (
@@ -195,7 +195,7 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brai
 def test_a_job_that_fails_is_one_line(database, tmp_path, worker):
     """It says which job, and what to do; where in the code it was found is of no use."""
     waiting_session(tmp_path)
-    holdfast("worker", "--add", "resume", "s")
+    longhold("worker", "--add", "resume", "s")
     _, problems = worker("--until-done", "--base-url", "").communicate(timeout=SECONDS)
     assert problems.startswith("resume of s: 'simulated/"), problems
     assert problems.count("\n") == 1
@@ -204,7 +204,7 @@ def test_a_job_that_fails_is_one_line(database, tmp_path, worker):
 def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, worker, brain):
     """Once, after the dead one was silent for long enough."""
     waiting_session(tmp_path)
-    holdfast("worker", "--add", "resume", "s")
+    longhold("worker", "--add", "resume", "s")
     brain.may_answer.clear()
     first = worker()
     assert brain.arrived.wait(SECONDS)
@@ -222,7 +222,7 @@ def test_a_job_waits_for_the_sessions_writer(database, tmp_path, worker, brain):
     """It is tried again, as often as it takes, and fails no turn."""
     waiting_session(tmp_path)
     held = default_store().open("s")
-    holdfast("worker", "--add", "resume", "s")
+    longhold("worker", "--add", "resume", "s")
     running_worker = worker()
     assert "is being written by" in running_worker.stderr.readline()
     held.close()
@@ -235,7 +235,7 @@ def test_a_job_waits_for_the_sessions_writer(database, tmp_path, worker, brain):
 def test_a_job_whose_worker_lost_its_lease_is_tried_again(database, tmp_path, worker, brain):
     """What the worker had not committed is gone; the turn is answered once, by the next try."""
     waiting_session(tmp_path)
-    holdfast("worker", "--add", "resume", "s")
+    longhold("worker", "--add", "resume", "s")
     brain.may_answer.clear()
     paused = worker()
     assert brain.arrived.wait(SECONDS)
@@ -259,7 +259,7 @@ async def test_the_queues_tables_are_made_once_whoever_comes_first(database, pos
     """Jobs that are queued in one moment on a new database are all there."""
     import psycopg
 
-    from holdfast.stores.postgres.log import PostgresJobs
+    from longhold.core.log.stores.postgres.log import PostgresJobs
 
     kinds = get_args(JobKind)
     for _ in range(4):
@@ -277,10 +277,10 @@ async def test_what_follows_a_turn_is_done_by_workers_where_they_are_to(
     database, tmp_path, worker, models, brain, monkeypatch, where
 ):
     """The session's own process asks for nothing but the answer; the queue has the rest, once."""
-    monkeypatch.setenv("HOLDFAST_STORE_JOBS", where)
-    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")
-    monkeypatch.setenv("HOLDFAST_NOTES_FIRST_TOKENS", "1")
-    monkeypatch.setenv("HOLDFAST_MEMORY_EXTRACT", "always")
+    monkeypatch.setenv("LONGHOLD_STORE_JOBS", where)
+    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")
+    monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")
+    monkeypatch.setenv("LONGHOLD_MEMORY_EXTRACT", "always")
     agent = await build_agent(models(MODEL), directory=tmp_path)
     async for _ in agent.run("Is it ripe?"):
         pass

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from casting import entries
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Replied, Said
-from holdfast.models import open_model
-from holdfast.settings import Settings, WindowSettings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Replied, Said
+from longhold.core.models import open_model
+from longhold.core.settings import Settings, WindowSettings
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text, tool_use
 
 TURNS = 20
 

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.messages import ToolUse
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import home
-from holdfast.tools.standard import tool_named
-from holdfast.turn.round import Allowed, Denied
+from longhold.agent.build import build_agent
+from longhold.agent.tools.standard import tool_named
+from longhold.core.messages import ToolUse
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import home
+from longhold.core.turn.round import Allowed, Denied
 
 
 @asynccontextmanager

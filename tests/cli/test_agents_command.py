@@ -1,16 +1,16 @@
-"""`holdfast agents`: listing, stopping, finding logs."""
+"""`longhold agents`: listing, stopping, finding logs."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from command_line import holdfast
-from holdfast.agent.subagents.supervisor import request_file
-from holdfast.cli.agents_command import command
-from holdfast.log import load
-from holdfast.log.entries import Ended, Spawned
-from holdfast.log.store import FileStore
+from command_line import longhold
+from longhold.agent.subagents.supervisor import request_file
+from longhold.cli.agents_command import command
+from longhold.core.log import load
+from longhold.core.log.entries import Ended, Spawned
+from longhold.core.log.store import FileStore
 
 
 @pytest.fixture
@@ -98,6 +98,6 @@ def test_the_agents_of_another_client_s_session_are_listed(tmp_path):
             line["timestamp"] = f"2026-01-05T10:00:0{n}Z"
             file.write(json.dumps(line) + "\n")
     said = "#2  Explore  completed, 1 s: Find the tests\n"
-    assert holdfast("agents", path).stdout == said
-    id = json.loads(holdfast("import", path, "--json").stdout)["session"]
-    assert holdfast("agents", id).stdout == said
+    assert longhold("agents", path).stdout == said
+    id = json.loads(longhold("import", path, "--json").stdout)["session"]
+    assert longhold("agents", id).stdout == said

@@ -1,14 +1,14 @@
-"""`holdfast cache`: calls, breaks and totals."""
+"""`longhold cache`: calls, breaks and totals."""
 
 import json
 
 import pytest
 
-from command_line import holdfast
-from holdfast.log import Header, write_log
-from holdfast.log.entries import CacheBroke, Forked, Replied
-from holdfast.messages import Usage
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import CacheBroke, Forked, Replied
+from longhold.core.messages import Usage
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_calls_breaks_and_totals_are_shown(tmp_path):
         call(5, 503.0, 0, 50_500),
     ]
     write_log(path, Header(session="one"), entries)
-    done = holdfast("cache", path)
+    done = longhold("cache", path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:4] == [
@@ -58,14 +58,14 @@ def test_only_cold_calls_are_listed_unless_all_are_asked_for(tmp_path):
     """A long session has thousands of warm ones."""
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), call(2, 2.0, 50_000, 100)])
-    assert "Nothing was lost" in holdfast("cache", path).stdout
-    assert "50.0K" not in holdfast("cache", path).stdout
-    assert holdfast("cache", path, "--calls").stdout.count("50.0K") == 2
+    assert "Nothing was lost" in longhold("cache", path).stdout
+    assert "50.0K" not in longhold("cache", path).stdout
+    assert longhold("cache", path, "--calls").stdout.count("50.0K") == 2
 
 
 def test_the_json_adds_up(transcript):
     """Totals are the sums of the calls, and a bare prompt costs more than a cached one."""
-    found = json.loads(holdfast("cache", transcript, "--json").stdout)
+    found = json.loads(longhold("cache", transcript, "--json").stdout)
     calls, total = found["calls"], found["total"]
     assert total["calls"] == len(calls) > 10
     assert total["read_tokens"] == sum(call["read_tokens"] for call in calls)
@@ -77,7 +77,7 @@ def test_a_session_without_usage_says_so(tmp_path):
     """Nothing is made up."""
     path = tmp_path / "list.json"
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
-    done = holdfast("cache", path)
+    done = longhold("cache", path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "list.json: no call here reports its usage.\n"
 
@@ -88,6 +88,6 @@ def test_forks_are_shown_as_such(tmp_path):
     fork = Forked(n=2, at=2.0, source="compact", model="claude-opus-5", usage=usage)
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), fork])
-    assert "fork: compact" in holdfast("cache", path, "--calls").stdout
-    found = json.loads(holdfast("cache", path, "--json").stdout)
+    assert "fork: compact" in longhold("cache", path, "--calls").stdout
+    found = json.loads(longhold("cache", path, "--json").stdout)
     assert [call["source"] for call in found["calls"]] == ["main", "compact"]

@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 import pytest
 
-from command_line import holdfast
-from holdfast.cli import COMMANDS, JOBS, cli
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Asked, Replied, Said
-from holdfast.messages import Text, Usage
-from holdfast.simulator.sessions import write, write_large
+from command_line import longhold
+from longhold.cli import COMMANDS, JOBS, cli
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Asked, Replied, Said
+from longhold.core.messages import Text, Usage
+from longhold.simulator.sessions import write, write_large
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def transcript(tmp_path):
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself_with_an_example(name):
     """`--help` says what a command does and shows one call."""
-    done = holdfast(name, "--help")
+    done = longhold(name, "--help")
     assert done.returncode == 0
     assert "Example: " in done.stdout
     assert "--json" in done.stdout or name in ("mcp", "keep", "statusline")  # a client's to read
@@ -46,7 +46,7 @@ def test_the_list_of_commands_says_what_each_command_says():
 
 def test_context_of_a_file_shows_what_fills_the_window(transcript):
     """The picture names the categories, the lines and the malformed lines."""
-    done = holdfast("context", transcript)
+    done = longhold("context", transcript)
     assert done.returncode == 0, done.stderr
     for word in ("tool results", "thinking", "auto 103.9K", "% left", "malformed: 2 lines"):
         assert word in done.stdout
@@ -54,7 +54,7 @@ def test_context_of_a_file_shows_what_fills_the_window(transcript):
 
 def test_context_as_json_adds_up(transcript):
     """The parts sum up to the whole, whose size is the provider's."""
-    found = json.loads(holdfast("context", transcript, "--json").stdout)
+    found = json.loads(longhold("context", transcript, "--json").stdout)
     context = found["context"]
     assert context["is_reported"]
     assert sum(part["tokens"] for part in context["parts"]) == context["used_tokens"]
@@ -66,58 +66,58 @@ def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
     packed = tmp_path / "session.jsonl.gz"
     packed.write_bytes(gzip.compress(transcript.read_bytes()))
     one, other = (
-        json.loads(holdfast("context", path, "--json").stdout) for path in (transcript, packed)
+        json.loads(longhold("context", path, "--json").stdout) for path in (transcript, packed)
     )
     assert one["context"] == other["context"]
 
 
 def test_import_list_context_export_and_import_again(transcript, tmp_path):
     """A session can be taken in, found, looked at, written out, and taken in again."""
-    taken = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)
+    taken = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)
     assert taken["format"] == "claude-code"
     assert len(taken["malformed"]) == 2
-    listed = json.loads(holdfast("sessions", "--json", cwd=tmp_path).stdout)
+    listed = json.loads(longhold("sessions", "--json", cwd=tmp_path).stdout)
     assert [found["id"] for found in listed] == [taken["session"]]
-    before = json.loads(holdfast("context", taken["session"], "--json").stdout)
+    before = json.loads(longhold("context", taken["session"], "--json").stdout)
     for format in ("anthropic", "claude-code"):
         out = tmp_path / f"out.{format}"
-        done = holdfast("export", "newest", "--to", format, "--out", out, cwd=tmp_path)
+        done = longhold("export", "newest", "--to", format, "--out", out, cwd=tmp_path)
         assert done.returncode == 0
-        after = json.loads(holdfast("context", out, "--json").stdout)
+        after = json.loads(longhold("context", out, "--json").stdout)
         assert after["messages"] == before["messages"]
 
 
 def test_export_goes_to_stdout_and_never_overwrites(transcript, tmp_path):
     """Without --out it is a stream; with it, a file that was not there before."""
-    done = holdfast("export", transcript, "--to", "anthropic")
+    done = longhold("export", transcript, "--to", "anthropic")
     assert json.loads(done.stdout)["messages"]
-    refused = holdfast("export", transcript, "--to", "anthropic", "--out", transcript)
+    refused = longhold("export", transcript, "--to", "anthropic", "--out", transcript)
     assert refused.returncode == 4
     assert "not overwritten" in refused.stderr
 
 
 def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
     """A branch is a session of its own; deleting asks unless told not to."""
-    id = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)["session"]
-    branched = json.loads(holdfast("sessions", "--branch", id, "--upto", 20, "--json").stdout)
+    id = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)["session"]
+    branched = json.loads(longhold("sessions", "--branch", id, "--upto", 20, "--json").stdout)
     assert branched["from"] == id
-    asked = holdfast("sessions", "--delete", id, input="n\n")
+    asked = longhold("sessions", "--delete", id, input="n\n")
     assert asked.returncode == 130
-    assert holdfast("sessions", "--delete", id, "--yes").returncode == 0
-    left = json.loads(holdfast("sessions", "--all", "--json").stdout)
+    assert longhold("sessions", "--delete", id, "--yes").returncode == 0
+    left = json.loads(longhold("sessions", "--all", "--json").stdout)
     assert [found["id"] for found in left] == [branched["branched"]]
 
 
 def test_config_names_every_setting_its_source_and_its_reason():
     """A value from the environment says so."""
-    done = holdfast("config", env={"HOLDFAST_WINDOW_AUTO_LINE": "80%"})
-    assert 'auto_line = "80%"  (from HOLDFAST_WINDOW_AUTO_LINE)' in done.stdout
+    done = longhold("config", env={"LONGHOLD_WINDOW_AUTO_LINE": "80%"})
+    assert 'auto_line = "80%"  (from LONGHOLD_WINDOW_AUTO_LINE)' in done.stdout
     assert "# " in done.stdout
 
 
 def test_demo_mends_a_repository_and_computes_its_figures():
     """The demo's tests fail before and pass after, no rule is broken, and the cache was read."""
-    done = holdfast("demo", "--json")
+    done = longhold("demo", "--json")
     found = json.loads(done.stdout)
     assert (found["tests_before"], found["tests_after"]) == ("failed", "passed")
     assert set(found["tasks"]) == {"completed"}
@@ -141,7 +141,7 @@ BAD_FILES = {
     "not-json.jsonl": b"this is prose\nand more of it\n",
     "binary.bin": bytes(range(256)) * 20,
     "empty.jsonl": b"",
-    "newer.jsonl": b'{"holdfast":99,"session":"x"}\n',
+    "newer.jsonl": b'{"longhold":99,"session":"x"}\n',
     "cut.gz": gzip.compress(b"x" * 9_000)[:40],
 }
 
@@ -152,7 +152,7 @@ def test_bad_input_gets_one_clear_line(tmp_path, name, command):
     """What cannot be read is refused in one line with a non-zero exit, and no traceback."""
     path = tmp_path / name
     path.write_bytes(BAD_FILES[name])
-    done = holdfast(command, path)
+    done = longhold(command, path)
     assert done.returncode == 3
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -163,7 +163,7 @@ def test_bad_input_gets_one_clear_line(tmp_path, name, command):
 @pytest.mark.parametrize("target", ["nothing-here.jsonl", "no-such-session", "."])
 def test_missing_targets_say_what_to_do(target, tmp_path):
     """A path that is not there, an id nobody has, a directory."""
-    done = holdfast("context", target, cwd=tmp_path)
+    done = longhold("context", target, cwd=tmp_path)
     assert done.returncode in (3, 5)
     assert len(done.stderr.splitlines()) == 1
     assert ";" in done.stderr
@@ -171,19 +171,19 @@ def test_missing_targets_say_what_to_do(target, tmp_path):
 
 def test_an_unknown_setting_is_an_error_that_names_the_file(tmp_path):
     """A typing mistake in settings is not ignored."""
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "settings.toml").write_text("[window]\nautoline = '80%'\n")
-    done = holdfast("config", cwd=tmp_path)
+    (tmp_path / ".longhold").mkdir()
+    (tmp_path / ".longhold" / "settings.toml").write_text("[window]\nautoline = '80%'\n")
+    done = longhold("config", cwd=tmp_path)
     assert done.returncode == 2
     assert "no setting window.autoline" in done.stderr
 
 
 def test_a_closed_pipe_is_no_error(tmp_path):
-    """`holdfast export … | head -1` ends quietly."""
+    """`longhold export … | head -1` ends quietly."""
     path = tmp_path / "session.jsonl"
     write(path, 3, 150)
     done = subprocess.run(
-        f"{sys.executable} -m holdfast export {path} --to claude-code | head -1",
+        f"{sys.executable} -m longhold export {path} --to claude-code | head -1",
         shell=True,
         capture_output=True,
         text=True,
@@ -198,13 +198,13 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
     path = tmp_path / "large.jsonl"
     write_large(path, 1, 40_000_000)
     child = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "import", str(path)],
+        [sys.executable, "-m", "longhold", "import", str(path)],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
     )
-    home = Path(os.environ["HOLDFAST_HOME"])
+    home = Path(os.environ["LONGHOLD_HOME"])
     end = time.monotonic() + 30
     while not list(home.rglob("*.partial")) and time.monotonic() < end:
         time.sleep(0.01)
@@ -212,7 +212,7 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130
     assert err.strip() == "Stopped."
-    assert holdfast("sessions", "--all", "--json").stdout.strip() == "[]"
+    assert longhold("sessions", "--all", "--json").stdout.strip() == "[]"
 
 
 def test_every_error_of_the_system_is_one_line(tmp_path):
@@ -222,10 +222,10 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
     for words, env in (
         (("context", "a" * 300), {}),
         (("import", tmp_path / "loop"), {}),
-        (("sessions",), {"HOLDFAST_HOME": str(tmp_path / "file")}),
-        (("config",), {"HOLDFAST_HOME": "~nobody-of-that-name/x"}),
+        (("sessions",), {"LONGHOLD_HOME": str(tmp_path / "file")}),
+        (("config",), {"LONGHOLD_HOME": "~nobody-of-that-name/x"}),
     ):
-        done = holdfast(*words, cwd=tmp_path, env=env)
+        done = longhold(*words, cwd=tmp_path, env=env)
         assert done.returncode != 0
         assert len(done.stderr.splitlines()) == 1, done.stderr
 
@@ -235,8 +235,8 @@ def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
     beside = transcript.with_suffix("") / "subagents"
     beside.mkdir(parents=True)
     write(beside / "agent-abc.jsonl", 4, 60, sidechain=True)
-    taken = json.loads(holdfast("import", transcript, "--json", cwd=tmp_path).stdout)
-    found = json.loads(holdfast("context", f"{taken['session']}/abc", "--json").stdout)
+    taken = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)
+    found = json.loads(longhold("context", f"{taken['session']}/abc", "--json").stdout)
     assert found["messages"] > 5
 
 
@@ -244,14 +244,14 @@ def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
     """Escapes in what was said are shown as blanks."""
     path = tmp_path / "odd.json"
     path.write_text(json.dumps({"messages": [{"role": "user", "content": "\x1b]0;owned\x07 hi"}]}))
-    done = holdfast("explain", path)
+    done = longhold("explain", path)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
 
 
 def test_help_groups_every_command_by_what_one_wants_to_do():
     """Four jobs; a command is in one of them, once."""
-    shown = holdfast("--help").stdout
+    shown = longhold("--help").stdout
     places = [shown.index(f"{job}:") for job in JOBS]
     assert places == sorted(places)
     assert sorted(name for names in JOBS.values() for name in names) == sorted(COMMANDS)
@@ -275,5 +275,5 @@ def test_a_time_that_no_calendar_has_stops_no_command(tmp_path, at):
         ("context", path), ("cost", path), ("cache", path), ("explain", path), ("status", path),
         ("history", path, "hello"), ("export", path, "--to", "pi"), ("inspect", path, "--json"),
     ):  # fmt: skip
-        done = holdfast(*words)
+        done = longhold(*words)
         assert done.returncode == 0, (words, done.stderr)

@@ -1,4 +1,4 @@
-"""`holdfast compact`, `undo`, `redo` and `pin`, on sessions of ours and on files of others."""
+"""`longhold compact`, `undo`, `redo` and `pin`, on sessions of ours and on files of others."""
 
 import hashlib
 import json
@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import cli
-from holdfast.errors import NotInHistory, RequestRejected, StoreError
-from holdfast.log import Header, load
-from holdfast.log.entries import Compacted, Ran, Replied, Restored, Said, measured
-from holdfast.log.store import FileStore
-from holdfast.messages import Text, ToolUse, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import home
-from holdfast.simulator.sessions import write
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import fold
+from longhold.cli import cli
+from longhold.core.log import Header, load
+from longhold.core.log.entries import Compacted, Ran, Replied, Restored, Said, measured
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text, ToolUse, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import home
+from longhold.core.view import fold
+from longhold.errors import NotInHistory, RequestRejected, StoreError
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(300))
 
@@ -227,7 +227,7 @@ def test_a_file_is_never_touched_and_never_overwritten(transcript, tmp_path):
 def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_path):
     """All of its history is in it."""
     out = tmp_path / "ours.jsonl"
-    told("compact", transcript, "--out", out, "--to", "holdfast")
+    told("compact", transcript, "--out", out, "--to", "longhold")
     kinds = [type(entry) for entry in load(out).entries]
     assert Compacted in kinds
     assert kinds.count(Said) >= 3
@@ -304,7 +304,7 @@ def test_after_a_compaction_sizes_are_estimates(transcript, tmp_path):
     """No provider has counted what is there now."""
     out = tmp_path / "ours.jsonl"
     assert told("context", transcript)["context"]["is_reported"]
-    told("compact", transcript, "--out", out, "--to", "holdfast")
+    told("compact", transcript, "--out", out, "--to", "longhold")
     assert not told("context", out)["context"]["is_reported"]
 
 

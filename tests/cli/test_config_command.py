@@ -1,20 +1,20 @@
-"""`holdfast config`: look up, search and set; what a file says beside that stays."""
+"""`longhold config`: look up, search and set; what a file says beside that stays."""
 
 import json
 
-from command_line import holdfast
-from holdfast.settings import home, load_settings
+from command_line import longhold
+from longhold.core.settings import home, load_settings
 
 
 def test_a_setting_is_looked_up_by_name_group_or_words():
     """355 lines are too many to read."""
-    assert "lifetime" in holdfast("config", "get", "cache.lifetime").stdout
-    group = json.loads(holdfast("config", "get", "cache", "--json").stdout)["settings"]
+    assert "lifetime" in longhold("config", "get", "cache.lifetime").stdout
+    group = json.loads(longhold("config", "get", "cache", "--json").stdout)["settings"]
     assert {one["name"].partition(".")[0] for one in group} == {"cache"}
-    found = json.loads(holdfast("config", "search", "LIFETIME", "cache", "--json").stdout)
+    found = json.loads(longhold("config", "search", "LIFETIME", "cache", "--json").stdout)
     assert "cache.lifetime" in [one["name"] for one in found["settings"]]
-    assert "No setting has these words" in holdfast("config", "search", "xyzzy").stderr
-    missing = holdfast("config", "get", "cache.nothing")
+    assert "No setting has these words" in longhold("config", "search", "xyzzy").stderr
+    missing = longhold("config", "get", "cache.nothing")
     assert missing.returncode != 0
     assert "config search" in missing.stderr
 
@@ -23,11 +23,11 @@ def test_setting_changes_one_line_and_leaves_the_rest():
     """Comments and other tables are the user's."""
     file = home() / "settings.toml"
     file.write_text('# mine\n[window]\nauto = true # stays\n\n[cache]\nlifetime = "5m"\n')
-    done = holdfast("config", "set", "cache.lifetime", "1h")
+    done = longhold("config", "set", "cache.lifetime", "1h")
     assert done.returncode == 0, done.stderr
     assert file.read_text() == '# mine\n[window]\nauto = true # stays\n\n[cache]\nlifetime = "1h"\n'
-    holdfast("config", "set", "window.auto_line", "80%")
-    holdfast("config", "set", "budget.max_usd", "7")
+    longhold("config", "set", "window.auto_line", "80%")
+    longhold("config", "set", "budget.max_usd", "7")
     settings = load_settings()
     assert (settings.cache.lifetime, settings.window.auto_line) == ("1h", "80%")
     assert "# mine" in file.read_text()
@@ -35,21 +35,21 @@ def test_setting_changes_one_line_and_leaves_the_rest():
 
 def test_a_value_that_is_not_allowed_changes_nothing():
     """The error says what is."""
-    done = holdfast("config", "set", "cache.lifetime", "2h")
+    done = longhold("config", "set", "cache.lifetime", "2h")
     assert done.returncode != 0
     assert "'5m', '1h'" in done.stderr
     assert not (home() / "settings.toml").exists()
-    assert "no group 'nothing'" in holdfast("config", "set", "nothing.at_all", "1").stderr
+    assert "no group 'nothing'" in longhold("config", "set", "nothing.at_all", "1").stderr
 
 
 def test_a_project_s_setting_goes_to_the_project(tmp_path):
     """But not one that is the user's alone; and what the environment overrides is said."""
     (tmp_path / ".git").mkdir()
-    done = holdfast("config", "set", "--project", "clear.keep_results", "9", cwd=tmp_path)
+    done = longhold("config", "set", "--project", "clear.keep_results", "9", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "keep_results = 9" in (tmp_path / ".holdfast" / "settings.toml").read_text()
-    refused = holdfast("config", "set", "--project", "model.name", "x", cwd=tmp_path)
+    assert "keep_results = 9" in (tmp_path / ".longhold" / "settings.toml").read_text()
+    refused = longhold("config", "set", "--project", "model.name", "x", cwd=tmp_path)
     assert "for the user alone" in refused.stderr
-    over = {"HOLDFAST_CLEAR_KEEP_RESULTS": "4"}
-    said = holdfast("config", "set", "clear.keep_results", "8", env=over).stdout
-    assert "but 4 is in force, from HOLDFAST_CLEAR_KEEP_RESULTS" in said
+    over = {"LONGHOLD_CLEAR_KEEP_RESULTS": "4"}
+    said = longhold("config", "set", "clear.keep_results", "8", env=over).stdout
+    assert "but 4 is in force, from LONGHOLD_CLEAR_KEEP_RESULTS" in said

@@ -1,4 +1,4 @@
-"""`holdfast cost`, run as a user runs it."""
+"""`longhold cost`, run as a user runs it."""
 
 import json
 import re
@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli.cost_command import command
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Forked, Framed, Ran, Replied, Said, Section
-from holdfast.log.spending import Budget
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.messages.measure import measure_text
-from holdfast.settings import BudgetSettings
-from holdfast.simulator.sessions import write
+from longhold.cli.cost_command import command
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Forked, Framed, Ran, Replied, Said, Section
+from longhold.core.log.spending import Budget
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.messages.measure import measure_text
+from longhold.core.settings import BudgetSettings
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def test_json_adds_up(transcript):
 
 
 def test_the_days_of_the_ledger_are_shown(tmp_path, transcript):
-    """What other sessions of Holdfast spent today is there too; another agent's have no part in it."""
+    """What other sessions of Longhold spent today is there too; another agent's have no part in it."""
     Budget(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
     shown = cost(log_of(tmp_path, answer(1.0, input_tokens=9)))
-    assert "all sessions with Holdfast, by day" in shown
+    assert "all sessions with Longhold, by day" in shown
     assert "$4.00     1.00M  1 answer\n" in shown
     assert "by day" not in cost(transcript)
 

@@ -3,30 +3,29 @@
 import json
 import shlex
 
-from command_line import holdfast
-from holdfast.cli.demo_command import memory_demo
-from holdfast.cli.demo_lines import memory_lines
-from holdfast.settings import home
+from command_line import longhold
+from longhold.cli.demo_command import memory_demo, memory_lines
+from longhold.core.settings import home
 
 
 def test_the_demo_leaves_nothing_at_home_and_names_a_command_that_works(tmp_path):
     """Sessions, money and what it learnt are made up; what is kept on request can be looked into."""
     place = tmp_path / "demo"
-    found = json.loads(holdfast("demo", "--keep", place, "--json").stdout)
+    found = json.loads(longhold("demo", "--keep", place, "--json").stdout)
     assert found["tests_after"] == "passed"
     assert not any(home().iterdir())
     assert not (place / "home" / "spent").exists()
     assert not (place / "home" / "calibration").exists()
     setting, _, *words = shlex.split(found["look_inside"])
     name, _, value = setting.partition("=")
-    done = holdfast(*words, env={name: value})
+    done = longhold(*words, env={name: value})
     assert (done.returncode, "compacted" in done.stdout) == (0, True)
 
 
 def test_a_directory_with_something_in_it_is_not_written_to(tmp_path):
     """The demo writes a repository there."""
     (tmp_path / "mine").write_text("x")
-    assert "new or empty" in holdfast("demo", "--keep", tmp_path).stderr
+    assert "new or empty" in longhold("demo", "--keep", tmp_path).stderr
 
 
 async def test_learnt_in_one_session_recalled_in_the_next_dreamt_and_undone(tmp_path):

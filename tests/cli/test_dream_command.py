@@ -1,4 +1,4 @@
-"""`holdfast dream` on a terminal: without a model, with one, tried, and when memory is off."""
+"""`longhold dream` on a terminal: without a model, with one, tried, and when memory is off."""
 
 import json
 import subprocess
@@ -6,12 +6,12 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli.dream_command import command
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import home
+from longhold.cli.dream_command import command
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import home
 
 BODY = "The board of the team is in Linear, under the project called Harbour.\n"
 
@@ -50,7 +50,7 @@ def test_without_a_model_it_merges_and_says_how_to_take_it_back(project):
     """One line behind the diff."""
     code, said = run()
     assert (code, len(files(project))) == (0, 1)
-    assert "1 merged. To undo it: holdfast memory undo 2" in said
+    assert "1 merged. To undo it: longhold memory undo 2" in said
 
 
 def test_a_model_dreams_as_one_commit(project):
@@ -81,6 +81,6 @@ def test_a_model_that_fails_is_an_error_and_the_lock_is_free(project):
 
 def test_off_is_said(project, monkeypatch):
     """With the setting's name."""
-    monkeypatch.setenv("HOLDFAST_MEMORY_ON", "false")
+    monkeypatch.setenv("LONGHOLD_MEMORY_ON", "false")
     code, said = run("--model", scripted(project, "text: x"))
     assert code != 0 and "memory.on" in said

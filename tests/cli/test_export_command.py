@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from command_line import holdfast
-from holdfast.cli.export_command import command
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Said
-from holdfast.messages import Text
-from holdfast.settings.files import write_new
-from holdfast.simulator.sessions import generate, write
+from command_line import longhold
+from longhold.cli.export_command import command
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Said
+from longhold.core.messages import Text
+from longhold.core.settings.files import write_new
+from longhold.simulator.sessions import generate, write
 
 SMALL_BYTES = 4_096
 """Room for the beginning of an export, not for all of it."""
@@ -50,7 +50,7 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
     """The place is as it was before, and one line says why."""
     (tmp_path / "out").mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast", "export", str(transcript), "--out", "out/a.json"],
+        [sys.executable, "-m", "longhold", "export", str(transcript), "--out", "out/a.json"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -58,7 +58,7 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_BYTES, SMALL_BYTES)),
     )
     assert done.returncode == 4
-    assert done.stderr.splitlines()[-1].startswith("holdfast: out/a.json: File too large; ")
+    assert done.stderr.splitlines()[-1].startswith("longhold: out/a.json: File too large; ")
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -150,7 +150,7 @@ def test_a_claude_code_file_can_be_resumed(tmp_path):
     write(tmp_path / "made-up.jsonl", 3, 40)
     out = tmp_path / "out.jsonl"
     words = ("export", tmp_path / "made-up.jsonl", "--to", "claude-code", "--out", out)
-    done = holdfast(*words, cwd=tmp_path)
+    done = longhold(*words, cwd=tmp_path)
     records = [json.loads(line) for line in out.read_text().splitlines()]
     (id,) = {record["sessionId"] for record in records}
     assert uuid.UUID(id).int

@@ -1,4 +1,4 @@
-"""`holdfast history`, run as a user runs it."""
+"""`longhold history`, run as a user runs it."""
 
 import json
 import subprocess
@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from command_line import holdfast
-from holdfast.log import Header
-from holdfast.log.entries import Cleared, Ran, Replied, Said
-from holdfast.log.store import FileStore
-from holdfast.messages import Text, ToolUse
-from holdfast.settings import home
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.core.log import Header
+from longhold.core.log.entries import Cleared, Ran, Replied, Said
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text, ToolUse
+from longhold.core.settings import home
+from longhold.simulator.sessions import write
 
 BODY = "first\nthe needle\nlast"
 
@@ -33,7 +33,7 @@ def session(tmp_path):
 
 def test_words_find_what_the_model_no_longer_sees(session):
     """Each record with number, tool, file, size and the lines around the words."""
-    done = holdfast("history", session, "needle")
+    done = longhold("history", session, "needle")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "#3 result of Read toolu_1: /src/a.py (3 lines, 21 characters) line 2:\n"
@@ -43,22 +43,22 @@ def test_words_find_what_the_model_no_longer_sees(session):
 
 def test_an_id_is_printed_as_it_was(session):
     """Whole or by lines, with nothing added, so that it can be piped."""
-    assert holdfast("history", session, "--id", "toolu_1").stdout == BODY
-    assert holdfast("history", session, "--id", "#3", "--lines", "2-").stdout == "the needle\nlast"
+    assert longhold("history", session, "--id", "toolu_1").stdout == BODY
+    assert longhold("history", session, "--id", "#3", "--lines", "2-").stdout == "the needle\nlast"
 
 
 def test_a_file_is_found_by_its_name(session):
     """As JSON for machines."""
-    found = json.loads(holdfast("history", session, "--file", "a.py", "--json").stdout)
+    found = json.loads(longhold("history", session, "--file", "a.py", "--json").stdout)
     assert [hit["n"] for hit in found["hits"]] == [3]
-    page = json.loads(holdfast("history", session, "--id", "3", "--json").stdout)
+    page = json.loads(longhold("history", session, "--id", "3", "--json").stdout)
     assert (page["page"]["text"], page["page"]["of_lines"]) == (BODY, 3)
 
 
 def test_looking_makes_no_directory_where_there_is_none(session):
     """A session without anything beside its log stays without."""
     before = sorted(home().rglob("*"))
-    holdfast("history", session, "needle")
+    longhold("history", session, "needle")
     assert sorted(home().rglob("*")) == before
 
 
@@ -66,7 +66,7 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
     """Nothing needs to be imported first."""
     path = tmp_path / "session.jsonl"
     write(path, 3, 40)
-    found = json.loads(holdfast("history", path, "the", "--json").stdout)
+    found = json.loads(longhold("history", path, "the", "--json").stdout)
     assert found["total"] > 0
     assert list(tmp_path.iterdir()) == [path]
 
@@ -83,7 +83,7 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
 )
 def test_what_cannot_be_done_is_one_line(session, words, code, reason):
     """With an exit code by kind."""
-    done = holdfast("history", session, *words)
+    done = longhold("history", session, *words)
     assert (done.returncode, reason in done.stderr) == (code, True)
     assert "Traceback" not in done.stderr
 
@@ -94,12 +94,12 @@ def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
     path.parent.mkdir(parents=True)
     _write_claude(path, "where is the haystack", "beside the needle, in the barn")
     env = {"CLAUDE_CONFIG_DIR": str(tmp_path / ".claude")}
-    found = json.loads(holdfast("history", "needle", "--json", env=env).stdout)
+    found = json.loads(longhold("history", "needle", "--json", env=env).stdout)
     assert {(hit["agent"], hit["session"]) for hit in found["hits"]} == {
-        ("holdfast", session),
+        ("longhold", session),
         ("claude-code", "b"),
     }
-    done = holdfast("history", "needle", "--in", "claude-code", env=env)
+    done = longhold("history", "needle", "--in", "claude-code", env=env)
     assert f"{path} needle" in done.stdout
     assert "#2 answer: beside the needle, in the barn" in done.stdout
     assert "s1" not in done.stdout
@@ -107,17 +107,17 @@ def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
 
 def test_an_error_can_be_pasted_as_the_query(session):
     """Also one longer than a file's name may be."""
-    done = holdfast("history", "needle " + "in a stack of hay " * 20)
+    done = longhold("history", "needle " + "in a stack of hay " * 20)
     assert done.returncode == 0, done.stderr
     assert "the needle" in done.stdout
-    assert holdfast("history", "x" * 300).returncode == 0
+    assert longhold("history", "x" * 300).returncode == 0
 
 
 def test_a_full_disk_does_not_keep_words_from_being_found(tmp_path):
     """What was read is then not kept."""
     texts = [" ".join(f"{n}x{word}" for word in range(400)) for n in range(40)]
     _write_claude(tmp_path / "b.jsonl", *texts)
-    search = f"exec {sys.executable} -m holdfast history {tmp_path} 39x399"
+    search = f"exec {sys.executable} -m longhold history {tmp_path} 39x399"
     done = subprocess.run(
         ["bash", "-c", f"ulimit -f 60; {search}"], capture_output=True, text=True, check=False
     )
@@ -128,28 +128,28 @@ def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):
     """And by its old ones, with the numbers that --id opens."""
     path = tmp_path / "b.jsonl"
     _write_claude(path, "first words", "an answer")
-    holdfast("history", tmp_path, "first")
+    longhold("history", tmp_path, "first")
     before = path.read_text()
     _write_claude(path, "first words", "an answer", "later needle")
     assert path.read_text().startswith(before)
-    hit = json.loads(holdfast("history", tmp_path, "needle", "--json").stdout)["hits"][0]
+    hit = json.loads(longhold("history", tmp_path, "needle", "--json").stdout)["hits"][0]
     assert (hit["n"], hit["hit"]["snippet"]) == (3, "later needle")
-    assert holdfast("history", path, "--id", hit["n"]).stdout == "later needle"
-    assert json.loads(holdfast("history", tmp_path, "first", "--json").stdout)["total"] == 1
+    assert longhold("history", path, "--id", hit["n"]).stdout == "later needle"
+    assert json.loads(longhold("history", tmp_path, "first", "--json").stdout)["total"] == 1
 
 
 def test_the_index_of_all_sessions_holds_no_text(tmp_path):
     """Where words stand, and a title: nothing else that could be read as a sentence."""
     _write_claude(tmp_path / "b.jsonl", "hello", "the door is open")
-    assert json.loads(holdfast("history", tmp_path, "door", "--json").stdout)["total"] == 1
+    assert json.loads(longhold("history", tmp_path, "door", "--json").stdout)["total"] == 1
     assert b"the door is" not in (home() / "history.sqlite").read_bytes()
 
 
 def test_a_deleted_session_is_not_found_by_its_words(session):
     """Neither it nor anything that only it held."""
-    assert json.loads(holdfast("history", "needle", "--json").stdout)["total"] == 1
-    holdfast("sessions", "--delete", session, "--yes")
-    assert json.loads(holdfast("history", "needle", "--json").stdout)["total"] == 0
+    assert json.loads(longhold("history", "needle", "--json").stdout)["total"] == 1
+    longhold("sessions", "--delete", session, "--yes")
+    assert json.loads(longhold("history", "needle", "--json").stdout)["total"] == 0
     assert b"needl" not in (home() / "history.sqlite").read_bytes()
 
 
@@ -157,14 +157,14 @@ def test_a_session_that_goes_on_under_another_name_is_listed_once(tmp_path):
     """Clients copy the beginning when they resume."""
     _write_claude(tmp_path / "a.jsonl", "find the needle", "found")
     _write_claude(tmp_path / "b.jsonl", "find the needle", "found", "thanks")
-    assert json.loads(holdfast("history", tmp_path, "needle", "--json").stdout)["total"] == 1
+    assert json.loads(longhold("history", tmp_path, "needle", "--json").stdout)["total"] == 1
 
 
 def test_kinds_and_files_narrow_a_search_over_all_sessions(tmp_path):
     """As they do in one session."""
     _write_claude(tmp_path / "a.jsonl", "about the needle", "yes")
     _write_claude(tmp_path / "b.jsonl", "what is there", "a needle")
-    found = json.loads(holdfast("history", tmp_path, "needle kind:answer", "--json").stdout)
+    found = json.loads(longhold("history", tmp_path, "needle kind:answer", "--json").stdout)
     assert [hit["session"] for hit in found["hits"]] == ["b"]
 
 

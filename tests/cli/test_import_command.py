@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from command_line import holdfast
-from holdfast.cli.import_command import command
-from holdfast.log.store import FileStore
-from holdfast.simulator.sessions import generate
+from command_line import longhold
+from longhold.cli.import_command import command
+from longhold.core.log.store import FileStore
+from longhold.simulator.sessions import generate
 
 SESSION = b"".join(generate(1, 40))
 AGENT = b"".join(generate(2, 20))
@@ -74,7 +74,7 @@ def test_a_broken_sub_agent_is_told_and_the_session_is_named(file):
     assert came == "  1 sub-agent imported: good"
     assert left_out.startswith("  sub-agent bad was left out: ")
     assert "agent-bad.jsonl: unrecognised format" in left_out
-    assert following == f"Next: holdfast context {session.split()[0]}"
+    assert following == f"Next: longhold context {session.split()[0]}"
 
 
 def test_a_broken_sub_agent_is_in_the_json(file):
@@ -105,13 +105,13 @@ def test_a_name_that_is_no_text_can_be_imported(tmp_path, monkeypatch):
 
 def test_importing_twice_says_so_and_makes_no_second_session(file):
     """Unless it is asked for, or the file went on since; then the earlier one is named."""
-    first = json.loads(holdfast("import", file, "--json").stdout)["session"]
-    again = holdfast("import", file)
+    first = json.loads(longhold("import", file, "--json").stdout)["session"]
+    again = longhold("import", file)
     assert f"Already imported as {first}" in again.stdout
     assert len(FileStore().sessions()) == 1
-    assert json.loads(holdfast("import", file, "--json").stdout)["is_new"] is False
+    assert json.loads(longhold("import", file, "--json").stdout)["is_new"] is False
     os.utime(file, (1, 1))
-    changed = json.loads(holdfast("import", file, "--json").stdout)
+    changed = json.loads(longhold("import", file, "--json").stdout)
     assert changed["earlier"] == [first]
-    assert json.loads(holdfast("import", file, "--again", "--json").stdout)["is_new"]
+    assert json.loads(longhold("import", file, "--again", "--json").stdout)["is_new"]
     assert len(FileStore().sessions()) == 3

@@ -1,4 +1,4 @@
-"""`holdfast inspect` and `holdfast serve`: where pages go, what is left out, and how they end."""
+"""`longhold inspect` and `longhold serve`: where pages go, what is left out, and how they end."""
 
 import json
 import re
@@ -10,9 +10,9 @@ import urllib.request
 
 import pytest
 
-from command_line import holdfast
-from holdfast.cli.serve_command import known_sessions, listed
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.cli.serve_command import known_sessions, listed
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_page_is_a_private_file(transcript, tmp_path):
     """A session may hold anything; the page of it is for its owner, and is written anew each time."""
     page = tmp_path / "page.html"
     for _ in range(2):
-        done = holdfast("inspect", transcript, "--html", page)
+        done = longhold("inspect", transcript, "--html", page)
         assert done.returncode == 0, done.stderr
         assert f"{page}: 1 session, " in done.stdout
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
@@ -36,7 +36,7 @@ def test_a_page_is_a_private_file(transcript, tmp_path):
 def test_a_page_never_replaces_a_session_or_anything_else(transcript, tmp_path):
     """A name that was mistyped must not cost a file: only a page is replaced."""
     before = transcript.read_bytes()
-    done = holdfast("inspect", transcript, "--html", transcript)
+    done = longhold("inspect", transcript, "--html", transcript)
     assert done.returncode != 0
     assert "is not a page" in done.stderr
     assert transcript.read_bytes() == before
@@ -44,14 +44,14 @@ def test_a_page_never_replaces_a_session_or_anything_else(transcript, tmp_path):
 
 def test_without_a_file_there_is_nothing_to_do(transcript):
     """And the message says what to add."""
-    done = holdfast("inspect", transcript)
+    done = longhold("inspect", transcript)
     assert done.returncode == 2
     assert "--html FILE" in done.stderr
 
 
 def test_the_data_of_a_page_can_be_had_as_json(transcript):
     """With the same calls as the page's."""
-    (data,) = json.loads(holdfast("inspect", transcript, "--json").stdout)["sessions"]
+    (data,) = json.loads(longhold("inspect", transcript, "--json").stdout)["sessions"]
     assert data["totals"]["calls"] == len(data["tables"]["calls"]["n"])
 
 
@@ -59,23 +59,23 @@ def test_a_directory_leaves_out_what_is_no_session_and_says_so(transcript, tmp_p
     """The others are shown all the same, up to `page.sessions` of them."""
     (tmp_path / "other.jsonl").write_text("not a session\n")
     write(tmp_path / "second.jsonl", 4, 20)
-    found = holdfast("inspect", tmp_path, "--json")
+    found = longhold("inspect", tmp_path, "--json")
     assert len(json.loads(found.stdout)["sessions"]) == 2
     assert "left out: " in found.stderr
-    few = holdfast("inspect", tmp_path, "--json", env={"HOLDFAST_PAGE_SESSIONS": "1"})
+    few = longhold("inspect", tmp_path, "--json", env={"LONGHOLD_PAGE_SESSIONS": "1"})
     assert "the newest 1" in few.stderr
 
 
 def test_an_empty_directory_is_an_error(tmp_path):
     """Which says what to name instead."""
-    done = holdfast("inspect", tmp_path, "--json")
+    done = longhold("inspect", tmp_path, "--json")
     assert done.returncode == 3
     assert "holds no session" in done.stderr
 
 
 def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
     """The address is all one needs; Ctrl-C ends it."""
-    words = [sys.executable, "-m", "holdfast", "serve", str(transcript), "--port", "0", "--json"]
+    words = [sys.executable, "-m", "longhold", "serve", str(transcript), "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             printed = "".join(iter(process.stdout.readline, "}\n")) + "}"
@@ -90,7 +90,7 @@ def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
 
 def test_the_list_has_the_figures_of_the_report(transcript):
     """Before a session is opened, what the report's index knows of it is shown."""
-    total = json.loads(holdfast("report", transcript, "--json").stdout)["total"]
+    total = json.loads(longhold("report", transcript, "--json").stdout)["total"]
     (known,) = known_sessions([transcript]).values()
     (one,) = listed([transcript])
     assert known.id == one.id
@@ -102,12 +102,12 @@ def test_the_list_has_the_figures_of_the_report(transcript):
 def test_a_report_is_a_page_too(transcript, tmp_path):
     """With the verdict that is printed, and the same sums."""
     page = tmp_path / "report.html"
-    done = holdfast("report", transcript, "--html", page)
+    done = longhold("report", transcript, "--html", page)
     assert done.returncode == 0, done.stderr
     text = page.read_text(encoding="utf-8")
     data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])["report"]
     assert data["lines"][0] == done.stdout.splitlines()[0]
-    assert data["total"] == json.loads(holdfast("report", transcript, "--json").stdout)["total"]
+    assert data["total"] == json.loads(longhold("report", transcript, "--json").stdout)["total"]
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
 
 
@@ -118,13 +118,13 @@ def test_a_port_that_is_taken_is_one_line(command):
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = holdfast(command, "--port", port)
+        done = longhold(command, "--port", port)
     assert done.returncode == 2
     assert f"port {port}" in done.stderr and "--port 0" in done.stderr
 
 
 @pytest.mark.parametrize("upstream", ["nonsense", "ftp://x"])
 def test_an_upstream_that_is_no_address_is_refused_before_anything_is_served(upstream):
-    done = holdfast("gateway", "--port", 0, "--upstream", upstream)
+    done = longhold("gateway", "--port", 0, "--upstream", upstream)
     assert done.returncode == 2
     assert "https://" in done.stderr

@@ -1,4 +1,4 @@
-"""`holdfast memory` and `holdfast dream`, run as a user runs them."""
+"""`longhold memory` and `longhold dream`, run as a user runs them."""
 
 import json
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.agent.subagents.memory_scopes import open_store
-from holdfast.cli.dream_command import command as dream_command
-from holdfast.cli.memory_command import command as memory_command
-from holdfast.errors import ConfigError, HoldfastError
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryRefused, NoSuchMemory
-from holdfast.memory.inbox import Inbox
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import MemorySettings, home
+from longhold.agent.subagents.memory_scopes import open_store
+from longhold.cli.dream_command import command as dream_command
+from longhold.cli.memory_command import command as memory_command
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.inbox import Inbox
+from longhold.core.memory.memory import MemoryRefused, NoSuchMemory
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import MemorySettings, home
+from longhold.errors import ConfigError, LongholdError
 
 TUESDAY = "Deploys of the billing service go out on Tuesday nights after the backup"
 
@@ -29,7 +29,7 @@ def project(tmp_path, monkeypatch):
 
 
 def memory(*words, **more):
-    """Run `holdfast memory` to its end."""
+    """Run `longhold memory` to its end."""
     done = CliRunner().invoke(memory_command, [str(word) for word in words], **more)
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -38,7 +38,7 @@ def memory(*words, **more):
 
 
 def dream(*words):
-    """Run `holdfast dream` to its end."""
+    """Run `longhold dream` to its end."""
     done = CliRunner().invoke(dream_command, list(words))
     assert done.exit_code == 0, done.output
     return done.output
@@ -144,8 +144,8 @@ def test_the_inbox_waits_for_consent(project):
 
 def test_the_teams_memories_are_shown(project):
     """Beside one's own."""
-    (project / ".holdfast" / "team").mkdir(parents=True)
-    (project / ".holdfast" / "team" / "board.md").write_text("# The board is in Linear\n")
+    (project / ".longhold" / "team").mkdir(parents=True)
+    (project / ".longhold" / "team" / "board.md").write_text("# The board is in Linear\n")
     assert "team" in memory("show") and "board.md" in memory("show")
     assert "Linear" in memory("show", "team/board.md")
 
@@ -158,7 +158,7 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
     assert "Would do: 1 merged" in trial and "before/b.md" in trial
     assert "b.md" in memory("show")
     done = dream()
-    assert "To undo it: holdfast memory undo 3" in done
+    assert "To undo it: longhold memory undo 3" in done
     assert "b.md" not in memory("show")
     assert "a.md says all of it" in memory("log", "--gone")
     memory("undo", 3)
@@ -223,7 +223,7 @@ def test_an_agents_own_memories_are_shown_and_its_proposals_answered():
         Inbox(store).propose([change], by="agent", why="learnt", is_outside=True)
     listed = memory("inbox")
     assert "No proposals." in listed
-    assert "holdfast memory --agent keeper --scope project inbox" in listed
+    assert "longhold memory --agent keeper --scope project inbox" in listed
     assert "how tests run" in memory("--agent", "keeper", "inbox")
     memory("--agent", "keeper", "inbox", "--accept", "all")
     assert "how tests run" in memory("--agent", "keeper", "show")
@@ -233,7 +233,7 @@ def test_an_agents_own_memories_are_shown_and_its_proposals_answered():
 @pytest.mark.parametrize("name", ["nobody", "../keeper"])
 def test_an_agent_without_memories_is_named(name):
     """Nothing is made for it."""
-    with pytest.raises(HoldfastError):
+    with pytest.raises(LongholdError):
         memory("--agent", name, "show")
     assert not list(home().rglob("agent-memory"))
 
@@ -243,7 +243,7 @@ def test_a_memory_is_shared_with_the_team(project):
     text = page("when we deploy", "On Tuesday.").replace("---\n\n", 'evidence: ["s#1"]\n---\n\n')
     memory("edit", "deploy.md", "--text", text)
     memory("share", "deploy.md")
-    shared = (project / ".holdfast" / "team" / "deploy.md").read_text()
+    shared = (project / ".longhold" / "team" / "deploy.md").read_text()
     assert "On Tuesday." in shared and "s#1" not in shared
     assert "team/deploy.md (rested on s#1)" in memory("log", "--gone")
     assert "On Tuesday." in memory("show", "team/deploy.md")
@@ -258,12 +258,12 @@ def test_what_is_about_a_person_is_not_shared(project):
     with pytest.raises(MemoryRefused, match="stays private"):
         memory("share", "ann.md")
     assert "ann.md" in memory("show")
-    assert not (project / ".holdfast").exists()
+    assert not (project / ".longhold").exists()
 
 
 def test_a_setting_that_did_nothing_is_refused_with_what_to_do(project):
     """`memory.team = "write"` of old."""
-    (project / ".holdfast").mkdir()
-    (project / ".holdfast" / "settings.toml").write_text('[memory]\nteam = "write"\n')
-    with pytest.raises(ConfigError, match="`holdfast memory share FILE`"):
+    (project / ".longhold").mkdir()
+    (project / ".longhold" / "settings.toml").write_text('[memory]\nteam = "write"\n')
+    with pytest.raises(ConfigError, match="`longhold memory share FILE`"):
         memory("show")

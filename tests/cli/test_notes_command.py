@@ -1,16 +1,16 @@
-"""`holdfast notes`, and where else people meet notes: the list, `explain`, coming back."""
+"""`longhold notes`, and where else people meet notes: the list, `explain`, coming back."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import cli
-from holdfast.log import load
-from holdfast.log.entries import Noted, Replied, Said, Switched
-from holdfast.log.store import FileStore
-from holdfast.messages import Text, ToolUse
-from holdfast.simulator.sessions import write
+from longhold.cli import cli
+from longhold.core.log import load
+from longhold.core.log.entries import Noted, Replied, Said, Switched
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text, ToolUse
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_notes_give_a_session_its_title(session, tmp_path, monkeypatch):
 
 def test_explain_tells_of_notes(session):
     """How far they reach and who wrote them."""
-    from holdfast.log import Log
+    from longhold.core.log import Log
 
     with Log.open(session.path) as log:
         log.append(Noted(cursor=4, by="model", tokens=900))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.cli
-import holdfast.terminal
-from command_line import holdfast as run
-from holdfast.cli import COMMANDS
-from holdfast.cli.output import harmless, json_text, plain
-from holdfast.log.store import FileStore
-from holdfast.settings import home
+import longhold.agent.terminal
+import longhold.cli
+from command_line import longhold as run
+from longhold.cli import COMMANDS
+from longhold.cli.output import harmless, json_text, plain
+from longhold.core.log.store import FileStore
+from longhold.core.settings import home
 
 EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x7f\u202eevil\u2066\r\x08\u200b"
 """Clears the screen, sets a title and a colour, turns the order of reading round, overwrites a line."""
@@ -37,7 +37,7 @@ def test_json_for_a_terminal_is_the_same_json():
 def test_commands_print_at_one_place():
     """A second way past it would need a second look at everything it prints."""
     past = []
-    places = (Path(holdfast.cli.__file__).parent, Path(holdfast.terminal.__file__).parent)
+    places = (Path(longhold.cli.__file__).parent, Path(longhold.agent.terminal.__file__).parent)
     for file in (file for place in places for file in place.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
@@ -102,16 +102,16 @@ def _transcript(file):
 def hostile(tmp_path):
     """A project, a transcript, settings and a file name that all try to steer the terminal."""
     project = tmp_path / f"p{EVIL}".replace("/", "")
-    (project / ".holdfast" / "agents").mkdir(parents=True)
+    (project / ".longhold" / "agents").mkdir(parents=True)
     (project / ".git").mkdir()
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": f"echo {EVIL}"}]}]}
-    (project / ".holdfast" / "settings.json").write_text(
+    (project / ".longhold" / "settings.json").write_text(
         json.dumps({"hooks": hooks, "permissions": {"allow": [f"Bash(x{EVIL}:*)"]}})
     )
     (project / ".mcp.json").write_text(
         json.dumps({"mcpServers": {f"s{EVIL}": {"command": f"c{EVIL}"}}})
     )
-    (project / ".holdfast" / "agents" / "a.md").write_text(
+    (project / ".longhold" / "agents" / "a.md").write_text(
         f"---\nname: a\ndescription: d{EVIL}\nmodel: m\nhooks: {json.dumps(hooks)}\n---\np{EVIL}\n"
     )
     (project / "AGENTS.md").write_text(f"x{EVIL}\n@../out{EVIL.strip()}.md\n@/etc/hostname\n")
@@ -169,7 +169,7 @@ def test_errors_of_settings_are_shown_safely(hostile, text):
     """Also those of a file that is no settings file."""
     home().mkdir(parents=True, exist_ok=True)
     (home() / "settings.toml").write_text(json.dumps(text)[1:-1].replace("\\n", "\n"))
-    (hostile / ".holdfast" / "settings.toml").write_text(text)
+    (hostile / ".longhold" / "settings.toml").write_text(text)
     assert _checked("config", cwd=hostile).returncode != 0
     assert _checked("--debug", "config", cwd=hostile).returncode != 0
 

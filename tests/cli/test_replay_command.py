@@ -1,11 +1,11 @@
-"""`holdfast replay`, run as a user runs it."""
+"""`longhold replay`, run as a user runs it."""
 
 import json
 
 import pytest
 
-from command_line import holdfast
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(folder):
     words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
-    done = holdfast("replay", folder, *words)
+    done = longhold("replay", folder, *words)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -50,7 +50,7 @@ def test_each_sessions_own_cost_adds_up(found):
 def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp_path):
     page = tmp_path / "replay.html"
     words = ("--policy", "ours", "--policy", "sliding_window", "--html", page)
-    done = holdfast("replay", folder / "one.jsonl", *words, "--window", 60_000)
+    done = longhold("replay", folder / "one.jsonl", *words, "--window", 60_000)
     assert done.returncode == 0, done.stderr
     assert "ours: $" in done.stdout and "sliding window" in done.stdout
     assert "beats ours by" in done.stdout and "beats ours by" in page.read_text()
@@ -58,14 +58,14 @@ def test_the_table_says_where_ours_stands_and_the_page_says_the_same(folder, tmp
 
 
 def test_a_policy_alone_is_compared_with_nobody(folder):
-    done = holdfast("replay", folder / "one.jsonl", "--policy", "ours")
+    done = longhold("replay", folder / "one.jsonl", "--policy", "ours")
     assert "with a regret of" in done.stdout and "0 others" not in done.stdout
 
 
 def test_an_unknown_policy_and_a_folder_without_sessions_are_refused(folder, tmp_path):
-    wrong = holdfast("replay", folder, "--policy", "magic")
+    wrong = longhold("replay", folder, "--policy", "magic")
     assert wrong.returncode and "'magic' is not one of" in wrong.stderr
-    empty = holdfast("replay", tmp_path)
+    empty = longhold("replay", tmp_path)
     assert empty.returncode and "holds no session" in empty.stderr
 
 
@@ -81,9 +81,9 @@ def test_an_executor_can_be_named(folder, found):
     """Whoever computes, the figures are the same; a name that leads nowhere says what to give."""
     words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
     named = ("--executor", "concurrent.futures:ThreadPoolExecutor")
-    done = holdfast("replay", folder, *words, *named)
+    done = longhold("replay", folder, *words, *named)
     assert _alike(json.loads(done.stdout), found), done.stderr
-    wrong = holdfast("replay", folder, "--executor", "nowhere:nothing")
+    wrong = longhold("replay", folder, "--executor", "nowhere:nothing")
     assert wrong.returncode == 2
     assert "give module:function or a scheduler's address" in wrong.stderr
 
@@ -95,5 +95,5 @@ def test_a_dask_cluster_computes_the_same(folder, found):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
     ) as cluster:
-        done = holdfast("replay", folder, *words, "--executor", cluster.scheduler_address)
+        done = longhold("replay", folder, *words, "--executor", cluster.scheduler_address)
     assert _alike(json.loads(done.stdout), found), done.stderr

@@ -1,4 +1,4 @@
-"""`holdfast report`, run as a user runs it."""
+"""`longhold report`, run as a user runs it."""
 
 import csv
 import io
@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from command_line import holdfast
-from holdfast.reports.places import newest_session
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.insight.places import newest_session
+from longhold.simulator.sessions import write
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def agents(tmp_path, monkeypatch):
 
 def test_without_arguments_it_finds_what_is_there(agents):
     """The verdict first, what would have saved most, then the tables."""
-    done = holdfast("report")
+    done = longhold("report")
     assert done.returncode == 0, done.stderr
     first, *lines = done.stdout.splitlines()
     assert first.startswith("About $")
@@ -36,29 +36,29 @@ def test_without_arguments_it_finds_what_is_there(agents):
 
 def test_json_and_csv_have_the_same_sums(agents):
     """Every table adds up to the whole."""
-    found = json.loads(holdfast("report", agents, "--json").stdout)
+    found = json.loads(longhold("report", agents, "--json").stdout)
     whole = found["total"]["recorded_usd"]
     for groups in found["groups"].values():
         assert sum(each["spending"]["recorded_usd"] for each in groups) == pytest.approx(whole)
-    rows = list(csv.DictReader(io.StringIO(holdfast("report", agents, "--csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(longhold("report", agents, "--csv").stdout)))
     assert sum(float(row["recorded_usd"]) for row in rows) == pytest.approx(whole)
     assert rows[0]["day"].count("-") == 2
 
 
 def test_since_leaves_out_what_was_before(agents):
     """A day, or so many days ago; what is neither is explained."""
-    days = json.loads(holdfast("report", agents, "--json").stdout)["groups"]["day"]
+    days = json.loads(longhold("report", agents, "--json").stdout)["groups"]["day"]
     last = days[-1]["name"]
-    since = json.loads(holdfast("report", agents, "--since", last, "--json").stdout)
+    since = json.loads(longhold("report", agents, "--since", last, "--json").stdout)
     assert [each["name"] for each in since["groups"]["day"]] == [last]
-    wrong = holdfast("report", "--since", "yesterday")
+    wrong = longhold("report", "--since", "yesterday")
     assert wrong.returncode == 2
     assert "7d" in wrong.stderr
 
 
 def test_nothing_found_says_where_it_looked():
     """And what to do instead."""
-    done = holdfast("report")
+    done = longhold("report")
     assert done.returncode == 0
     assert "nowhere/projects" in done.stdout
     assert "Name a directory" in done.stdout
@@ -75,9 +75,9 @@ def test_commands_without_a_target_take_this_project_s_newest_session(agents, tm
     )
     assert newest_session(shop) == file
     for command in ("context", "cost", "cache", "explain"):
-        done = holdfast(command, cwd=shop)
+        done = longhold(command, cwd=shop)
         assert done.stdout.startswith("1.jsonl"), done.stderr
-        elsewhere = holdfast(command, cwd=tmp_path)
+        elsewhere = longhold(command, cwd=tmp_path)
         assert elsewhere.returncode != 0
         assert "sessions --all" in elsewhere.stderr
 
@@ -86,7 +86,7 @@ def test_a_foreign_name_does_nothing_to_a_terminal_or_a_spreadsheet(agents):
     """Neither as CSV: whoever wrote the transcript chose the model's name."""
     file = agents / "1.jsonl"
     file.write_text(file.read_text().replace("claude-", "\\t=\\u001b]0;taken\\u0007\\u009b31m-"))
-    done = holdfast("report", agents, "--by", "model", "--csv")
+    done = longhold("report", agents, "--by", "model", "--csv")
     names = [row["model"] for row in csv.DictReader(io.StringIO(done.stdout))]
     assert any("taken" in name for name in names)
     assert all(name.isprintable() and not name.strip().startswith("=") for name in names)
@@ -95,5 +95,5 @@ def test_a_foreign_name_does_nothing_to_a_terminal_or_a_spreadsheet(agents):
 def test_a_home_that_cannot_be_written_to_is_no_reason_not_to_report(agents, tmp_path):
     """What was read is then not kept."""
     (tmp_path / "file").touch()
-    done = holdfast("report", agents, env={"HOLDFAST_HOME": str(tmp_path / "file" / "home")})
-    assert (done.returncode, done.stdout) == (0, holdfast("report", agents).stdout), done.stderr
+    done = longhold("report", agents, env={"LONGHOLD_HOME": str(tmp_path / "file" / "home")})
+    assert (done.returncode, done.stdout) == (0, longhold("report", agents).stdout), done.stderr

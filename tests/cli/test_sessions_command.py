@@ -1,20 +1,20 @@
-"""`holdfast sessions`: what pruning removes, and what it leaves."""
+"""`longhold sessions`: what pruning removes, and what it leaves."""
 
 import json
 import os
 from datetime import datetime
 
-from command_line import holdfast
-from holdfast.log import load
-from holdfast.log.entries import Swept
-from holdfast.log.results import Results
-from holdfast.log.store import FileStore
-from holdfast.reports.index import open_index
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.core.log import load
+from longhold.core.log.entries import Swept
+from longhold.core.log.results import Results
+from longhold.core.log.store import FileStore
+from longhold.insight.index import open_index
+from longhold.simulator.sessions import write
 
 
 def prune(*words):
-    return holdfast("sessions", "--prune", "--yes", *words)
+    return longhold("sessions", "--prune", "--yes", *words)
 
 
 def session_with_a_result(store, directory, id):
@@ -57,13 +57,13 @@ def test_a_session_that_somebody_writes_is_not_swept(tmp_path):
 def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path):
     """Of an imported session, when it was answered, not when it was imported."""
     write(tmp_path / "made-up.jsonl", 3, 40)
-    holdfast("import", tmp_path / "made-up.jsonl", cwd=tmp_path)
-    (found,) = json.loads(holdfast("sessions", "--json", cwd=tmp_path).stdout)
+    longhold("import", tmp_path / "made-up.jsonl", cwd=tmp_path)
+    (found,) = json.loads(longhold("sessions", "--json", cwd=tmp_path).stdout)
     assert found["agent"] == "claude-code"
     assert found["calls"] > 3
     assert found["usd"] > 0
     assert found["last_at"] < found["modified"]
-    line = holdfast("sessions", cwd=tmp_path).stdout
+    line = longhold("sessions", cwd=tmp_path).stdout
     assert f"{datetime.fromtimestamp(found['last_at']):%Y-%m-%d %H:%M}  claude-code" in line
     assert "$" in line
 
@@ -71,9 +71,9 @@ def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path)
 def test_a_deleted_session_leaves_nothing_in_the_index(tmp_path):
     """Its title is a piece of what was said."""
     write(tmp_path / "made-up.jsonl", 3, 40)
-    id = json.loads(holdfast("import", tmp_path / "made-up.jsonl", "--json").stdout)["session"]
-    holdfast("sessions", "--all")
-    assert holdfast("sessions", "--delete", id, "--yes").returncode == 0
+    id = json.loads(longhold("import", tmp_path / "made-up.jsonl", "--json").stdout)["session"]
+    longhold("sessions", "--all")
+    assert longhold("sessions", "--delete", id, "--yes").returncode == 0
     with open_index() as index:
         assert index.rows("SELECT * FROM sessions") == []
         assert index.rows("SELECT * FROM calls") == []

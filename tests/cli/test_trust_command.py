@@ -1,14 +1,14 @@
-"""`holdfast trust`: imports that lead out of a project wait for a word, further down as well."""
+"""`longhold trust`: imports that lead out of a project wait for a word, further down as well."""
 
 import json
 
 import pytest
 
-from command_line import holdfast
+from command_line import longhold
 
 
 def trust(cwd, *words):
-    done = holdfast("trust", *words, cwd=cwd)
+    done = longhold("trust", *words, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

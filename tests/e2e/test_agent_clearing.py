@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from casting import entries
-from holdfast.agent.build import build_agent
-from holdfast.agent.subagents.fork_worker import prefix_of
-from holdfast.log.entries import Cleared, Replied, Spawned
-from holdfast.models import open_model
-from holdfast.settings import CacheSettings, ClearSettings, CostSettings, load_settings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.agent.build import build_agent
+from longhold.agent.subagents.worker import prefix_of
+from longhold.core.log.entries import Cleared, Replied, Spawned
+from longhold.core.models import open_model
+from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, load_settings
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Ended, Forked
-from holdfast.models import open_model
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Ended, Forked
+from longhold.core.models import open_model
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
 

@@ -9,18 +9,18 @@ from dataclasses import replace
 import pytest
 
 from casting import entries, project_memory, until
-from holdfast.agent.build import build_agent
-from holdfast.log import Header
-from holdfast.log.entries import Dreamt, Failed, Forked, Noted, Remembered
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.lock import DreamLock
-from holdfast.memory.memory import Memory
-from holdfast.models import open_model
-from holdfast.reports.explain import explain
-from holdfast.settings import Settings
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.stores import default_store
+from longhold.agent.build import build_agent
+from longhold.core.log import Header
+from longhold.core.log.entries import Dreamt, Failed, Forked, Noted, Remembered
+from longhold.core.log.stores import default_store
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.memory import Memory
+from longhold.core.models import open_model
+from longhold.core.settings import Settings
+from longhold.insight.explain import explain
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
 

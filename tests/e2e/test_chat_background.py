@@ -6,12 +6,12 @@ import time
 import pytest
 
 from casting import until
-from holdfast.log.entries import Failed, Said
-from holdfast.messages import text_of
-from holdfast.settings import home
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.stores import default_store
+from longhold.core.log.entries import Failed, Said
+from longhold.core.log.stores import default_store
+from longhold.core.messages import text_of
+from longhold.core.settings import home
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
 pytest.importorskip("anthropic")

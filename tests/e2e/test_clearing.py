@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied
-from holdfast.messages import ToolUse
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.protocol import collect
-from holdfast.request.edits import deleted_tokens
-from holdfast.session import Session
-from holdfast.settings import CacheSettings, ClearSettings, CostSettings, Settings
-from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.stores import default_store
+from longhold.core.log.entries import CacheBroke, Cleared, Failed, Replied
+from longhold.core.log.stores import default_store
+from longhold.core.messages import ToolUse
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.protocol import collect
+from longhold.core.request.edits import deleted_tokens
+from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, Settings
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-opus-5"
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Read", "Ask", "History")]

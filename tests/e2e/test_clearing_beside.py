@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.log.entries import Cleared
-from holdfast.messages import ToolUse
-from holdfast.messages.rules import violations
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.protocol import collect
-from holdfast.session import Session
-from holdfast.settings import CacheSettings, ClearSettings, Settings
-from holdfast.simulator import BrainAnswer, SimulatorClock, running
-from holdfast.simulator.brains import text, thinking, tool_use
-from holdfast.stores import default_store
+from longhold.core.log.entries import Cleared
+from longhold.core.log.stores import default_store
+from longhold.core.messages import ToolUse
+from longhold.core.messages.rules import violations
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.protocol import collect
+from longhold.core.settings import CacheSettings, ClearSettings, Settings
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator.brains import text, thinking, tool_use
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Write", "History")]
 SYSTEM = "Be careful with what you write. " * 200

@@ -5,11 +5,11 @@ import json
 
 from click.testing import CliRunner
 
-from holdfast.cli import cli
-from holdfast.errors import RequestRejected
-from holdfast.messages.rules import violations
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view import fold
+from longhold.cli import cli
+from longhold.core.messages.rules import violations
+from longhold.core.view import fold
+from longhold.errors import RequestRejected
+from longhold.insight.transcripts.formats import open_transcript
 
 
 def sha256(path):

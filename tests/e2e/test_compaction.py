@@ -5,18 +5,18 @@ import random
 import anthropic
 import pytest
 
-from holdfast.errors import PromptTooLong
-from holdfast.log.entries import CacheBroke, Compacted, Failed, Forked
-from holdfast.session import Session
-from holdfast.settings import (
+from longhold.core.log.entries import CacheBroke, Compacted, Failed, Forked
+from longhold.core.settings import (
     ClearSettings,
     CompactSettings,
     NotesSettings,
     Settings,
     WindowSettings,
 )
-from holdfast.simulator import BrainAnswer, SimulatorClock, running
-from holdfast.simulator.brains import text
+from longhold.errors import PromptTooLong
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator.brains import text
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
 SECTIONS = "".join(

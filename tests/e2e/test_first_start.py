@@ -1,4 +1,4 @@
-"""The first start without a key, in a real pseudo-terminal; and what plain `holdfast` does."""
+"""The first start without a key, in a real pseudo-terminal; and what plain `longhold` does."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.settings import load_settings
-from holdfast.settings.keys import saved_key
-from holdfast.simulator import SimulatorSettings, running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.settings import load_settings
+from longhold.core.settings.reading import saved_key
+from longhold.simulator import SimulatorSettings, running
+from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -44,7 +44,7 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
         assert chat.end() == 0
     finally:
         chat.close()
-    file = Path(os.environ["HOLDFAST_HOME"]) / "keys.json"
+    file = Path(os.environ["LONGHOLD_HOME"]) / "keys.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text()) == {"ANTHROPIC_API_KEY": "sk-very-secret"}
     assert saved_key("ANTHROPIC_API_KEY") == "sk-very-secret"
@@ -55,7 +55,7 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
         again.close()
 
 
-def test_a_server_is_remembered_and_plain_holdfast_in_a_project_starts_there(no_key, tmp_path):
+def test_a_server_is_remembered_and_plain_longhold_in_a_project_starts_there(no_key, tmp_path):
     """Without a word of the command line; the model on that server answers."""
     (tmp_path / ".git").mkdir()
     brain = ScriptedBrain("text: From your own server.", repeats=True)
@@ -94,7 +94,7 @@ def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_
     assert load_settings().model.offline
     again = Terminal(["chat"], tmp_path)
     try:
-        again.see("`holdfast config set model.offline false`", "% left", gone=("Who answers?",))
+        again.see("`longhold config set model.offline false`", "% left", gone=("Who answers?",))
     finally:
         again.close()
 

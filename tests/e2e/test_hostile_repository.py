@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from command_line import holdfast
+from command_line import longhold
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def repository(tmp_path):
     """A repository as it was cloned, with nothing vouched for."""
     place = tmp_path / "clone"
     (place / ".git").mkdir(parents=True)
-    (place / ".holdfast").mkdir()
+    (place / ".longhold").mkdir()
     return place
 
 
@@ -20,15 +20,15 @@ SCRIPT = 'tool: Bash {{"command": "{command}"}}\n---\ntext: done\n'
 
 
 @pytest.mark.parametrize("key", ["name", "fallback"])
-@pytest.mark.parametrize("model", ["scripted:.holdfast/answers.txt", "local/smollm2"])
+@pytest.mark.parametrize("model", ["scripted:.longhold/answers.txt", "local/smollm2"])
 def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, model):
     """Its own answers would call tools before the user has said anything but hello."""
     mark = tmp_path / "mark"
     answers = SCRIPT.format(command=f"pwd > {mark}")
-    (repository / ".holdfast" / "answers.txt").write_text(answers)
-    (repository / ".holdfast" / "settings.toml").write_text(f'[model]\n{key} = "{model}"\n')
+    (repository / ".longhold" / "answers.txt").write_text(answers)
+    (repository / ".longhold" / "settings.toml").write_text(f'[model]\n{key} = "{model}"\n')
     words = ["--offline"] if key == "fallback" else []
-    done = holdfast("run", *words, "--mode", "bypass", "-p", "hi", cwd=repository)
+    done = longhold("run", *words, "--mode", "bypass", "-p", "hi", cwd=repository)
     assert done.returncode == 2
     assert f"model.{key} is for the user alone" in done.stderr
     assert not mark.exists()
@@ -37,9 +37,9 @@ def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, mod
 def test_the_user_may_play_a_script(repository, tmp_path):
     """The attack above is one: only where it came from differs."""
     mark = tmp_path / "mark"
-    answers = repository / ".holdfast" / "answers.txt"
+    answers = repository / ".longhold" / "answers.txt"
     answers.write_text(SCRIPT.format(command=f"pwd > {mark}"))
-    done = holdfast(
+    done = longhold(
         "run", "--model", f"scripted:{answers}", "--mode", "bypass", "-p", "hi", cwd=repository
     )
     assert (done.returncode, mark.exists()) == (0, True), done.stderr
@@ -51,18 +51,18 @@ def test_no_file_of_a_repository_keeps_a_session_from_starting(repository):
         "AGENTS.md",
         "CLAUDE.local.md",
         ".mcp.json",
-        ".holdfast/settings.toml",
-        ".holdfast/hooks.json",
-        ".holdfast/agents/a.md",
-        ".holdfast/skills/a/SKILL.md",
+        ".longhold/settings.toml",
+        ".longhold/hooks.json",
+        ".longhold/agents/a.md",
+        ".longhold/skills/a/SKILL.md",
         ".claude/settings.json",
         ".claude/rules/a.md",
     ):
         file = repository / name
         file.parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(file)
-    for name in (".holdfast/agents/zero.md", ".holdfast/skills/zero/SKILL.md", "CLAUDE.md"):
+    for name in (".longhold/agents/zero.md", ".longhold/skills/zero/SKILL.md", "CLAUDE.md"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).symlink_to("/dev/zero")
-    done = holdfast("run", "--offline", "-p", "hi", cwd=repository)
+    done = longhold("run", "--offline", "-p", "hi", cwd=repository)
     assert done.returncode == 0, done.stderr

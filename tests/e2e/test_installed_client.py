@@ -1,4 +1,4 @@
-"""Real clients with `holdfast install` in them, unmodified, through a compaction of their own."""
+"""Real clients with `longhold install` in them, unmodified, through a compaction of their own."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1",
-        reason="HOLDFAST_TEST_OPTIONAL=1 runs a real client",
+        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
+        reason="LONGHOLD_TEST_OPTIONAL=1 runs a real client",
     ),
     pytest.mark.timeout(300),
 ]
@@ -45,12 +45,12 @@ def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_pa
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
         "HOME": str(tmp_path),
-        "HOLDFAST_HOME": str(tmp_path / "holdfast"),
+        "LONGHOLD_HOME": str(tmp_path / "longhold"),
         "ANTHROPIC_API_KEY": "simulated",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     }
-    install = [sys.executable, "-m", "holdfast", "install", "claude-code", "--yes"]
+    install = [sys.executable, "-m", "longhold", "install", "claude-code", "--yes"]
     subprocess.run(install, env=environment, check=True, stdout=subprocess.DEVNULL)
     brain = Forgetful()
     with running(brain) as simulator:
@@ -59,7 +59,7 @@ def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_pa
             _turn(client, project, environment, *words)
         assert "must keep it word for word" in brain.requests[-1]
         _turn(client, project, environment, "--continue", "And now?")
-    assert ASKED in brain.requests[-1].partition("Kept by Holdfast")[2]
+    assert ASKED in brain.requests[-1].partition("Kept by Longhold")[2]
 
 
 class Searcher(Forgetful):
@@ -80,11 +80,11 @@ def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_pat
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
         "HOME": str(tmp_path),
-        "HOLDFAST_HOME": str(tmp_path / "holdfast"),
+        "LONGHOLD_HOME": str(tmp_path / "longhold"),
         "ANTHROPIC_API_KEY": "simulated",
         "PI_OFFLINE": "1",
     }
-    install = [sys.executable, "-m", "holdfast", "install", "pi", "--yes"]
+    install = [sys.executable, "-m", "longhold", "install", "pi", "--yes"]
     subprocess.run(install, env=environment, check=True, stdout=subprocess.DEVNULL)
     (place / "settings.json").write_text('{"compaction": {"keepRecentTokens": 1}}')
     brain = Searcher()
@@ -105,8 +105,8 @@ def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_pat
             said += _said(pi, {"type": "compact"}, "response")
             said += _said(pi, {"type": "prompt", "message": "What was it called?"}, "agent_end")
             pi.stdin.close()
-    kept = [sent for sent in brain.requests if "Kept by Holdfast" in sent]
-    assert ASKED in kept[0].partition("Kept by Holdfast")[2]
+    kept = [sent for sent in brain.requests if "Kept by Longhold" in sent]
+    assert ASKED in kept[0].partition("Kept by Longhold")[2]
     assert "| Never rename Kingfisher" in brain.requests[-1].partition("tool_result")[2]
     status = [one for one in said if one.get("method") == "setStatus"]
     assert "cache warm until" in status[-1]["statusText"]
@@ -126,7 +126,7 @@ def _said(pi: subprocess.Popen[str], command: dict[str, str], end: str) -> list[
 
 
 def _client(name: str) -> str:
-    places = os.environ.get("HOLDFAST_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
+    places = os.environ.get("LONGHOLD_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
     found = shutil.which(name, path=places)
     if found is None:
         pytest.skip(f"{name} is not on this machine")

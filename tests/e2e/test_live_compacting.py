@@ -6,11 +6,11 @@ import pytest
 
 from casting import until
 from compacting import SECTIONS
-from holdfast.log.entries import Compacted, Said
-from holdfast.messages import text_of
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text
-from holdfast.stores import default_store
+from longhold.core.log.entries import Compacted, Said
+from longhold.core.log.stores import default_store
+from longhold.core.messages import text_of
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -46,7 +46,7 @@ def brain():
 @pytest.fixture
 def chat(tmp_path, brain):
     """A chat in which three things were said."""
-    quiet = {"HOLDFAST_TERMINAL_SUGGEST": "false", "HOLDFAST_MEMORY_ON": "false"}
+    quiet = {"LONGHOLD_TERMINAL_SUGGEST": "false", "LONGHOLD_MEMORY_ON": "false"}
     with running(brain) as server:
         words = ["chat", "--base-url", server.url, "--model", MODEL]
         editor = {"EDITOR": "sed -i s/login/harbour/", "VISUAL": ""}

@@ -6,12 +6,12 @@ import time
 import pytest
 
 from casting import until
-from holdfast.cli.slash import SLASH
-from holdfast.log.entries import Said
-from holdfast.messages import Image, text_of
-from holdfast.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.stores import default_store
+from longhold.cli.slash import SLASH
+from longhold.core.log.entries import Said
+from longhold.core.log.stores import default_store
+from longhold.core.messages import Image, text_of
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
+from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -261,7 +261,7 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
     chat.see("` goes on where you were.", "Stopped.")
     assert chat.end() == 130
     session = default_store().sessions()[0].id
-    assert f"holdfast chat --resume {session}" in chat.text()
+    assert f"longhold chat --resume {session}" in chat.text()
 
 
 def test_ctrl_c_ends_an_answer_and_keeps_what_was_said_of_it(chat):
@@ -347,7 +347,7 @@ def test_the_screen_follows_the_terminals_size(chat):
 
 def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulator):
     """At the first key, above the input, once."""
-    env = {"HOLDFAST_TERMINAL_AWAY_MINUTES": "0.02"}
+    env = {"LONGHOLD_TERMINAL_AWAY_MINUTES": "0.02"}
     with started(tmp_path, simulator, env=env) as chat:
         chat.type("remember the harbour\r")
         chat.see("Heard 'remember the harbour'.")
@@ -362,7 +362,7 @@ def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulato
 
 def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
     """It is asked for on a fork and becomes the user's words only by Tab and Enter."""
-    with started(tmp_path, simulator, env={"HOLDFAST_BUDGET_OWN_SHARE": "0"}) as chat:
+    with started(tmp_path, simulator, env={"LONGHOLD_BUDGET_OWN_SHARE": "0"}) as chat:
         chat.type("hello\r")
         chat.see("> Count the anchors")
         chat.type("\t\r")

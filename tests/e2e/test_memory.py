@@ -8,8 +8,8 @@ import anthropic
 import pytest
 
 from casting import project_memory
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import (
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import (
     CacheBroke,
     Compacted,
     Dreamt,
@@ -18,13 +18,13 @@ from holdfast.log.entries import (
     Remembered,
     Replied,
 )
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.settings import BudgetSettings, DreamSettings, MemorySettings, Settings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.brains.digest import DigestBrain
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.brains.digest import DigestBrain
 
 UNBOUNDED = BudgetSettings(own_share=0.0)
 """Talks this short would not pay for what is done beside them."""

@@ -5,16 +5,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.answers import answers_of
-from holdfast.log.entries import Compacted, Ran, Replied
-from holdfast.messages import ToolUse, text_of
-from holdfast.messages.rules import violations
-from holdfast.models.openai import OpenAIModel
-from holdfast.session import Session
-from holdfast.settings import Settings, WindowSettings
-from holdfast.turn.loop import Stopped
-from holdfast.view import fold
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Compacted, Ran, Replied
+from longhold.core.log.unique_answers import answers_of
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.openai import OpenAIModel
+from longhold.core.settings import Settings, WindowSettings
+from longhold.core.turn.loop import Stopped
+from longhold.core.view import fold
+from longhold.session import Session
 from raw_server import Say, serving
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 5}

@@ -6,11 +6,11 @@ from pathlib import Path
 import anthropic
 import pytest
 
-from holdfast.messages.rules import violations
-from holdfast.models.clients import reply_from
-from holdfast.session import Session
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.messages.rules import violations
+from longhold.core.models.clients import reply_from
+from longhold.session import Session
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 PAGE = Path(__file__).parents[2] / "docs" / "adopting.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

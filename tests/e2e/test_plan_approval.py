@@ -5,13 +5,13 @@ import re
 import pytest
 
 from casting import entries
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Ran, Spawned
-from holdfast.messages import text_of
-from holdfast.models import open_model
-from holdfast.settings import home
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Ran, Spawned
+from longhold.core.messages import text_of
+from longhold.core.models import open_model
+from longhold.core.settings import home
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
 

@@ -1,7 +1,7 @@
 """An unmodified coding agent at work against the simulator: two turns, real tools, one cache.
 
 The client is installed from a package registry and run as a user runs it; only its address, its
-key and its home are ours. HOLDFAST_TEST_CLIENT names a binary to use instead of installing one.
+key and its home are ours. LONGHOLD_TEST_CLIENT names a binary to use instead of installing one.
 """
 
 import json
@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from command_line import holdfast
-from holdfast.messages import ToolUse
-from holdfast.messages.rules import violations
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import thinking
-from holdfast.simulator.brains.digest import DigestBrain
+from command_line import longhold
+from longhold.core.messages import ToolUse
+from longhold.core.messages.rules import violations
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import thinking
+from longhold.simulator.brains.digest import DigestBrain
 
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1",
-        reason="HOLDFAST_TEST_OPTIONAL=1 installs and runs a real client",
+        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
+        reason="LONGHOLD_TEST_OPTIONAL=1 installs and runs a real client",
     ),
     pytest.mark.timeout(600),
 ]
@@ -80,7 +80,7 @@ class Worked:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     """Install the client; nothing from its packages runs while that happens."""
-    if given := os.environ.get("HOLDFAST_TEST_CLIENT"):
+    if given := os.environ.get("LONGHOLD_TEST_CLIENT"):
         return Path(given)
     npm = shutil.which("npm")
     if npm is None:
@@ -231,7 +231,7 @@ def test_it_talks_to_nobody_else(worked):
 def test_its_transcript_can_be_imported(worked):
     """Every line is understood, and what comes out is a conversation any API accepts."""
     (transcript,) = worked.transcripts
-    done = holdfast("import", transcript, "--json")
+    done = longhold("import", transcript, "--json")
     taken = json.loads(done.stdout)
     assert (taken["format"], taken["malformed"], taken["repaired"]) == ("claude-code", [], {})
     with Session.resume(taken["session"]) as session:

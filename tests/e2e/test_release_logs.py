@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import holdfast
-from holdfast.log import load
-from holdfast.log.entries import (
+import longhold
+from longhold.core.log import load
+from longhold.core.log.entries import (
     Asked,
     Cleared,
     Collapsed,
@@ -27,11 +27,11 @@ from holdfast.log.entries import (
     Spilled,
     Undone,
 )
-from holdfast.messages import message_to_wire
-from holdfast.messages.rules import violations
-from holdfast.settings import home
-from holdfast.view import fold, folding
-from holdfast.view.items import NO_RESULT
+from longhold.core.messages import message_to_wire
+from longhold.core.messages.rules import violations
+from longhold.core.settings import home
+from longhold.core.view import fold, folding
+from longhold.core.view.items import NO_RESULT
 
 RELEASES = Path(__file__).parents[1] / "fixtures" / "releases"
 
@@ -72,7 +72,7 @@ async def test_the_session_goes_on_with_the_request_it_would_have_sent(release):
     project.mkdir(parents=True)
     shutil.copy(RELEASES / f"{release}.jsonl", project / "release.jsonl")
     before = fold(load(project / "release.jsonl").entries)
-    session = holdfast.Session.resume("release")
+    session = longhold.Session.resume("release")
     session.user("Go on")
     request = await session.prepare()
     assert violations(session.view.messages()) == []

@@ -2,14 +2,14 @@
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Restored
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import CompactSettings, Settings
-from holdfast.tools.edit import EDIT
-from holdfast.tools.read import READ
+from longhold.agent.build import build_agent
+from longhold.agent.tools.edit import EDIT
+from longhold.agent.tools.read import READ
+from longhold.core.log.entries import Restored
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import CompactSettings, Settings
 
 LONG = "\n".join(f"value_{i} = {i} * {i}  # a line of some length" for i in range(400))
 SCRIPT = """\

@@ -1,6 +1,6 @@
 """A session compacted with `compact --for`, resumed by the client it is for, unmodified.
 
-The clients are looked for on the path and in HOLDFAST_TEST_CLIENTS; only their home and their
+The clients are looked for on the path and in LONGHOLD_TEST_CLIENTS; only their home and their
 address are ours. What answers finds one fact in what it is sent, which only the summary holds.
 """
 
@@ -18,16 +18,16 @@ from threading import Thread
 
 import pytest
 
-from command_line import holdfast
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text
-from holdfast.simulator.sessions import generate
+from command_line import longhold
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text
+from longhold.simulator.sessions import generate
 
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1",
-        reason="HOLDFAST_TEST_OPTIONAL=1 runs real clients",
+        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
+        reason="LONGHOLD_TEST_OPTIONAL=1 runs real clients",
     ),
     pytest.mark.timeout(300),
 ]
@@ -114,7 +114,7 @@ def transcript(tmp_path, project):
 
 
 def _client(name: str) -> Path:
-    places = os.environ.get("HOLDFAST_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
+    places = os.environ.get("LONGHOLD_TEST_CLIENTS", "") + os.pathsep + os.environ["PATH"]
     found = shutil.which(name, path=places)
     if found is None:
         pytest.skip(f"{name} is not on this machine")
@@ -125,7 +125,7 @@ def _compacted(transcript: Path, client: str, home: Path) -> list[str]:
     """Compact for a client at home elsewhere; return the words of the command that was printed."""
     moved = dict.fromkeys(("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"))
     env = {"HOME": str(home)} | moved
-    done = holdfast("compact", transcript, "--for", client, "--json", env=env)
+    done = longhold("compact", transcript, "--for", client, "--json", env=env)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["preview"]["covered"] > 10

@@ -20,8 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
 
@@ -31,7 +31,7 @@ START = """
 import sys, time
 real, shift = time.time, float(sys.argv.pop(1))
 time.time = lambda: real() + shift
-from holdfast.cli import main
+from longhold.cli import main
 main()
 """
 
@@ -92,11 +92,11 @@ def git(place, *words):
 
 def environment(home):
     """Nothing of whoever runs the tests, and a home that the processes share."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
-    return kept | {"HOLDFAST_HOME": str(home), "HOLDFAST_STRICT": "1", "ANTHROPIC_API_KEY": "none"}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LONGHOLD_")}
+    return kept | {"LONGHOLD_HOME": str(home), "LONGHOLD_STRICT": "1", "ANTHROPIC_API_KEY": "none"}
 
 
-def holdfast(place, url, shift_seconds, *words):
+def longhold(place, url, shift_seconds, *words):
     """Run the command line in a process of its own, with its clock moved."""
     command = [sys.executable, "-c", START, str(shift_seconds), "run", "--json"]
     where = ("--model", "simulated/claude-sonnet-5-5", "--base-url", url, "--mode", "bypass")
@@ -147,8 +147,8 @@ def change_everything(project):
     (project / "new.py").write_text("")
     git(project, "add", "new.py")
     git(project, "commit", "-q", "-m", "Go on")
-    (project / ".holdfast" / "skills" / "s").mkdir(parents=True)
-    (project / ".holdfast" / "skills" / "s" / "SKILL.md").write_text("new")
+    (project / ".longhold" / "skills" / "s").mkdir(parents=True)
+    (project / ".longhold" / "skills" / "s" / "SKILL.md").write_text("new")
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,12 @@ def wire(tmp_path_factory):
     project = tmp_path_factory.mktemp("same-prefix") / "project"
     lay_out(project)
     with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
-        session = holdfast(project, url, 0, "-p", "look at api")
+        session = longhold(project, url, 0, "-p", "look at api")
         first = len(bodies)
         change_everything(project)
-        again = holdfast(project, url, LATER_SECONDS, "--resume", session, "-p", "again")
+        again = longhold(project, url, LATER_SECONDS, "--resume", session, "-p", "again")
         resumed = len(bodies)
-        other = holdfast(project, url, LATER_SECONDS, "-p", "look at api")
+        other = longhold(project, url, LATER_SECONDS, "-p", "look at api")
         requests = simulator.simulation.stats.to_json()["requests"]
     return Wire(
         first=bodies[:first],

@@ -2,7 +2,7 @@
 
 Two independent readings of the Messages API. Where llama.cpp departs from what is published,
 the departure stands below with its reason; any other difference, on either side, fails. The
-weights are those in HOLDFAST_HOME (`holdfast model install smollm2`).
+weights are those in LONGHOLD_HOME (`longhold model install smollm2`).
 """
 
 import gc
@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import anthropic
 import pytest
 
-from holdfast.models.weights import installed_path
-from holdfast.simulator import running
+from longhold.core.models.local import installed_path
+from longhold.simulator import running
 
 WEIGHTS = installed_path("smollm2")
 """Looked up now: while a test runs, the home is an empty one."""
@@ -23,11 +23,11 @@ WEIGHTS = installed_path("smollm2")
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1",
-        reason="HOLDFAST_TEST_OPTIONAL=1 runs a local model",
+        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
+        reason="LONGHOLD_TEST_OPTIONAL=1 runs a local model",
     ),
     pytest.mark.skipif(
-        WEIGHTS is None, reason="smollm2 is not installed; holdfast model install smollm2"
+        WEIGHTS is None, reason="smollm2 is not installed; longhold model install smollm2"
     ),
     pytest.mark.timeout(600),
 ]

@@ -6,15 +6,15 @@ import anthropic
 import openai
 import pytest
 
-from holdfast.errors import InvalidArgument
-from holdfast.log.entries import CacheBroke, Failed, Forked, Recalled, Remembered
-from holdfast.messages import text_of
-from holdfast.session import Session
-from holdfast.session.sync import sync
-from holdfast.settings import BudgetSettings, Settings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.simulator.brains.digest import DigestBrain
+from longhold.core.log.entries import CacheBroke, Failed, Forked, Recalled, Remembered
+from longhold.core.messages import text_of
+from longhold.core.settings import BudgetSettings, Settings
+from longhold.errors import InvalidArgument
+from longhold.session import Session
+from longhold.session.sync import sync
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text, tool_use
+from longhold.simulator.brains.digest import DigestBrain
 
 MODEL = "claude-sonnet-5-5"
 FACT = "Remember that releases go out on Tuesday nights."

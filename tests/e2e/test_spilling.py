@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import CacheBroke, Spilled
-from holdfast.messages import Thinking
-from holdfast.messages.rules import violations
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.session import Session
-from holdfast.settings import NotesSettings, load_settings
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, thinking, tool_use
-from holdfast.tools.permissions import Answer as Permission
+from longhold.agent.build import build_agent
+from longhold.agent.permissions import Answer as Permission
+from longhold.core.log.entries import CacheBroke, Spilled
+from longhold.core.messages import Thinking
+from longhold.core.messages.rules import violations
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.settings import NotesSettings, load_settings
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, thinking, tool_use
 
 MODEL = "claude-opus-5-5"
 PRINTING = (

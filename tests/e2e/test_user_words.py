@@ -3,12 +3,12 @@
 import anthropic
 import pytest
 
-from holdfast.log.entries import Compacted
-from holdfast.messages import text_of
-from holdfast.session import Session
-from holdfast.settings import CompactSettings, NotesSettings, Settings, WindowSettings
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text
+from longhold.core.log.entries import Compacted
+from longhold.core.messages import text_of
+from longhold.core.settings import CompactSettings, NotesSettings, Settings, WindowSettings
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text
 
 SECTIONS = "".join(
     f"## {n}. {title}\nThe importer is being written.\n"

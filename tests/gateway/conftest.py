@@ -6,9 +6,9 @@ from contextlib import ExitStack
 import pytest
 
 from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
-from holdfast.simulator import SimulatorClock, SimulatorSettings
-from holdfast.simulator.serving import in_thread, server_of
-from holdfast.simulator.simulation import Simulation
+from longhold.core.http import in_thread, server_of
+from longhold.simulator import SimulatorClock, SimulatorSettings
+from longhold.simulator.simulation import Simulation
 
 
 @pytest.fixture(autouse=True)

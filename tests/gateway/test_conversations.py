@@ -3,10 +3,10 @@
 import pytest
 
 from gateway_parts import Agent
-from holdfast import load
-from holdfast.gateway.conversations import Lineage, choose
-from holdfast.log.entries import Rewound
-from holdfast.settings import home
+from longhold import load
+from longhold.core.log.entries import Rewound
+from longhold.core.settings import home
+from longhold.gateway.conversations import Lineage, choose
 
 
 def line(known, size, has_answer=False):
@@ -56,7 +56,7 @@ def test_one_conversation_is_one_log(quick):
     for words in ("Hello.", "And now?", "And then?"):
         agent.ask(words)
     assert len(logs()) == 1
-    assert len({headers["x-holdfast-session"] for headers in agent.headers}) == 1
+    assert len({headers["x-longhold-session"] for headers in agent.headers}) == 1
 
 
 def test_a_retry_is_the_same_conversation(quick):
@@ -77,7 +77,7 @@ def test_side_calls_and_sub_agents_have_logs_of_their_own(quick):
     side.ask("Write a title for: Hello.")
     main.ask("Go on.")
     assert len(logs()) == 3
-    assert main.headers[0]["x-holdfast-session"] == main.headers[1]["x-holdfast-session"]
+    assert main.headers[0]["x-longhold-session"] == main.headers[1]["x-longhold-session"]
     assert not any(isinstance(e, Rewound) for log in logs() for e in load(log).entries)
 
 

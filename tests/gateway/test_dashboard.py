@@ -9,9 +9,9 @@ import pytest
 
 from browser import chromium, needs_chromium
 from gateway_parts import MODEL, Agent, gateway_process, marked
-from holdfast import load
-from holdfast.log.entries import Spilled, Undone
-from holdfast.settings import home
+from longhold import load
+from longhold.core.log.entries import Spilled, Undone
+from longhold.core.settings import home
 
 BUILT = [
     {"role": "user", "content": "Build it."},
@@ -65,7 +65,7 @@ def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_facto
 
 @needs_chromium
 def test_a_decision_shows_what_it_was_to_save_beside_what_it_did(upstream, tmp_path_factory):
-    """Both are counted on while the page is open; they are those of `/holdfast/stats`."""
+    """Both are counted on while the page is open; they are those of `/longhold/stats`."""
     upstream.simulation.brain.files = 0
     with (
         gateway_process(upstream.url) as (url, _, pages),
@@ -80,7 +80,7 @@ def test_a_decision_shows_what_it_was_to_save_beside_what_it_did(upstream, tmp_p
         browser.wait("!!document.querySelector('#changes tbody button')")
         agent.messages.append({"role": "assistant", "content": built.content[0].text})
         agent.ask("Test it.")
-        [period] = httpx2.get(f"{url}/holdfast/stats").json()["sessions"][0]["decisions"]
+        [period] = httpx2.get(f"{url}/longhold/stats").json()["sessions"][0]["decisions"]
         both = [period["predicted_usd"], period["saved_usd"]]
         wanted = browser.run(f"{both}.map(money).join(', ')")
         browser.wait(f"document.querySelector('#changes').textContent.includes('{wanted}')")
@@ -118,7 +118,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(upstream, tmp_path_factory)
         assert browser.run(f"{button}.right") <= 390
 
 
-@pytest.mark.parametrize("path", ["/holdfast/sessions/wrong/", "/holdfast/sessions/wrong/api/undo"])
+@pytest.mark.parametrize("path", ["/longhold/sessions/wrong/", "/longhold/sessions/wrong/api/undo"])
 def test_without_the_key_there_is_no_page(upstream, path):
 
     with gateway_process(upstream.url) as (url, _, _):
@@ -141,7 +141,7 @@ def at_rest(text, session):
 
 @needs_chromium
 def test_the_page_reads_as_it_did(upstream, tmp_path_factory):
-    """The list and a session, word for word; rewritten with HOLDFAST_REWRITE_GOLDEN=1.
+    """The list and a session, word for word; rewritten with LONGHOLD_REWRITE_GOLDEN=1.
 
     Without a tool that reads, no preview names a path, which would be longer or shorter elsewhere.
     """
@@ -164,8 +164,8 @@ def test_the_page_reads_as_it_did(upstream, tmp_path_factory):
         shown = [
             browser.run(f"document.querySelector({part!r})?.innerText ?? ''") for part in parts
         ]
-    session = agent.headers[0]["x-holdfast-session"]
+    session = agent.headers[0]["x-longhold-session"]
     text = at_rest("\n\n".join([listed, *shown]), session)
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")

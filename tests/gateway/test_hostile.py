@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from gateway_parts import MODEL, Agent, gateway_to
-from holdfast.settings import GatewaySettings, Settings, home
-from holdfast.simulator import BrainAnswer
-from holdfast.simulator.brains import text
-from holdfast.simulator.serving import in_thread, server_of
+from longhold.core.http import in_thread, server_of
+from longhold.core.settings import GatewaySettings, Settings, home
+from longhold.simulator import BrainAnswer
+from longhold.simulator.brains import text
 
 HEADERS = {"x-api-key": "sk-test", "anthropic-version": "2023-06-01"}
 ASKED = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "Hello"}]}
@@ -32,7 +32,7 @@ def url(gateway, upstream):
 def others_work(url):
     agent = Agent(url)
     agent.ask("Hello")
-    return "x-holdfast-passed" not in agent.headers[-1]
+    return "x-longhold-passed" not in agent.headers[-1]
 
 
 def said(url, *pieces):

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from gateway_parts import Agent, gateway_process, listing
-from holdfast import load
-from holdfast.log.entries import Cleared, Compacted, Spilled
-from holdfast.request.cache.fingerprint import blocks_of
-from holdfast.settings import home
+from longhold import load
+from longhold.core.log.entries import Cleared, Compacted, Spilled
+from longhold.core.request.cache.fingerprint import blocks_of
+from longhold.core.settings import home
 
 REQUESTS = int(os.environ.get("KILLED_REQUESTS", "30"))
 """Enough for some spills, compactions and kills."""
@@ -47,7 +47,7 @@ def prompts(bodies):
 @pytest.mark.timeout(400)
 def test_killed_at_any_moment_nothing_moves_that_no_entry_moved(upstream, monkeypatch):
     """Moments drawn by chance: while a request is read, decided, sent or answered."""
-    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT_TOKENS", "64000")
+    monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT_TOKENS", "64000")
     upstream.simulation.brain.files = 1_000
     chance, worker, kills = random.Random(7), Worker(""), 0
     while len(upstream.bodies) < REQUESTS:
@@ -67,7 +67,7 @@ def test_killed_at_any_moment_nothing_moves_that_no_entry_moved(upstream, monkey
     declared = sum(isinstance(entry, Cleared | Compacted) for entry in history)
     pairs = pairwise(prompts(upstream.bodies))
     moved = sum(after[: len(before)] != before for before, after in pairs)
-    assert all("x-holdfast-passed" not in headers for headers in worker.headers)
+    assert all("x-longhold-passed" not in headers for headers in worker.headers)
     assert kills > 1
     assert any(isinstance(entry, Spilled) for entry in history)
     assert 0 < moved <= declared

@@ -17,9 +17,9 @@ from gateway_parts import (
     listing,
     marked,
 )
-from holdfast import load
-from holdfast.log.entries import Cleared, Failed, Replied, Spilled
-from holdfast.settings import WindowSettings, home
+from longhold import load
+from longhold.core.log.entries import Cleared, Failed, Replied, Spilled
+from longhold.core.settings import WindowSettings, home
 
 SHELL = [{**TOOLS[0], "name": "Bash"}, *TOOLS]
 BUILT = [
@@ -99,7 +99,7 @@ def test_old_results_are_cleared_once_the_cache_is_cold(gateway, upstream, clock
     for id, text in sent.items():
         assert (text != given[id]) == (id in gone)
         assert len(text) <= len(given[id])
-    assert all("x-holdfast-passed" not in headers for headers in agent.headers)
+    assert all("x-longhold-passed" not in headers for headers in agent.headers)
 
 
 def test_what_was_sent_is_sent_again(gateway, upstream, clock):
@@ -207,7 +207,7 @@ def test_messages_of_the_system_within_the_list_pass_as_they_are(gateway, upstre
     ]
     agent.call(tools=[])
     assert upstream.requests[-1]["messages"][-1]["role"] == "system"
-    assert "x-holdfast-passed" not in agent.headers[-1]
+    assert "x-longhold-passed" not in agent.headers[-1]
 
 
 def test_counting_tokens_counts_what_is_sent(gateway, upstream, clock):
@@ -219,7 +219,7 @@ def test_counting_tokens_counts_what_is_sent(gateway, upstream, clock):
     given = {"model": MODEL, "system": SYSTEM, "tools": TOOLS, "messages": agent.messages[:-1]}
     counted = agent.client.messages.count_tokens(**given).input_tokens
     plain = agent.client.messages.count_tokens(
-        **given, extra_headers={"x-holdfast-bypass": "1"}
+        **given, extra_headers={"x-longhold-bypass": "1"}
     ).input_tokens
     usage = agent.answers[-1].usage
     read = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens

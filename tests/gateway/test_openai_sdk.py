@@ -7,12 +7,12 @@ import openai
 import pytest
 
 from gateway_parts import EAGER, Reader, client_of, gateway_to, listing
-from holdfast import load
-from holdfast.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
-from holdfast.settings import home
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text
-from holdfast.simulator.serving import in_thread, server_of
+from longhold import load
+from longhold.core.http import in_thread, server_of
+from longhold.core.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
+from longhold.core.settings import home
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text
 
 MODEL = "gpt-6-sol"
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -63,7 +63,7 @@ def test_answers_are_the_providers(url):
         streamed = client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
         words = "".join(chunk.choices[0].delta.content or "" for chunk in streamed if chunk.choices)
     assert raw.parse().choices[0].message.content == words == "Done after 0."
-    assert "x-holdfast-passed" not in raw.headers
+    assert "x-longhold-passed" not in raw.headers
     assert not entries(Failed)
 
 
@@ -96,10 +96,10 @@ async def test_responses_are_answered_and_recorded(url):
         more = [event async for event in await other.responses.create(**given, stream=True)]
     answers = [raw.parse(), whole, events[-1].response, more[-1].response]
     assert [answer.output_text for answer in answers] == ["Done after 0."] * 4
-    assert "x-holdfast-passed" not in raw.headers
+    assert "x-longhold-passed" not in raw.headers
     ids = [reply.response_id for reply in entries(Replied)]
     assert sorted(ids) == sorted(answer.id for answer in answers)
-    stats = httpx2.get(url.removesuffix("/v1") + "/holdfast/stats").json()
+    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats").json()
     assert stats["totals"]["calls"] == 4
     assert stats["failures"] == {}
 
@@ -112,7 +112,7 @@ def test_the_result_of_a_freeform_tool_is_spilled(url, upstream):
     sent = upstream.requests[-1]["input"]
     assert sent[:2] == ITEMS[:2]
     assert spilled.file in sent[2]["output"]
-    stats = httpx2.get(url.removesuffix("/v1") + "/holdfast/stats").json()
+    stats = httpx2.get(url.removesuffix("/v1") + "/longhold/stats").json()
     assert stats["totals"]["saved_usd"] > 0
 
 
@@ -126,7 +126,7 @@ def test_what_a_client_puts_into_its_list_is_not_an_answer(url, upstream):
         items += [{"role": "user", "content": "Again."}]
         again = client.responses.with_raw_response.create(model=MODEL, input=items)
     assert upstream.requests[-1]["input"] == items
-    assert again.headers["x-holdfast-session"] == raw.headers["x-holdfast-session"]
+    assert again.headers["x-longhold-session"] == raw.headers["x-longhold-session"]
     assert len(entries(Replied)) == 2
     assert not entries(Rewound)
 
@@ -200,7 +200,7 @@ def test_a_result_that_is_cleared_later_is_no_failure(gateway, upstream, clock):
         clock.advance(3_600)
         items.append({"role": "user", "content": "And now?"})
         raw = client.responses.with_raw_response.create(model=MODEL, input=items)
-    assert "x-holdfast-passed" not in raw.headers
+    assert "x-longhold-passed" not in raw.headers
     assert entries(Cleared)
     [broke] = entries(CacheBroke)
     assert broke.cause.startswith("lifetime")

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 
 from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, listing
-from holdfast.errors import ConfigError
-from holdfast.gateway.server import GatewayOptions, serve
-from holdfast.settings import GatewaySettings, Settings, home
-from holdfast.simulator.serving import in_thread, server_of
+from longhold.core.http import in_thread, server_of
+from longhold.core.settings import GatewaySettings, Settings, home
+from longhold.errors import ConfigError
+from longhold.gateway.server import GatewayOptions, serve
 
 ODD_BODY = b'{"b" : 1,\n  "a": [1.50, "\\u00e9"] }  '
 
@@ -78,7 +78,7 @@ def test_headers_pass_but_those_of_one_connection_and_ours(echoing):
         ("authorization", "Bearer sk-ant-oat-1"),
         ("connection", "keep-alive, x-hop"),
         ("x-hop", "1"),
-        ("x-holdfast-bypass", "1"),
+        ("x-longhold-bypass", "1"),
         ("x-claude-code-session-id", "s"),
     ]
     httpx2.post(f"{url}/v1/messages", content=b"{}", headers=headers)
@@ -86,7 +86,7 @@ def test_headers_pass_but_those_of_one_connection_and_ours(echoing):
     assert [v for k, v in sent if k == "anthropic-beta"] == ["one,two", "three"]
     assert ("authorization", "Bearer sk-ant-oat-1") in sent
     assert ("x-claude-code-session-id", "s") in sent
-    assert {"x-hop", "x-holdfast-bypass"}.isdisjoint(dict(sent))
+    assert {"x-hop", "x-longhold-bypass"}.isdisjoint(dict(sent))
 
 
 def test_errors_of_the_provider_pass_untouched(echoing):
@@ -131,7 +131,7 @@ def test_a_request_we_cannot_read_reaches_the_provider_as_it_is(echoing, body):
     answer = httpx2.post(f"{url}/v1/messages", content=body)
     assert [heard for _, heard in echo.heard] == [body]
     assert answer.content == b'{"theirs": true}'
-    assert answer.headers["x-holdfast-passed"]
+    assert answer.headers["x-longhold-passed"]
 
 
 def test_a_full_disk_costs_the_client_nothing(gateway, upstream):
@@ -141,7 +141,7 @@ def test_a_full_disk_costs_the_client_nothing(gateway, upstream):
     upstream.simulation.brain.files = 2
     agent.ask("Read two files.")
     assert agent.answers[-1].content[0].text == "Done after 2."
-    assert all(headers["x-holdfast-passed"] for headers in agent.headers)
+    assert all(headers["x-longhold-passed"] for headers in agent.headers)
 
 
 def test_a_managed_request_that_is_refused_is_sent_again_as_it_was(gateway, upstream, clock):
@@ -152,7 +152,7 @@ def test_a_managed_request_that_is_refused_is_sent_again_as_it_was(gateway, upst
     upstream.simulation.faults.plan({"queue": ["400"]})
     agent.messages.append({"role": "user", "content": "Again."})
     agent.call()
-    assert "answered 400" in agent.headers[-1]["x-holdfast-passed"]
+    assert "answered 400" in agent.headers[-1]["x-longhold-passed"]
     managed, given = upstream.bodies[-2:]
     assert len(managed) < len(given)
 
@@ -167,9 +167,9 @@ def test_only_who_has_the_token_is_passed_on(gateway, upstream):
     with pytest.raises(anthropic.AuthenticationError):
         Agent(url).ask("Hello")
     upstream.simulation.brain.files = 0
-    Agent(url, **{"x-holdfast-token": "open sesame"}).ask("Hello")
-    assert httpx2.get(f"{url}/holdfast/stats").status_code == 401
-    assert "x-holdfast-token" not in upstream.headers[-1]
+    Agent(url, **{"x-longhold-token": "open sesame"}).ask("Hello")
+    assert httpx2.get(f"{url}/longhold/stats").status_code == 401
+    assert "x-longhold-token" not in upstream.headers[-1]
 
 
 def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
@@ -189,7 +189,7 @@ def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
 )
 def test_another_machines_page_is_refused(gateway, origin, status):
     """It can post to this machine without asking, as long as it names no header of its own."""
-    answer = httpx2.get(f"{gateway().url}/holdfast/stats", headers={"origin": origin})
+    answer = httpx2.get(f"{gateway().url}/longhold/stats", headers={"origin": origin})
     assert answer.status_code == status
 
 
@@ -227,7 +227,7 @@ def test_the_process_answers_at_the_address_it_prints(upstream):
     upstream.simulation.brain.files = 0
     with gateway_process(upstream.url) as (url, _, _):
         Agent(url).ask("Hello")
-        stats = json.loads(httpx2.get(f"{url}/holdfast/stats").content)
+        stats = json.loads(httpx2.get(f"{url}/longhold/stats").content)
     assert stats["totals"]["calls"] == 1
     assert stats["totals"]["saved_usd"] == 0
 
@@ -248,7 +248,7 @@ def test_a_list_of_items_is_managed_as_well(echoing):
     answer = httpx2.post(f"{url}/v1/responses", json={**asked, "input": items})
     sent = json.loads(echo.heard[0][1])
     assert answer.content == body
-    assert "x-holdfast-passed" not in answer.headers
+    assert "x-longhold-passed" not in answer.headers
     assert sent["input"][:3] == items[:3]
     assert len(sent["input"][3]["output"]) < len(items[3]["output"]) / 2
 
@@ -257,5 +257,5 @@ def test_what_the_provider_remembers_itself_passes(echoing):
     echo, url = echoing()
     asked = {"model": "gpt-6-sol", "input": [{"role": "user", "content": "x"}]}
     answer = httpx2.post(f"{url}/v1/responses", json={**asked, "previous_response_id": "r1"})
-    assert "no whole conversation" in answer.headers["x-holdfast-passed"]
+    assert "no whole conversation" in answer.headers["x-longhold-passed"]
     assert len(echo.heard) == 1

@@ -3,11 +3,11 @@
 import json
 
 from gateway_parts import EAGER, MODEL
-from holdfast.gateway.conversations import Conversations
-from holdfast.gateway.endpoints import ENDPOINTS
-from holdfast.gateway.planner import Planner
-from holdfast.gateway.shadow import Shadow
-from holdfast.gateway.tenants import TenantBudgets
+from longhold.gateway.conversations import Conversations
+from longhold.gateway.endpoints import ENDPOINTS
+from longhold.gateway.planner import Planner
+from longhold.gateway.shadow import Shadow
+from longhold.gateway.tenants import TenantBudgets
 
 
 async def test_a_session_whose_first_answer_is_awaited_has_cost_nothing_yet(tmp_path):

@@ -4,11 +4,11 @@ import openai
 import pytest
 
 from gateway_parts import Agent, listing
-from holdfast import load
-from holdfast.log.entries import Compacted
-from holdfast.messages import Message, content_from_wire
-from holdfast.messages.rules import violations
-from holdfast.settings import ClearSettings, Settings, WindowSettings, home
+from longhold import load
+from longhold.core.log.entries import Compacted
+from longhold.core.messages import Message, content_from_wire
+from longhold.core.messages.rules import violations
+from longhold.core.settings import ClearSettings, Settings, WindowSettings, home
 
 SMALL = Settings(window=WindowSettings(limit_tokens=40_000), clear=ClearSettings(on=False))
 
@@ -32,7 +32,7 @@ def test_a_list_that_would_not_fit_is_compacted_by_us(gateway, upstream):
             Message(m["role"], content_from_wire(m["content"])) for m in request["messages"]
         ]
         assert not list(violations(messages))
-    assert all("x-holdfast-passed" not in headers for headers in agent.headers)
+    assert all("x-longhold-passed" not in headers for headers in agent.headers)
     assert agent.answers[-1].content[0].text == "Done after 6."
 
 
@@ -74,4 +74,4 @@ def test_chat_completions_are_managed_too(gateway, upstream, is_stream):
     sent = upstream.requests[-1]
     assert sent["messages"][:3] == messages[:3]
     assert len(sent["messages"][3]["content"]) < len(messages[3]["content"]) / 2
-    assert "x-holdfast-passed" not in raw.headers
+    assert "x-longhold-passed" not in raw.headers

@@ -7,14 +7,14 @@ import anthropic
 import httpx2
 import pytest
 
-from command_line import holdfast
+from command_line import longhold
 from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, marked
-from holdfast import load
-from holdfast.gateway.tenants import TenantBudgets
-from holdfast.log import Log
-from holdfast.log.entries import Asked, Cleared, Pinned, Said, Undone
-from holdfast.messages import Usage
-from holdfast.settings import GatewaySettings, Settings, home
+from longhold import load
+from longhold.core.log import Log
+from longhold.core.log.entries import Asked, Cleared, Pinned, Said, Undone
+from longhold.core.messages import Usage
+from longhold.core.settings import GatewaySettings, Settings, home
+from longhold.gateway.tenants import TenantBudgets
 
 
 def the_log():
@@ -42,7 +42,7 @@ def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
     for number in range(4):
         agent.ask(f"Read file {number}.")
         agent.move(others[number % 2])
-    assert all("x-holdfast-passed" not in headers for headers in agent.headers)
+    assert all("x-longhold-passed" not in headers for headers in agent.headers)
     assert len(entries(Asked)) == len(agent.answers)
 
 
@@ -63,7 +63,7 @@ def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstrea
             agent.move(second.url)
             agent.ask("Read another.")
     assert agent.answers[-1].content[0].text == "Done after 1."
-    assert "LogLocked" in agent.headers[-1]["x-holdfast-passed"]
+    assert "LogLocked" in agent.headers[-1]["x-longhold-passed"]
 
 
 def test_undo_from_another_terminal_shows_at_the_next_call(gateway, upstream, clock):
@@ -71,7 +71,7 @@ def test_undo_from_another_terminal_shows_at_the_next_call(gateway, upstream, cl
     agent = worked(gateway, clock)
     session = the_log().stem
     [newest, *_] = reversed(entries(Cleared))
-    assert holdfast("undo", session, str(newest.n)).returncode == 0
+    assert longhold("undo", session, str(newest.n)).returncode == 0
     agent.messages.append({"role": "user", "content": "Go on."})
     agent.call()
     sent = {
@@ -90,29 +90,29 @@ def test_undo_from_another_terminal_shows_at_the_next_call(gateway, upstream, cl
     }
     assert entries(Undone)
     assert all(sent[id] == given[id] for id in newest.ids)
-    assert "x-holdfast-passed" not in agent.headers[-1]
+    assert "x-longhold-passed" not in agent.headers[-1]
 
 
 def test_compact_and_pin_from_another_terminal_show_at_the_next_call(gateway, upstream, clock):
     agent = worked(gateway, clock)
     session = the_log().stem
     first = next(e.n for e in load(the_log()).entries if isinstance(e, Said))
-    pinned = holdfast("pin", session, first)
-    done = holdfast("compact", session, "--digest")
+    pinned = longhold("pin", session, first)
+    done = longhold("compact", session, "--digest")
     assert (pinned.returncode, done.returncode) == (0, 0), pinned.stderr + done.stderr
     before = len(upstream.requests[-1]["messages"])
     agent.messages.append({"role": "user", "content": "Go on."})
     agent.call()
     assert entries(Pinned)
     assert len(upstream.requests[-1]["messages"]) < before
-    assert "x-holdfast-passed" not in agent.headers[-1]
+    assert "x-longhold-passed" not in agent.headers[-1]
 
 
 @pytest.mark.parametrize("words", [["explain"], ["cost"], ["cache"], ["context"], ["history"]])
 def test_reports_read_a_session_that_the_gateway_has_open(gateway, upstream, clock, words):
     worked(gateway, clock)
     more = ["file"] if words == ["history"] else []
-    done = holdfast(*words, the_log().stem, *more)
+    done = longhold(*words, the_log().stem, *more)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
@@ -170,7 +170,7 @@ def test_passing_by_costs_the_budget_as_well(gateway, upstream):
     """A client cannot spend more by asking not to be managed."""
     upstream.simulation.brain.files = 0
     url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
-    bypassing = Agent(url, **{"x-holdfast-bypass": "1"})
+    bypassing = Agent(url, **{"x-longhold-bypass": "1"})
     bypassing.ask("Hello")
     with pytest.raises(anthropic.APIStatusError):
         bypassing.ask("Hello again")
@@ -193,13 +193,13 @@ def test_metrics_are_in_prometheus_words(gateway, upstream, clock):
     agent.ask("Read a dozen files.")
     clock.advance(600)
     agent.ask("Again.")
-    lines = httpx2.get(f"{url}/holdfast/metrics").text.splitlines()
+    lines = httpx2.get(f"{url}/longhold/metrics").text.splitlines()
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    assert values["holdfast_gateway_requests_total"] == str(len(agent.answers))
-    assert int(values["holdfast_gateway_changed_total"]) > 0
-    assert values['holdfast_gateway_plan_seconds_bucket{le="+Inf"}'] == str(len(agent.answers))
-    assert float(values["holdfast_gateway_shadow_usd_total"]) > float(
-        values["holdfast_gateway_billed_usd_total"]
+    assert values["longhold_gateway_requests_total"] == str(len(agent.answers))
+    assert int(values["longhold_gateway_changed_total"]) > 0
+    assert values['longhold_gateway_plan_seconds_bucket{le="+Inf"}'] == str(len(agent.answers))
+    assert float(values["longhold_gateway_shadow_usd_total"]) > float(
+        values["longhold_gateway_billed_usd_total"]
     )
     typed = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert all(any(name.startswith(known) for known in typed) for name in values)

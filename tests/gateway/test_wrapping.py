@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import load
-from holdfast.gateway.wrapping import environment_for, upstreams_in, with_options
-from holdfast.log.entries import Replied
-from holdfast.settings import home
+from longhold import load
+from longhold.core.log.entries import Replied
+from longhold.core.settings import home
+from longhold.gateway.wrapping import environment_for, upstreams_in, with_options
 
 ASKS = """
 import sys, anthropic
@@ -27,7 +27,7 @@ sys.exit(7)
 
 def wrapped(upstream, *words, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "holdfast", "wrap", *words],
+        [sys.executable, "-m", "longhold", "wrap", *words],
         env={
             **os.environ,
             "ANTHROPIC_BASE_URL": upstream.url,
@@ -50,7 +50,7 @@ def test_a_command_is_answered_through_a_gateway_that_ends_with_it(upstream):
     assert done.returncode == 7
     [line] = done.stderr.strip().splitlines()
     assert "1 call for " in line
-    assert "holdfast explain gw-" in line
+    assert "longhold explain gw-" in line
     assert list(home().glob("projects/*/gw-*.jsonl"))
 
 
@@ -67,7 +67,7 @@ def test_a_command_that_does_not_exist(upstream):
 def test_whoever_ends_the_wrapper_ends_the_command(upstream):
     """No client is left behind with the address of a gateway that is gone."""
     wrapper = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "wrap", "sh", "-c", "echo $$; exec sleep 1000"],
+        [sys.executable, "-m", "longhold", "wrap", "sh", "-c", "echo $$; exec sleep 1000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -104,7 +104,7 @@ anthropic.Anthropic(max_retries=0).messages.create(
     max_tokens=50,
     messages=[{"role": "user", "content": "The word is heliotrope."}],
 )
-given = json.loads(sys.argv[1].removeprefix("--mcp-config="))["mcpServers"]["holdfast"]
+given = json.loads(sys.argv[1].removeprefix("--mcp-config="))["mcpServers"]["longhold"]
 
 async def ask():
     server = StdioServerParameters(**given, env=dict(os.environ))
@@ -135,7 +135,7 @@ def test_a_client_that_takes_servers_gets_ours(command, place):
     made = with_options(command, "http://127.0.0.1:1", has_history=True)
     assert made[0] == command[0]
     assert made[-len(command) + 1 :] == command[1:]
-    assert "holdfast" in made[place]
+    assert "longhold" in made[place]
     assert '"mcp"' in "".join(made)
 
 
@@ -145,11 +145,11 @@ def test_other_commands_are_run_as_they_are():
         assert made == ["make", "test"]
 
 
-PLACES = os.pathsep.join((os.environ.get("HOLDFAST_TEST_CLIENTS", ""), os.environ["PATH"]))
+PLACES = os.pathsep.join((os.environ.get("LONGHOLD_TEST_CLIENTS", ""), os.environ["PATH"]))
 CLAUDE, CODEX, PI = (shutil.which(name, path=PLACES) for name in ("claude", "codex", "pi"))
 asks_a_client = pytest.mark.skipif(
-    os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1" or not (CLAUDE and CODEX and PI),
-    reason="HOLDFAST_TEST_OPTIONAL=1 runs clients found on the path or in HOLDFAST_TEST_CLIENTS",
+    os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1" or not (CLAUDE and CODEX and PI),
+    reason="LONGHOLD_TEST_OPTIONAL=1 runs clients found on the path or in LONGHOLD_TEST_CLIENTS",
 )
 
 
@@ -164,7 +164,7 @@ def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert "Done after" in first.stdout
     assert "Done after" in second.stdout
-    assert not (Path(tmp_path) / ".holdfast").exists()
+    assert not (Path(tmp_path) / ".longhold").exists()
 
 
 @pytest.mark.optional

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     AnyEntry,
     Asked,
     Began,
@@ -29,10 +29,10 @@ from holdfast.log.entries import (
     Switched,
     Undone,
 )
-from holdfast.messages import Text, ToolResult, ToolUse, Usage, text_of
-from holdfast.simulator import BrainRequest
-from holdfast.view import View
-from holdfast.view.gauge import Follower
+from longhold.core.messages import Text, ToolResult, ToolUse, Usage, text_of
+from longhold.core.view import View
+from longhold.core.view.gauge import Follower
+from longhold.simulator import BrainRequest
 
 LINE_CHARS = 96
 LONG_CHARS = 200
@@ -44,7 +44,7 @@ _SCRUBBED = (
     (r"/[^\s\"]*?/shop(?=/)", "/shop"),
     (r"toolu_[0-9a-f]{24}", "toolu_…"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d", "2026-01-01 12:00"),
-    (r"\S*/projects/[^/\s]+/[\w-]+(?=[/.])", "~/.holdfast/projects/shop/SESSION"),
+    (r"\S*/projects/[^/\s]+/[\w-]+(?=[/.])", "~/.longhold/projects/shop/SESSION"),
     (r"(?<![\w~])\$?[\d,.]*\d(?= tokens)", r"~\g<0>"),
     (r"(?<!~)\$[\d.]*\d", r"~\g<0>"),
     (r"(?<=about )(?=\d)", "~"),

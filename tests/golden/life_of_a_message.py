@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from golden.drawing import Drawing, draw_request, scrub
-from holdfast import FileStore, Session
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import (
+from longhold import FileStore, Session
+from longhold.agent.build import build_agent
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log.entries import (
     AnyEntry,
     Began,
     CacheBroke,
@@ -26,12 +27,11 @@ from holdfast.log.entries import (
     Said,
     Spilled,
 )
-from holdfast.messages import text_of
-from holdfast.models.registry import open_model
-from holdfast.settings import Settings
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.tools.standard import STANDARD
+from longhold.core.messages import text_of
+from longhold.core.models.registry import open_model
+from longhold.core.settings import Settings
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-4-6"
 SYSTEM = "You work in a small repository. Look before you answer, and answer briefly."

@@ -1,4 +1,4 @@
-"""What `holdfast compact` and its neighbours print, word for word; `make golden` writes it anew."""
+"""What `longhold compact` and its neighbours print, word for word; `make golden` writes it anew."""
 
 import os
 import re
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import cli
-from holdfast.log import Header
-from holdfast.log.store import FileStore
-from holdfast.simulator.sessions import write
-from holdfast.transcripts.formats import open_transcript
+from longhold.cli import cli
+from longhold.core.log import Header
+from longhold.core.log.store import FileStore
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write
 
 HERE = Path(__file__).parent
 
@@ -34,7 +34,7 @@ def told(*words, place):
 
 def check(name, text):
     page = HERE / f"{name}.txt"
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         page.write_text(text, encoding="utf-8")
     assert text == page.read_text(encoding="utf-8")
 
@@ -59,5 +59,5 @@ def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
         ("redo", "s1"),
         ("pin", "s1"),
     )
-    text = "".join(f"$ holdfast {' '.join(step)}\n{told(*step, place=tmp_path)}" for step in steps)
+    text = "".join(f"$ longhold {' '.join(step)}\n{told(*step, place=tmp_path)}" for step in steps)
     check("compact_undo_redo", text)

@@ -3,19 +3,19 @@
 import os
 from pathlib import Path
 
-from holdfast.log.entries import Ran, Replied, Said
-from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.compose import Manner, compose, gathered
-from holdfast.stages.compact.segment import whole_segment
-from holdfast.stages.compact.summary import HEADINGS, Written, ask_for_summary
-from holdfast.view import fold
+from longhold.core.log.entries import Ran, Replied, Said
+from longhold.core.messages import Text, ToolUse
+from longhold.core.stages.compact.compose import Manner, compose, gathered
+from longhold.core.stages.compact.segment import whole_segment
+from longhold.core.stages.compact.summary import HEADINGS, Written, ask_for_summary
+from longhold.core.view import fold
 
 HERE = Path(__file__).parent
 
 
 def check(name, text):
     page = HERE / f"{name}.txt"
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         page.write_text(text, encoding="utf-8")
     assert text == page.read_text(encoding="utf-8")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from casting import until
-from holdfast.simulator import BrainAnswer, BrainRequest, running
-from holdfast.simulator.brains import text
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator.brains import text
+from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
 pytest.importorskip("anthropic")
@@ -33,8 +33,8 @@ text: ## Done
 
 
 QUIET = {
-    "HOLDFAST_TERMINAL_SUGGEST": "false",
-    "HOLDFAST_MEMORY_ON": "false",
+    "LONGHOLD_TERMINAL_SUGGEST": "false",
+    "LONGHOLD_MEMORY_ON": "false",
     "NO_COLOR": "1",
 }
 
@@ -65,7 +65,7 @@ def rest(text):
 
 def check(name, text):
     path = HERE / name
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         path.write_text(text + "\n", encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text + "\n"
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.hooks.config import Hook, chosen, load_hooks, matches
-from holdfast.tools.permissions import parse_rule, trust
+from longhold.agent.hooks.config import Hook, chosen, load_hooks, matches
+from longhold.agent.permissions import parse_rule, trust
+from longhold.errors import ConfigError
 
 
 def written(*commands, event="Stop", matcher=None):
@@ -62,7 +62,7 @@ def test_the_users_hooks_are_read_from_their_home(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", [".holdfast/hooks.json", ".claude/settings.json"])
+@pytest.mark.parametrize("name", [".longhold/hooks.json", ".claude/settings.json"])
 def test_a_projects_hooks_wait_for_trust(tmp_path, name):
     """A freshly cloned repository runs nothing until the user says so."""
     home, project = tmp_path / "home", tmp_path / "project"
@@ -81,8 +81,8 @@ def test_trust_does_not_travel_to_another_project(tmp_path):
     """The same hooks in another directory must be trusted there."""
     home = tmp_path / "home"
     for name in ("one", "two"):
-        (tmp_path / name / ".holdfast").mkdir(parents=True)
-        (tmp_path / name / ".holdfast" / "hooks.json").write_text(written("x"))
+        (tmp_path / name / ".longhold").mkdir(parents=True)
+        (tmp_path / name / ".longhold" / "hooks.json").write_text(written("x"))
     trust(load_hooks(tmp_path / "one", at=home).untrusted[0], at=home)
     assert load_hooks(tmp_path / "two", at=home).hooks == ()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.hooks import EVENTS, load_hooks
-from holdfast.hooks.verdict import read_verdict
-from holdfast.tools.permissions import load_permissions
+from longhold.agent.hooks import EVENTS, load_hooks
+from longhold.agent.hooks.verdict import read_verdict
+from longhold.agent.permissions import load_permissions
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

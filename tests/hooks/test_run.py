@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from casting import until
-from holdfast.hooks import Hook, HookContext, Hooks
+from longhold.agent.hooks import Hook, HookContext, Hooks
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ async def test_the_end_of_a_session_waits_a_moment_only(scene):
 
 async def test_hooks_know_the_projects_directory(scene, tmp_path):
     """Scripts find the project by a variable."""
-    verdict = await hooks('echo "$HOLDFAST_PROJECT_DIR"', event="SessionStart").fire(
+    verdict = await hooks('echo "$LONGHOLD_PROJECT_DIR"', event="SessionStart").fire(
         "SessionStart", {"source": "startup"}, scene
     )
     assert verdict.context == (str(tmp_path),)

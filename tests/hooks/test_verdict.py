@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.hooks.events import EVENTS
-from holdfast.hooks.verdict import HookVerdict, merge, read_verdict
-from holdfast.tools.permissions import Decision
+from longhold.agent.hooks.config import EVENTS
+from longhold.agent.hooks.verdict import HookVerdict, merge, read_verdict
+from longhold.agent.permissions import Decision
 
 
 def read(event, status=0, stdout="", stderr=""):

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from holdfast.log.ages import earliest_now
-from holdfast.log.results import DIRECTORY, Results
-from holdfast.log.retention import sweep
-from holdfast.log.store import FileStore
-from holdfast.settings import SpillSettings
+from longhold.core.log.cursor import earliest_now
+from longhold.core.log.results import DIRECTORY, Results
+from longhold.core.log.retention import sweep
+from longhold.core.log.store import FileStore
+from longhold.core.settings import SpillSettings
 
 DECADE = 10 * 365 * 86_400
 

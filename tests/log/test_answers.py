@@ -1,10 +1,10 @@
 """The answers of a history: each once, however many pieces and copies of it there are."""
 
-from holdfast.log.answers import answers_of, usage_of
-from holdfast.log.entries import Forked, Replied, Said
-from holdfast.messages import Text, Usage
-from holdfast.reports.cost import bill
-from holdfast.request.cache.calls import explain_calls, totals
+from longhold.core.log.entries import Forked, Replied, Said
+from longhold.core.log.unique_answers import answers_of, usage_of
+from longhold.core.messages import Text, Usage
+from longhold.insight.calls import explain_calls, totals
+from longhold.insight.cost import bill
 
 
 def replied(n, id, *, tokens=9_000, **fields):

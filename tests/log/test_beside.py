@@ -7,14 +7,14 @@ from contextlib import chdir
 
 import pytest
 
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
-from holdfast.agent.subagents.tasks import TaskList
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import Ran, Replied, Said, Titled
-from holdfast.log.store import FileStore
-from holdfast.log.titles import title_of
-from holdfast.messages import Text, ToolUse
+from longhold.agent.subagents.ledger import Mailbox, UnreadMail
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.agent.subagents.tasks import TaskList
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import Ran, Replied, Said, Titled
+from longhold.core.log.store import FileStore
+from longhold.core.log.titles import title_of
+from longhold.core.messages import Text, ToolUse
 
 
 def word(text):

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.cursor import LogCursor
-from holdfast.log.entries import Titled
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import Titled
 
 
 def titled(count):

@@ -17,11 +17,11 @@ import pytest
 from filelock import lock_descriptor
 
 from casting import until
-from holdfast.errors import LogLocked, NewerFormat, SessionExists, StoreError, TranscriptError
-from holdfast.log import VERSION, Header, Log, branch_log, load, load_header, write_log
-from holdfast.log.entries import AnyEntry, Failed, Said, Titled
-from holdfast.messages import Text, text_of
-from holdfast.view import fold
+from longhold.core.log import VERSION, Header, Log, branch_log, load, load_header, write_log
+from longhold.core.log.entries import AnyEntry, Failed, Said, Titled
+from longhold.core.messages import Text, text_of
+from longhold.core.view import fold
+from longhold.errors import LogLocked, NewerFormat, SessionExists, StoreError, TranscriptError
 
 HEADER = Header(session="s", created=1.5, directory="/somewhere")
 IS_ROOT = os.geteuid() == 0
@@ -83,7 +83,7 @@ def test_a_log_goes_on_where_it_ended(tmp_path):
 def test_the_first_line_names_the_version(tmp_path):
     """Any program can tell from the first bytes what it has before it."""
     path = written(tmp_path / "s.jsonl")
-    assert msgspec.json.decode(path.read_bytes().split(b"\n")[0])["holdfast"] == VERSION
+    assert msgspec.json.decode(path.read_bytes().split(b"\n")[0])["longhold"] == VERSION
     assert load_header(path) == HEADER
 
 
@@ -160,7 +160,7 @@ def test_line_numbers_hold_over_many_pieces(tmp_path, monkeypatch):
     lines[20] = b"broken\n"
     path.write_bytes(b"".join(lines)[:-5])
     whole = load(path)
-    monkeypatch.setattr("holdfast.log.reading._CHUNK_BYTES", 97)
+    monkeypatch.setattr("longhold.core.log.reading._CHUNK_BYTES", 97)
     pieces = load(path)
     assert (pieces.entries, pieces.damage) == (whole.entries, whole.damage)
     assert [(damage.line, damage.torn) for damage in pieces.damage] == [(21, False), (41, True)]
@@ -169,7 +169,7 @@ def test_line_numbers_hold_over_many_pieces(tmp_path, monkeypatch):
 def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
     """Rather than misread it, say that an upgrade is needed."""
     path = tmp_path / "s.jsonl"
-    path.write_text('{"holdfast":99,"session":"s","what":"ever"}\n')
+    path.write_text('{"longhold":99,"session":"s","what":"ever"}\n')
     for open_it in (load, load_header, Log.open):
         with pytest.raises(
             NewerFormat, match=r"written in format 99 by a newer version .* upgrade to open it"
@@ -181,14 +181,14 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
     ("content", "says"),
     [
         (b"", "is empty; a log begins with a header line"),
-        (b"hello there\n", "is not a Holdfast log; use `holdfast import` for other formats"),
-        (b'{"type":"user","message":{}}\n', "is not a Holdfast log"),
-        (b'{"holdfast":"one"}\n', "is not a Holdfast log"),
-        (b'{"holdfast":1}\n', "is not a Holdfast log"),
-        (b'["holdfast"]\n', "is not a Holdfast log"),
-        (bytes(range(256)) * 300, "is not a Holdfast log"),
-        (b"x" * 200_000, "is not a Holdfast log"),
-        (gzip.compress(b'{"holdfast":1,"session":"s"}\n'), "is not a Holdfast log"),
+        (b"hello there\n", "is not a Longhold log; use `longhold import` for other formats"),
+        (b'{"type":"user","message":{}}\n', "is not a Longhold log"),
+        (b'{"longhold":"one"}\n', "is not a Longhold log"),
+        (b'{"longhold":1}\n', "is not a Longhold log"),
+        (b'["longhold"]\n', "is not a Longhold log"),
+        (bytes(range(256)) * 300, "is not a Longhold log"),
+        (b"x" * 200_000, "is not a Longhold log"),
+        (gzip.compress(b'{"longhold":1,"session":"s"}\n'), "is not a Longhold log"),
     ],
     ids=itertools.count(),
 )
@@ -251,7 +251,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from typing import get_args
-from holdfast.log import Log
+from longhold.core.log import Log
 log = Log.open(Path(sys.argv[1]))
 print("open", flush=True)
 sys.stdin.readline()
@@ -317,10 +317,10 @@ APPEND_FOR_EVER = """
 import sys
 from pathlib import Path
 from typing import get_args
-from holdfast.log.entries import Said
-from holdfast.log import Header, Log
-from holdfast.messages import Text, text_of
-from holdfast.view import fold
+from longhold.core.log.entries import Said
+from longhold.core.log import Header, Log
+from longhold.core.messages import Text, text_of
+from longhold.core.view import fold
 log = Log.create(Path(sys.argv[1]), Header(session="s"))
 for i in range(10**9):
     entry = log.append(Said(content=(Text(text="x" * 5_000),)))
@@ -348,11 +348,11 @@ FILL = """
 import resource, sys
 from pathlib import Path
 from typing import get_args
-from holdfast.log.entries import Said
-from holdfast.errors import StoreError
-from holdfast.log import Header, Log
-from holdfast.messages import Text, text_of
-from holdfast.view import fold
+from longhold.core.log.entries import Said
+from longhold.errors import StoreError
+from longhold.core.log import Header, Log
+from longhold.core.messages import Text, text_of
+from longhold.core.view import fold
 log = Log.create(Path(sys.argv[1]), Header(session="s"))
 limit, hard = int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -537,7 +537,7 @@ def test_a_log_of_every_format_is_kept():
 def test_older_formats_load_undamaged(version):
     """Every kind of entry that version had is there and readable."""
     loaded = load(FORMATS / f"{version}.jsonl")
-    assert loaded.header.holdfast == version
+    assert loaded.header.longhold == version
     assert loaded.damage == []
     assert {type(entry) for entry in loaded.entries} == set(get_args(AnyEntry))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.log import outbox
-from holdfast.log.entries import Dreamt, Failed, Remembered, Said
-from holdfast.messages import Text
-from holdfast.session import Session
+from longhold.core.log import outbox
+from longhold.core.log.entries import Dreamt, Failed, Remembered, Said
+from longhold.core.messages import Text
+from longhold.session import Session
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 
 import pytest
 
-from holdfast.log.entries import Asked, Forked, Replied
-from holdfast.log.own_spending import OwnSpending
-from holdfast.log.spending import spent_in, spent_on
-from holdfast.messages import Usage
-from holdfast.settings import BudgetSettings
+from longhold.core.log.entries import Asked, Forked, Replied
+from longhold.core.log.spending import OwnSpending, spent_in, spent_on
+from longhold.core.messages import Usage
+from longhold.core.settings import BudgetSettings
 
 MODEL = "claude-opus-5"
 CALL = Usage(cache_read_tokens=100_000, output_tokens=1_000)

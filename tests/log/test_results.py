@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import StoreError
-from holdfast.log.entries import Ran, Spilled
-from holdfast.log.results import Results, file_name, headed, is_over
-from holdfast.messages import Image, Opaque, Text
+from longhold.core.log.entries import Ran, Spilled
+from longhold.core.log.results import Results, file_name, headed, is_over
+from longhold.core.messages import Image, Opaque, Text
+from longhold.errors import StoreError
 
 MIB = 1 << 20
 PICTURE = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
@@ -184,8 +184,8 @@ def test_a_vanished_file_is_said_to_be_gone(results):
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from holdfast.errors import StoreError
-from holdfast.log.results import Results
+from longhold.errors import StoreError
+from longhold.core.log.results import Results
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 results = Results(Path(sys.argv[1]))
 try:

@@ -2,11 +2,11 @@
 
 import os
 
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import Swept
-from holdfast.log.results import Results, StoredBody
-from holdfast.log.retention import DAY_SECONDS, plan_sweep, sweep, sweep_session
-from holdfast.settings import SpillSettings
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import Swept
+from longhold.core.log.results import Results, StoredBody
+from longhold.core.log.retention import DAY_SECONDS, plan_sweep, sweep, sweep_session
+from longhold.core.settings import SpillSettings
 
 NOW = 1_700_000_000.0
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast
-import holdfast.log.log
-from holdfast.log.secrets import FoundSecret, find_secrets, masked
+import longhold
+import longhold.core.log.log
+from longhold.core.messages.secrets import FoundSecret, find_secrets, masked
 
 RANDOM = "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKiVbNxMtQrWzEyHuDjSfPgLaCk0T" * 3
 LOWER = RANDOM.lower()
@@ -144,7 +144,7 @@ def test_what_only_looks_like_a_secret_is_left_alone(text):
 
 def test_source_code_raises_no_alarm():
     """Our own sources hold words like key and token everywhere and no secret."""
-    sources = Path(holdfast.__file__).parent.rglob("*.py")
+    sources = Path(longhold.__file__).parent.rglob("*.py")
     assert [(p.name, f) for p in sources for f in find_secrets(p.read_text())] == []
 
 
@@ -196,7 +196,7 @@ def test_the_mere_mention_of_a_key_is_none():
 
 def test_a_large_text_is_masked_in_milliseconds():
     """100 KB of code takes little time; the bound is ten times what is measured when idle."""
-    source = Path(holdfast.log.log.__file__).read_text()
+    source = Path(longhold.core.log.log.__file__).read_text()
     text = (source * 20)[:100_000]
     masked(text)
     fastest = min(_seconds(text) for _ in range(5))

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.log.entries import Forked, Replied
-from holdfast.log.spending import Budget, FileLedger, Spent, spent_in, spent_on
-from holdfast.messages import Usage
-from holdfast.settings import BudgetSettings
+from longhold.core.log.entries import Forked, Replied
+from longhold.core.log.spending import Budget, FileLedger, Spent, spent_in, spent_on
+from longhold.core.messages import Usage
+from longhold.core.settings import BudgetSettings
 
 MODEL = "claude-opus-4-6"
 USAGE = Usage(

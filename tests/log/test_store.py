@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.errors import LogLocked, NewerFormat, SessionNotFound, StoreError
-from holdfast.log import Header, Log
-from holdfast.log.entries import Said
-from holdfast.log.store import FileStore, new_id
-from holdfast.messages import Text
-from holdfast.settings import home
-from holdfast.settings.project import SLUG_CHARS, project_root, slug
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Said
+from longhold.core.log.store import FileStore, new_id
+from longhold.core.messages import Text
+from longhold.core.settings import home
+from longhold.core.settings.project import SLUG_CHARS, project_root, slug
+from longhold.errors import LogLocked, NewerFormat, SessionNotFound, StoreError
 
 if TYPE_CHECKING:
-    from holdfast.log.store import Store
+    from longhold.core.log.store import Store
 
     def _conforms(store: FileStore) -> Store:
         return store
@@ -88,7 +88,7 @@ def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(
     ("wanted", "says"),
     [
         ("ab", "is the beginning of several sessions: abc, abd; give more of it"),
-        ("q", "there is no session 'q'; `holdfast sessions --all` lists them"),
+        ("q", "there is no session 'q'; `longhold sessions --all` lists them"),
         ("", "there is no session ''"),
     ],
 )
@@ -281,7 +281,7 @@ def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
     """A newer format is named as such, not as a session that does not exist."""
     store.create(directory=tmp_path, session="a").close()
     path = store.find("a").path
-    path.with_name("b.jsonl").write_text('{"holdfast":99,"session":"b"}\n')
+    path.with_name("b.jsonl").write_text('{"longhold":99,"session":"b"}\n')
     with pytest.raises(NewerFormat):
         store.find("b")
 

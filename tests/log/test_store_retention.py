@@ -4,10 +4,10 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from holdfast.log.entries import Ran, Replied, Said, measured
-from holdfast.messages import Text, ToolUse
-from holdfast.models.scripted import ScriptedModel
-from holdfast.view import fold
+from longhold.core.log.entries import Ran, Replied, Said, measured
+from longhold.core.messages import Text, ToolUse
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.view import fold
 
 WHERE = Path(__file__).parents[2] / "benchmarks" / "retention.py"
 SUMMARY = "\n ".join(

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Said
-from holdfast.log.syncing import REST_SECONDS, FileSync
-from holdfast.messages import Text
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Said
+from longhold.core.log.syncing import REST_SECONDS, FileSync
+from longhold.core.messages import Text
 
 BURST = 200
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Failed, Framed, Said, Titled
-from holdfast.log.titles import END_BYTES, TITLE_CHARS, title_of
-from holdfast.messages import Image, Text
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Failed, Framed, Said, Titled
+from longhold.core.log.titles import END_BYTES, TITLE_CHARS, title_of
+from longhold.core.messages import Image, Text
 from properties.strategies import numbered
 
 BULK = tuple(Failed(what="x", error="y" * 1_000) for _ in range(END_BYTES // 500))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.store import MemoryStore
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def _unbounded(monkeypatch):
     """Sessions here are short: a share of what they spend would not pay for any extraction."""
-    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0")
+    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from holdfast.log.entries import Framed
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.tools.standard import STANDARD
-from holdfast.turn.fork import ForkReply, ForkRequest, Prefix
-from holdfast.turn.round import Denied
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log.entries import Framed
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.turn.fork import ForkReply, ForkRequest, Prefix
+from longhold.core.turn.round import Denied
 
 PREFIX = Prefix(frame=Framed(), model="claude-opus-5-5", max_output_tokens=100)
 USAGE = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=1_000)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from holdfast.memory.branch import Branch
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.memory import Memory
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory
 
 A = Memory(file="a.md", name="a", description="first")
 B = Memory(file="b.md", name="b", description="second")

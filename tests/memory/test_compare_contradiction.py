@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.memory.compare import contradicts, kind_of, read_statement
+from longhold.core.memory.tidy import contradicts, kind_of, read_statement
 
 
 def is_contradicted(new, old):

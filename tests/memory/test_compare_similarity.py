@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.memory.compare import covers
-from holdfast.memory.memory import Memory
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.tidy import covers
 
 
 def memory(text, kind="project"):

@@ -5,10 +5,10 @@ import os
 import msgspec
 import pytest
 
-from holdfast.log.entries import Ran, Said
-from holdfast.log.shared import FileRecords
-from holdfast.memory.dream_jobs import daybook
-from holdfast.messages import Text
+from longhold.core.log.entries import Ran, Said
+from longhold.core.log.shared import FileRecords
+from longhold.core.memory.dreaming import daybook
+from longhold.core.messages import Text
 
 SINCE = 1_790_000_000.0
 DAY = 86_400.0

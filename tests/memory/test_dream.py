@@ -6,17 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.branch import Branch
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream, tidied
-from holdfast.memory.dream_rules import DreamRules, unsound
-from holdfast.memory.dream_steps import Steps
-from holdfast.memory.errors import MemoryRefused
-from holdfast.memory.lock import DreamLock
-from holdfast.memory.memory import Memory
-from holdfast.memory.provenance import sources_of
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import DreamSettings
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.dream import DreamRules, Steps, dream, tidied, unsound
+from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.memory import Memory, MemoryRefused
+from longhold.core.memory.provenance import sources_of
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import DreamSettings
 
 SETTINGS = DreamSettings()
 TUESDAY = "Deploys of the billing service go out on Tuesday nights after the backup"

@@ -11,16 +11,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Dreamt, Failed, Forked
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryRefused
-from holdfast.memory.lock import DreamLock
-from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import Settings, home
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Dreamt, Failed, Forked
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.memory import Memory, MemoryRefused
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import Settings, home
 
 MODEL = "claude-opus-4-6"
 SAME = "The board of the team is in Linear, under the project called Harbour.\n"
@@ -87,7 +86,7 @@ async def test_without_a_model_the_safe_part_is_done(project):
     async with agent(project, "text: Hello.", by="engine") as one:
         await say(one)
         await one.background.drain(10.0)
-        assert one.notices.take()[-1].startswith("dreamt: 1 merged (undo: holdfast memory undo 2")
+        assert one.notices.take()[-1].startswith("dreamt: 1 merged (undo: longhold memory undo 2")
     [dreamt] = entries(one, Dreamt)
     assert (dreamt.by, dreamt.merged, dreamt.commit, dreamt.usage) == ("engine", 1, "2", None)
     assert len(stored(project)) == 1

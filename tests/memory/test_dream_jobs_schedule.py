@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from holdfast.log.shared import FileRecords
-from holdfast.memory.dream_jobs import SCANNED, last_noted, note, time_to_dream
-from holdfast.memory.lock import LockState
-from holdfast.settings import DreamSettings
+from longhold.core.log.shared import FileRecords
+from longhold.core.memory.dreaming import SCANNED, last_noted, note, time_to_dream
+from longhold.core.memory.lock import LockState
+from longhold.core.settings import DreamSettings
 
 NOW = 1_790_000_000.0
 HOUR = 3_600.0

@@ -4,12 +4,12 @@ import os
 import shutil
 import signal
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.dream import dream
-from holdfast.memory.lock import DreamLock
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import DreamSettings
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.dream import dream
+from longhold.core.memory.lock import DreamLock
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import DreamSettings
 
 SETTINGS = DreamSettings()
 BEFORE = 1_000.0

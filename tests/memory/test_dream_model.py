@@ -2,15 +2,14 @@
 
 import pytest
 
-from holdfast.memory.dream import Dreamer, NotDreamt, dream_with
-from holdfast.memory.dream_steps import Steps, observer
-from holdfast.memory.memory import Memory
-from holdfast.memory.tool import memories_only
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import Finished, Reply
-from holdfast.settings import DreamSettings
-from holdfast.tools.context import ToolContext
-from holdfast.turn.round import ToolBegan, let_pass
+from longhold.core.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.tool import memories_only
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import Finished, Reply
+from longhold.core.settings import DreamSettings
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.round import ToolBegan, let_pass
 from memory.forks import ScriptedFork, creating
 
 

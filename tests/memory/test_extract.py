@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import ModelUnavailable
-from holdfast.log.entries import Remembered
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict
-from holdfast.memory.extract import Extraction, NewMessages, NotExtracted, extracted_up_to
-from holdfast.memory.inbox import Inbox
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memories_only
-from holdfast.settings import MemorySettings
-from holdfast.tools.context import ToolContext
-from holdfast.turn.round import let_pass
+from longhold.core.log.entries import Remembered
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.extract import Extraction, NewMessages, NotExtracted, extracted_up_to
+from longhold.core.memory.inbox import Inbox
+from longhold.core.memory.memory import Memory, MemoryConflict
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.tool import memories_only
+from longhold.core.settings import MemorySettings
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.round import let_pass
+from longhold.errors import ModelUnavailable
 from memory.forks import PREFIX, USAGE, ScriptedFork, creating
 
 STRETCH = NewMessages(cursor=9, messages=4, asked=7)
@@ -54,7 +53,7 @@ async def test_what_was_learnt_is_one_commit_with_its_evidence(store, extract):
     assert store.memory("deploys.md").evidence == ("01J#7",)
     names = ("board.md", "deploys.md")
     assert left == [Remembered(cursor=9, names=names, commit=str(commit.id), usage=USAGE)]
-    assert told == ["remembered: board.md, deploys.md (undo: holdfast memory undo 1)"]
+    assert told == ["remembered: board.md, deploys.md (undo: longhold memory undo 1)"]
 
 
 async def test_the_fork_is_asked_within_its_bounds(store, extract, write):
@@ -108,7 +107,7 @@ async def test_consent_puts_it_into_the_inbox(tmp_path, extract):
         [waiting] = Inbox(store).waiting()
         assert (waiting.file, waiting.is_outside) == ("deploys.md", False)
         assert left[0].inbox and left[0].commit == ""
-        assert told == ["proposed memories: deploys.md (holdfast memory inbox)"]
+        assert told == ["proposed memories: deploys.md (longhold memory inbox)"]
         Inbox(store).accept(waiting.id)
         assert store.memory("deploys.md").evidence == ("01J#7",)
 

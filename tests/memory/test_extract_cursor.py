@@ -1,8 +1,8 @@
 """What was not looked through yet: behind the cursor, up to a message, each entry once."""
 
-from holdfast.log.entries import Ran, Remembered, Replied, Said
-from holdfast.memory.extract import ExtractionCursor
-from holdfast.messages import Text, ToolUse
+from longhold.core.log.entries import Ran, Remembered, Replied, Said
+from longhold.core.memory.extract import ExtractionCursor
+from longhold.core.messages import Text, ToolUse
 
 
 def said(n, hidden=False):

@@ -7,13 +7,13 @@ import signal
 
 import pytest
 
-from holdfast.log import outbox
-from holdfast.log.entries import Remembered
-from holdfast.memory.extract import Extraction, NewMessages
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memories_only
-from holdfast.tools.context import ToolContext
-from holdfast.turn.round import let_pass
+from longhold.core.log import outbox
+from longhold.core.log.entries import Remembered
+from longhold.core.memory.extract import Extraction, NewMessages
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.tool import memories_only
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.round import let_pass
 from memory.forks import PREFIX, ScriptedFork, creating
 
 STRETCH = NewMessages(cursor=9, messages=4, asked=7)

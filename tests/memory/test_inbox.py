@@ -2,11 +2,10 @@
 
 import pytest
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.inbox import Inbox, must_ask
-from holdfast.memory.memory import Memory
-from holdfast.settings import MemorySettings
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.inbox import Inbox, must_ask
+from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory
+from longhold.core.settings import MemorySettings
 
 NEW = MemoryChange(file="a.md", text="# A\n", expected="")
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.memory.inbox import WAITS, ConsentedMemories, Inbox
-from holdfast.memory.provenance import Provenance
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.tool import memory_tool
-from holdfast.settings import MemorySettings, load_settings
-from holdfast.tools.context import ToolContext
+from longhold.core.memory.inbox import WAITS, ConsentedMemories, Inbox
+from longhold.core.memory.provenance import Provenance
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.tool import memory_tool
+from longhold.core.settings import MemorySettings, load_settings
+from longhold.core.tools.context import ToolContext
+from longhold.errors import ConfigError
 from memory.forks import creating
 
 
@@ -45,7 +45,7 @@ async def test_it_is_written_at_once_with_its_evidence(store, call):
 @pytest.mark.parametrize("how", [{"is_outside": True}, {"consent": "ask"}])
 async def test_where_the_user_is_asked_the_model_reads_that_it_waits(store, call, how):
     """Nothing is there yet, and nothing is said to be."""
-    assert (await call(CREATE, **how)).content == WAITS.format(command="holdfast memory")
+    assert (await call(CREATE, **how)).content == WAITS.format(command="longhold memory")
     assert store.versions() == {}
     assert [one.file for one in Inbox(store).waiting()] == ["a.md"]
 
@@ -54,7 +54,7 @@ async def test_what_waits_is_a_text_and_never_a_removal(store, call):
     """The user removes things themselves then."""
     await call(CREATE)
     done = await call({"command": "delete", "path": "/memories/a.md"}, is_outside=True)
-    assert done.is_error and "holdfast memory forget" in done.content
+    assert done.is_error and "longhold memory forget" in done.content
     assert list(store.versions()) == ["a.md"]
 
 
@@ -94,7 +94,7 @@ async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
 def test_a_project_neither_loosens_consent_nor_spends(tmp_path, line):
     """What it may cost, and whether the user is asked, is the user's to say."""
     (tmp_path / ".git").mkdir()
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "settings.toml").write_text(line)
+    (tmp_path / ".longhold").mkdir()
+    (tmp_path / ".longhold" / "settings.toml").write_text(line)
     with pytest.raises(ConfigError, match="for the user alone"):
         load_settings(tmp_path)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.index import IndexLine, index_line, links_in, loaded, make_index
-from holdfast.settings import MemorySettings
+from longhold.core.memory.index import IndexLine, index_line, links_in, loaded, make_index
+from longhold.core.settings import MemorySettings
 
 SMALL = MemorySettings(index_lines=10, index_bytes=1_000)
 LISTED = st.lists(

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Failed, Forked, Recalled, Remembered, Said
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.inbox import Inbox
-from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import MemoryStore
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import BudgetSettings, Settings, home
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Failed, Forked, Recalled, Remembered, Said
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.inbox import Inbox
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import BudgetSettings, Settings, home
 
 MODEL = "claude-opus-4-6"
 HEAD = "---\nname: Deploys\ndescription: deploys go out on Tuesday nights\ntype: project\n---\n\n"
@@ -276,7 +276,7 @@ async def test_a_session_that_keeps_nothing_leaves_no_store(project):
 
 async def test_the_teams_memories_are_beside_the_private_ones(project):
     """In the prompt with where they lie, and recalled under their own name."""
-    team = project / ".holdfast" / "team"
+    team = project / ".longhold" / "team"
     team.mkdir(parents=True)
     memory = Memory(file="oncall.md", name="On call", description="who is on call: see Pager rota")
     (team / "oncall.md").write_text(memory.text)
@@ -312,7 +312,7 @@ async def test_a_stale_source_is_said_with_the_memory(project, kept):
 
 async def test_what_cannot_be_paid_for_yet_waits(project, monkeypatch):
     """Memories are looked for within the engine's share of what the session spent; nothing is passed over."""
-    monkeypatch.setenv("HOLDFAST_BUDGET_OWN_SHARE", "0.05")
+    monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0.05")
     async with agent(project, LEARN) as one:
         await say(one, "Always use tabs.")
         assert (entries(one, Forked), entries(one, Remembered), entries(one, Failed)) == (

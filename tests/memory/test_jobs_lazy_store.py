@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.jobs import LazyStore
-from holdfast.memory.memory import Memory
-from holdfast.settings import MemorySettings
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.session_memory import LazyStore
+from longhold.core.settings import MemorySettings
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_teams_index_stands_behind_the_private_one(opened, tmp_path):
     own = Memory(file="a.md", name="a", description="mine")
     one.store().commit([MemoryChange(file="a.md", text=own.text, expected="")], by="agent", why="x")
     index = one.index()
-    assert index.index("a.md") < index.index(".holdfast/team/") < index.index("oncall.md")
+    assert index.index("a.md") < index.index(".longhold/team/") < index.index("oncall.md")
     assert "oncall.md" not in opened(team="off").index()
 
 

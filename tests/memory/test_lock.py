@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from holdfast.memory.lock import DreamBusy, DreamLock, LockState
+from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
 
 STALE_SECONDS = 3_600.0
 RACERS = 50

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.memory import KINDS, Memory, parse, stamp, timestamp
+from longhold.core.memory.memory import KINDS, Memory, parse, stamp, timestamp
 
 LINE = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60)
 MEMORIES = st.builds(

@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.memory.errors import MemoryRefused
-from holdfast.memory.paths import (
-    checked_name,
-    checked_place,
-    memory_directory,
-    team_directory,
-)
+from longhold.core.memory.memory import MemoryRefused
+from longhold.core.memory.paths import checked_name, checked_place, memory_directory, team_directory
 
 ATTACKS = [
     "../escape.md",
@@ -104,8 +99,8 @@ def test_worktrees_and_subdirectories_share_a_directory(tmp_path):
     home = tmp_path / "home"
     places = {memory_directory(home, d) for d in (repository, repository / "src", worktree)}
     assert len(places) == 1
-    assert team_directory(worktree) == worktree / ".holdfast" / "team"
-    assert team_directory(repository / "src") == repository / ".holdfast" / "team"
+    assert team_directory(worktree) == worktree / ".longhold" / "team"
+    assert team_directory(repository / "src") == repository / ".longhold" / "team"
 
 
 def test_two_projects_share_nothing(tmp_path):

@@ -1,8 +1,8 @@
 """What a memory rests on is noted when it is written."""
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory, parse
-from holdfast.memory.provenance import SOURCES, Provenance, changed_sources, source_hash
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory, parse
+from longhold.core.memory.provenance import SOURCES, Provenance, changed_sources, source_hash
 
 
 def sealed(tmp_path, body, evidence=(), message=7):

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import ModelUnavailable, RequestRejected
-from holdfast.memory.branch import Branch
-from holdfast.memory.memory import Memory
-from holdfast.memory.memory_calls import Shown
-from holdfast.memory.provenance import source_hash
-from holdfast.memory.recall import ANSWER_TOKENS, Recall, choose_with, names_in
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.team import TeamMemories
-from holdfast.settings import MemorySettings
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.provenance import source_hash
+from longhold.core.memory.recall import ANSWER_TOKENS, Recall, choose_with, names_in
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.team import TeamMemories
+from longhold.core.memory.tool import Shown
+from longhold.core.settings import MemorySettings
+from longhold.errors import ModelUnavailable, RequestRejected
 from memory.forks import ScriptedFork
 
 DAY = 86_400.0

@@ -5,11 +5,11 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from holdfast.log.entries import Failed, Recalled, Said
-from holdfast.memory.recall import RecallStage, Recollection
-from holdfast.messages import Text, Usage, text_of
-from holdfast.models.protocol import Reply
-from holdfast.session import Session
+from longhold.core.log.entries import Failed, Recalled, Said
+from longhold.core.memory.recall import RecallStage, Recollection
+from longhold.core.messages import Text, Usage, text_of
+from longhold.core.models.protocol import Reply
+from longhold.session import Session
 
 FOUND = Recollection(names=("a.md",), text="<reminder>a</reminder>", bytes=22)
 

@@ -2,12 +2,11 @@
 
 import pytest
 
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.search import MemorySearch
-from holdfast.memory.store import MemoryStore
-from holdfast.memory.vectors import installed
-from holdfast.messages.words import words_of
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.search import MemorySearch, installed
+from longhold.core.memory.store import MemoryStore
+from longhold.core.messages.words import words_of
 
 needs_meaning = pytest.mark.skipif(installed() is None, reason="needs the extra `recall`")
 

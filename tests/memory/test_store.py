@@ -5,11 +5,10 @@ import stat
 
 import pytest
 
-from holdfast.errors import StoreError
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory
+from longhold.core.memory.store import MemoryStore
+from longhold.errors import StoreError
 
 STAGING = Memory(file="staging.md", name="Staging", description="staging is db-7", body="db-7\n")
 DEPLOY = Memory(file="deploy.md", name="Deploys", description="only at night", body="At 22:00.\n")

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from holdfast.memory.branch import Branch
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.store import MemoryStore
 
 A = Memory(file="a.md", name="a", description="first", body="one\n")
 B = Memory(file="b.md", name="b", description="second", body="two\n")

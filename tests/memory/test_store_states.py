@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from holdfast.memory.branch import Branch
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict, NoSuchMemory
-from holdfast.memory.index import links_in, loaded
-from holdfast.memory.store import MemoryStore
-from holdfast.settings import MemorySettings
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.index import links_in, loaded
+from longhold.core.memory.memory import MemoryConflict, NoSuchMemory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings import MemorySettings
 
 LIMITS = MemorySettings(index_lines=10, index_bytes=1_000)
 FILES = st.sampled_from([f"m{n}.md" for n in range(12)] + ["ops/x.md", "ops/y.md"])

@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from holdfast.memory.errors import MemoryConflict, MemoryRefused, NoSuchMemory
-from holdfast.memory.memory import Memory
-from holdfast.memory.team import TeamMemories, may_share
+from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory
+from longhold.core.memory.team import TeamMemories, may_share
 
 BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear", type="reference")
 
@@ -14,7 +13,7 @@ BOARD = Memory(file="board.md", name="Board", description="tickets are in Linear
 @pytest.fixture
 def team(tmp_path):
     """The team directory of a repository."""
-    return TeamMemories(tmp_path / ".holdfast" / "team")
+    return TeamMemories(tmp_path / ".longhold" / "team")
 
 
 def test_types_go_where_they_belong():
@@ -86,14 +85,14 @@ def test_an_index_that_is_a_link_is_not_followed(team, tmp_path):
     assert team.index() == "- [Board](board.md): tickets are in Linear\n"
 
 
-@pytest.mark.parametrize("part", ["team", ".holdfast"])
+@pytest.mark.parametrize("part", ["team", ".longhold"])
 def test_a_directory_that_is_a_link_is_refused(tmp_path, part):
     """Neither read nor written through, at any level."""
-    TeamMemories(tmp_path / "other" / ".holdfast" / "team").write(BOARD)
-    team = TeamMemories(tmp_path / "repo" / ".holdfast" / "team")
+    TeamMemories(tmp_path / "other" / ".longhold" / "team").write(BOARD)
+    team = TeamMemories(tmp_path / "repo" / ".longhold" / "team")
     here = team.root if part == "team" else team.root.parent
     here.parent.mkdir(parents=True)
-    there = tmp_path / "other" / ".holdfast"
+    there = tmp_path / "other" / ".longhold"
     here.symlink_to(there / "team" if part == "team" else there)
     assert (team.memories(), team.index()) == ([], "")
     with pytest.raises(MemoryRefused, match="behind a link"):

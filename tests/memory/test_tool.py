@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.memory.branch import Branch, Direct
-from holdfast.memory.memory import Memory
-from holdfast.memory.tool import memory_tool, usable_tools
-from holdfast.tools.context import ToolContext
+from longhold.core.memory.branch import Branch, Direct
+from longhold.core.memory.memory import Memory
+from longhold.core.memory.tool import memory_tool, usable_tools
+from longhold.core.tools.context import ToolContext
 
 HEAD = "---\nname: Deploys\ndescription: when we deploy\ntype: project\n---\n\n"
 

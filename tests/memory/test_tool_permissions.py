@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.memory.branch import Branch
-from holdfast.memory.tool import memories_only, memory_tool
-from holdfast.messages import ToolUse
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Input, Outcome, make_tool
-from holdfast.tools.standard import STANDARD
-from holdfast.turn.round import Allowed, Denied, let_pass
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.memory.branch import Branch
+from longhold.core.memory.tool import memories_only, memory_tool
+from longhold.core.messages import ToolUse
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Input, Outcome, make_tool
+from longhold.core.turn.round import Allowed, Denied, let_pass
 
 TOOLS = {tool.name: tool for tool in STANDARD}
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Ran, Replied
-from holdfast.log.log import agent_log
-from holdfast.memory.untrusted_input import UntrustedInput, has_outside, reaches_out
-from holdfast.messages import ToolUse
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Ran, Replied
+from longhold.core.log.log import agent_log
+from longhold.core.memory.untrusted_input import UntrustedInput, has_outside, reaches_out
+from longhold.core.messages import ToolUse
 
 
 def logs_in(directory):

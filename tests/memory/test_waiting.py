@@ -9,17 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Failed, Ran
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryBusy
-from holdfast.memory.memory import Memory
-from holdfast.memory.paths import memory_directory
-from holdfast.memory.store import DATABASE, MemoryStore
-from holdfast.memory.waiting import when_free
-from holdfast.messages import text_of
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import Settings, home
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Failed, Ran
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory, MemoryBusy
+from longhold.core.memory.paths import memory_directory
+from longhold.core.memory.store import DATABASE, MemoryStore
+from longhold.core.memory.waiting import when_free
+from longhold.core.messages import text_of
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import Settings, home
 
 NOTICED_SECONDS = 1.0
 """A loop that stood for this long would be noticed by a user; a store was waited for 10."""

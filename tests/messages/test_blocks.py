@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import (
+from longhold.core.messages import (
     INVALID_INPUT,
     Document,
     Image,

@@ -5,13 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages.cut import (
-    cut,
-    head_and_tail,
-    outline,
-    sentences,
-    without_code,
-)
+from longhold.core.messages.text import cut, head_and_tail, outline, sentences, without_code
 
 
 def test_a_cut_ends_with_a_sentence():

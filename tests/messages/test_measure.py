@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import (
+from longhold.core.messages import (
     Document,
     Image,
     Opaque,
@@ -17,7 +17,7 @@ from holdfast.messages import (
     ToolResult,
     ToolUse,
 )
-from holdfast.messages.measure import (
+from longhold.core.messages.measure import (
     CHUNK_BYTES,
     DOCUMENT_TOKENS,
     IMAGE_TOKENS,

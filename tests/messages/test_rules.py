@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from holdfast.messages import (
+from longhold.core.messages import (
     Image,
     Message,
     Opaque,
@@ -14,9 +14,9 @@ from holdfast.messages import (
     ToolUse,
     block_to_wire,
 )
-from holdfast.messages.rules import violations
-from holdfast.view import fold
-from holdfast.view.items import join
+from longhold.core.messages.rules import violations
+from longhold.core.view import fold
+from longhold.core.view.items import join
 from properties.strategies import sequences
 
 

@@ -1,6 +1,6 @@
 """The words that searches see."""
 
-from holdfast.messages.words import name_parts, words_of
+from longhold.core.messages.words import name_parts, words_of
 
 
 def test_names_are_words_and_their_parts():

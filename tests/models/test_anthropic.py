@@ -6,7 +6,11 @@ from contextlib import asynccontextmanager
 import anthropic
 import pytest
 
-from holdfast.errors import (
+from longhold.core.messages import Text, ToolUse
+from longhold.core.models.anthropic import AnthropicModel, wire_name
+from longhold.core.models.protocol import Request, collect
+from longhold.core.models.steady import PATIENCE, Patience, steady
+from longhold.errors import (
     AuthenticationFailed,
     ModelError,
     ModelUnavailable,
@@ -14,10 +18,6 @@ from holdfast.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.messages import Text, ToolUse
-from holdfast.models.anthropic import AnthropicModel, wire_name
-from holdfast.models.protocol import Request, collect
-from holdfast.models.steady import PATIENCE, Patience, steady
 
 REQUEST = Request(
     kwargs={

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import StreamBroken
-from holdfast.messages import INVALID_INPUT, Opaque, Text, Thinking, ToolUse, Usage
-from holdfast.models.assemble import Assembly, parse_input
-from holdfast.models.protocol import BlockFinished, Finished, Pulse, Started, TextDelta
+from longhold.core.messages import INVALID_INPUT, Opaque, Text, Thinking, ToolUse, Usage
+from longhold.core.models.assemble import Assembly, parse_input
+from longhold.core.models.protocol import BlockFinished, Finished, Pulse, Started, TextDelta
+from longhold.errors import StreamBroken
 
 START = {
     "type": "message_start",

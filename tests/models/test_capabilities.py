@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.models.capabilities import canonical_name, capabilities, known_models
+from longhold.core.models.capabilities import canonical_name, capabilities, known_models
 
 
 @pytest.mark.parametrize(

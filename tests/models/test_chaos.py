@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from holdfast.errors import ModelError
-from holdfast.messages import Text
-from holdfast.models import Patience, Request, Restarted, Retries, collect, stream_with_retries
-from holdfast.models.chaos import KINDS, ChaosModel
-from holdfast.models.scripted import ScriptedModel
+from longhold.core.messages import Text
+from longhold.core.models import Patience, Request, Restarted, Retries, collect, stream_with_retries
+from longhold.core.models.chaos import KINDS, ChaosModel
+from longhold.core.models.scripted import ScriptedModel
+from longhold.errors import ModelError
 
 ANSWERS = 40
 SCRIPT = "\n---\n".join(f"think: hm\ntext: answer {number}" for number in range(ANSWERS))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.errors import RequestRejected
-from holdfast.models.chat import chat_kwargs
+from longhold.core.models.chat import chat_kwargs
+from longhold.errors import RequestRejected
 
 
 def messages(*given, **kwargs):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.errors import StreamBroken
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.models.chat_stream import ChatAssembly, usage_from_chat
-from holdfast.models.protocol import BlockFinished, Finished, Started, TextDelta, ThinkingDelta
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.models.chat import ChatAssembly, usage_from_chat
+from longhold.core.models.protocol import BlockFinished, Finished, Started, TextDelta, ThinkingDelta
+from longhold.errors import StreamBroken
 
 
 def chunk(reason=None, **delta):

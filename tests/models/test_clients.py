@@ -4,15 +4,15 @@ import anthropic
 import openai
 import pytest
 
-from holdfast.errors import ConfigError, ModelUnavailable
-from holdfast.messages import text_of
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.clients import model_over
-from holdfast.models.openai import OpenAIModel
-from holdfast.models.protocol import Request, collect
-from holdfast.models.scripted import ScriptedModel
-from holdfast.simulator import running
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.core.messages import text_of
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.clients import model_over
+from longhold.core.models.openai import OpenAIModel
+from longhold.core.models.protocol import Request, collect
+from longhold.core.models.scripted import ScriptedModel
+from longhold.errors import ConfigError, ModelUnavailable
+from longhold.simulator import running
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 USER = {"role": "user", "content": [{"type": "text", "text": "2 + 3?"}]}
 CLAUDE = Request(kwargs={"model": "claude-sonnet-5-5", "max_tokens": 64_000, "messages": [USER]})

@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.models.connection import load_extra
+from longhold.core.models.connection import load_extra
+from longhold.errors import ConfigError
 
 
 def test_a_missing_package_names_its_extra():
     """The error is the command that mends it."""
-    with pytest.raises(ConfigError, match=r"pip install 'holdfast\[local\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'longhold\[local\]'"):
         load_extra("no_such_package_anywhere", extra="local")
 
 

@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import ModelError
-from holdfast.log.entries import AnyEntry, Replied, Said
-from holdfast.messages import INVALID_INPUT, Text, ToolUse
-from holdfast.messages.rules import violations
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.assemble import Assembly, parse_input
-from holdfast.models.chat_stream import ChatAssembly
-from holdfast.models.clients import reply_from
-from holdfast.models.incoming import MOST_DEPTH, readable, tame
-from holdfast.models.openai import OpenAIModel
-from holdfast.models.protocol import Finished, Request, collect
-from holdfast.turn.answer import AnswerWriter
-from holdfast.view import fold
-from holdfast.view.tool_ids import with_own_ids
+from longhold.core.log.entries import AnyEntry, Replied, Said
+from longhold.core.messages import INVALID_INPUT, Text, ToolUse
+from longhold.core.messages.rules import violations
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.assemble import MOST_DEPTH, Assembly, parse_input, readable, tame
+from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.clients import reply_from
+from longhold.core.models.openai import OpenAIModel
+from longhold.core.models.protocol import Finished, Request, collect
+from longhold.core.turn.answer_writer import AnswerWriter
+from longhold.core.view import fold
+from longhold.core.view.block_roles import with_own_ids
+from longhold.errors import ModelError
 
 DEEP = json.loads("[" * 900 + "]" * 900)
 ODD = st.sampled_from(

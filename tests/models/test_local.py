@@ -5,15 +5,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.errors import ConfigError, ModelError, PromptTooLong
-from holdfast.models import Request, collect
-from holdfast.models.local import LocalEngine, LocalModel
-from holdfast.models.weights import install
+from longhold.core.models import Request, collect
+from longhold.core.models.local import LocalEngine, LocalModel, install
+from longhold.errors import ConfigError, ModelError, PromptTooLong
 
-WANTED = os.environ.get("HOLDFAST_TEST_OPTIONAL") == "1"
+WANTED = os.environ.get("LONGHOLD_TEST_OPTIONAL") == "1"
 optional = [
     pytest.mark.optional,
-    pytest.mark.skipif(not WANTED, reason="HOLDFAST_TEST_OPTIONAL=1 runs a local model"),
+    pytest.mark.skipif(not WANTED, reason="LONGHOLD_TEST_OPTIONAL=1 runs a local model"),
     pytest.mark.timeout(600),
 ]
 
@@ -29,7 +28,7 @@ def path(tmp_path_factory):
     """Install the model once, in a home that outlives the single test's."""
     pytest.importorskip("xllamacpp")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("weights")))
+        patch.setenv("LONGHOLD_HOME", str(tmp_path_factory.mktemp("weights")))
         return install("smollm2")
 
 
@@ -58,8 +57,8 @@ QUESTION = said(
 
 def test_a_model_that_is_not_installed_says_how_to(monkeypatch, tmp_path):
     """The error is the command that mends it."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match="holdfast model install smollm2"):
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="longhold model install smollm2"):
         LocalModel("local/smollm2")
 
 

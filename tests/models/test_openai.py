@@ -5,7 +5,11 @@ from contextlib import asynccontextmanager
 import openai
 import pytest
 
-from holdfast.errors import (
+from longhold.core.messages import Text, ToolUse
+from longhold.core.models.openai import OpenAIModel
+from longhold.core.models.protocol import Request, collect
+from longhold.core.models.steady import PATIENCE, Patience, steady
+from longhold.errors import (
     AuthenticationFailed,
     ModelError,
     ModelUnavailable,
@@ -13,10 +17,6 @@ from holdfast.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.messages import Text, ToolUse
-from holdfast.models.openai import OpenAIModel
-from holdfast.models.protocol import Request, collect
-from holdfast.models.steady import PATIENCE, Patience, steady
 
 REQUEST = Request(
     kwargs={

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from holdfast.models.registry import KNOWN_PREFIXES
-from holdfast.models.scripted import read_script
+from longhold.core.models.registry import KNOWN_PREFIXES
+from longhold.core.models.scripted import read_script
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 

@@ -6,11 +6,18 @@ from datetime import date
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.models.prices import Cost, Prices, Tier, cost, prices
-from holdfast.models.prices.library import from_library
-from holdfast.models.prices.table import TABLE, from_table
-from holdfast.settings import home
+from longhold.core.models.prices import (
+    TABLE,
+    Cost,
+    Prices,
+    Tier,
+    cost,
+    from_library,
+    from_table,
+    prices,
+)
+from longhold.core.settings import home
+from longhold.errors import ConfigError
 
 CHECKED = date(2026, 11, 20)
 """The day on which table and package were compared."""
@@ -159,7 +166,7 @@ def test_a_tier_may_raise_each_kind_by_its_own_factor():
 def test_todays_price_of_a_known_model_imports_no_package():
     """The package takes time to import, so the table answers what it can."""
     code = (
-        "import sys; from holdfast.models.prices import prices; assert prices('claude-opus-5-5'); "
+        "import sys; from longhold.core.models.prices import prices; assert prices('claude-opus-5-5'); "
         "print({'genai_prices', 'pydantic'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from holdfast.errors import StreamBroken
-from holdfast.messages import Opaque, Text, Thinking, ToolUse, Usage
-from holdfast.models import BlockFinished, Finished, Reply, Started, collect
-from holdfast.models.protocol import play
+from longhold.core.messages import Opaque, Text, Thinking, ToolUse, Usage
+from longhold.core.models import BlockFinished, Finished, Reply, Started, collect
+from longhold.core.models.protocol import play
+from longhold.errors import StreamBroken
 
 REPLY = Reply(
     response_id="m1",
@@ -52,8 +52,8 @@ def test_a_played_reply_finishes_each_block_once():
 def test_importing_the_package_imports_no_sdk():
     """A provider's package costs only those who open its model."""
     code = (
-        "import sys, holdfast.models, holdfast.models.anthropic, holdfast.models.openai, "
-        "holdfast.models.local; "
+        "import sys, longhold.core.models, longhold.core.models.anthropic, longhold.core.models.openai, "
+        "longhold.core.models.local; "
         "sys.exit(bool({'anthropic', 'openai', 'xllamacpp', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.models import open_model
+from longhold.core.models import open_model
+from longhold.errors import ConfigError
 
 URL = "http://127.0.0.1:9"
 

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import (
+from longhold.core.messages import Text
+from longhold.core.models import BlockFinished, Request, Restarted, Retries, stream_with_retries
+from longhold.core.models.retry import MAX_ATTEMPTS, wait_seconds
+from longhold.core.models.scripted import ScriptedModel
+from longhold.errors import (
     AuthenticationFailed,
     ConfigError,
     ModelRefused,
@@ -15,10 +19,6 @@ from holdfast.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.messages import Text
-from holdfast.models import BlockFinished, Request, Restarted, Retries, stream_with_retries
-from holdfast.models.retry import MAX_ATTEMPTS, wait_seconds
-from holdfast.models.scripted import ScriptedModel
 
 REQUEST = Request(kwargs={"model": "m", "max_tokens": 1, "messages": []})
 

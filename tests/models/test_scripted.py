@@ -2,7 +2,10 @@
 
 import pytest
 
-from holdfast.errors import (
+from longhold.core.messages import Opaque, Text, Thinking, ToolUse, Usage
+from longhold.core.models import Request, collect
+from longhold.core.models.scripted import ScriptedAnswer, ScriptedModel, read_script
+from longhold.errors import (
     ConfigError,
     ModelRefused,
     ModelUnavailable,
@@ -10,9 +13,6 @@ from holdfast.errors import (
     RequestRejected,
     StreamBroken,
 )
-from holdfast.messages import Opaque, Text, Thinking, ToolUse, Usage
-from holdfast.models import Request, collect
-from holdfast.models.scripted import ScriptedAnswer, ScriptedModel, read_script
 
 
 def request(*words):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import ModelUnavailable, StreamBroken
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models import BlockFinished, Finished, Reply, Started, TextDelta
-from holdfast.models.protocol import play
-from holdfast.models.retry import stream_with_retries
-from holdfast.models.steady import Patience, steady
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models import BlockFinished, Finished, Reply, Started, TextDelta
+from longhold.core.models.protocol import play
+from longhold.core.models.retry import stream_with_retries
+from longhold.core.models.steady import Patience, steady
+from longhold.errors import ModelUnavailable, StreamBroken
 
 TOOL = ToolUse(id="t", name="Bash", input={"command": "ls"})
 REPLY = Reply(

@@ -7,23 +7,23 @@ import httpx2
 import openai
 import pytest
 
-from holdfast.errors import (
-    AuthenticationFailed,
-    ModelRefused,
-    ModelUnavailable,
-    PromptTooLong,
-    RequestRejected,
-    StreamBroken,
-)
-from holdfast.messages import Usage
-from holdfast.models import Reply
-from holdfast.models.translate import (
+from longhold.core.messages import Usage
+from longhold.core.models import Reply
+from longhold.core.models.translate import (
     ProviderFault,
     explain,
     refusal,
     retry_after_seconds,
     translate,
     translated,
+)
+from longhold.errors import (
+    AuthenticationFailed,
+    ModelRefused,
+    ModelUnavailable,
+    PromptTooLong,
+    RequestRejected,
+    StreamBroken,
 )
 
 ASKED = httpx2.Request("POST", "https://example.invalid/v1")

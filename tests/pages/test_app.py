@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser import chromium, needs_chromium
-from holdfast.cli.serve_command import listed, read_session
-from holdfast.pages.app import serving
-from holdfast.pages.followed import BilledFigures, FollowedSessions
-from holdfast.settings import PageSettings, Settings
-from holdfast.simulator.sessions import generate
+from longhold.cli.serve_command import listed, read_session
+from longhold.core.settings import PageSettings, Settings
+from longhold.insight.pages.app import serving
+from longhold.insight.pages.followed import BilledFigures, FollowedSessions
+from longhold.simulator.sessions import generate
 
 SETTINGS = Settings(page=PageSettings(text_bytes=6_000, follow_share=1.0))
 FOLLOW_SECONDS = 0.05

@@ -3,14 +3,14 @@
 import pytest
 
 from browser import chromium, needs_chromium
-from command_line import holdfast
-from holdfast.log.entries import Compacted, Ran, Replied, Said
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.pages.html import json_in_html, render, row_of
-from holdfast.pages.session_data import session_data
-from holdfast.settings import PageSettings
-from holdfast.simulator.sessions import write
-from holdfast.view.window import window_for
+from command_line import longhold
+from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.settings import PageSettings
+from longhold.core.view.window import window_for
+from longhold.insight.pages.html import json_in_html, render, row_of
+from longhold.insight.pages.session_data import session_data
+from longhold.simulator.sessions import write
 
 MODEL = "claude-opus-4-5-20251101"
 HOSTILE = (
@@ -32,7 +32,7 @@ def made_up(tmp_path_factory):
     """The page of a session with a compaction."""
     place = tmp_path_factory.mktemp("page")
     write(place / "session.jsonl", 3, 200, compactions=1)
-    done = holdfast("inspect", place / "session.jsonl", "--html", place / "session.html")
+    done = longhold("inspect", place / "session.jsonl", "--html", place / "session.html")
     assert done.returncode == 0, done.stderr
     return (place / "session.html").as_uri()
 
@@ -185,7 +185,7 @@ def test_several_sessions_of_a_directory_are_one_file_with_a_list(browser, tmp_p
     """Each opens from the list, and the way back leads to it."""
     for seed in (1, 2):
         write(tmp_path / f"session-{seed}.jsonl", seed, 30)
-    holdfast("inspect", tmp_path, "--html", tmp_path / "all.html")
+    longhold("inspect", tmp_path, "--html", tmp_path / "all.html")
     browser.open((tmp_path / "all.html").as_uri())
     assert len(column(browser, "sessions", 0)) == 2
     browser.run("document.querySelector('#sessions tbody tr').click()")

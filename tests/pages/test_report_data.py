@@ -3,8 +3,7 @@
 import pytest
 
 from browser import chromium, needs_chromium
-from holdfast.pages.html import render_report
-from holdfast.pages.report_data import MOST_ROWS, report_data
+from longhold.insight.pages.html import MOST_ROWS, render_report, report_data
 
 HOSTILE = "</script><script>window.hit=1</script>\x1b[31m"
 SPENDING = {

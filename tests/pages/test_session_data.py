@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import holdfast
-from holdfast.log.entries import (
+from command_line import longhold
+from longhold.core.log.entries import (
     Cleared,
     Compacted,
     Dreamt,
@@ -26,15 +26,14 @@ from holdfast.log.entries import (
     Undone,
     measured,
 )
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.pages.html import render, row_of
-from holdfast.pages.session_data import session_data
-from holdfast.pages.tables import changes, length
-from holdfast.pages.texts import fair_limit, shown
-from holdfast.settings import PageSettings
-from holdfast.simulator.sessions import write, write_large
-from holdfast.transcripts.formats import open_transcript
-from holdfast.view.window import window_for
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.settings import PageSettings
+from longhold.core.view.window import window_for
+from longhold.insight.pages.html import render, row_of
+from longhold.insight.pages.session_data import session_data
+from longhold.insight.pages.tables import changes, fair_limit, length, shown
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.simulator.sessions import write, write_large
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "page_data.json"
 MODEL = "claude-opus-4-5-20251101"
@@ -83,7 +82,7 @@ def test_the_data_of_a_page_is_the_golden_one(tmp_path):
                 table[field] = [text[:60] for text in values]
     data["totals"] = {k: v for k, v in data["totals"].items() if not k.endswith("usd")}
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    if os.environ.get("HOLDFAST_REWRITE_GOLDEN"):
+    if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
 
@@ -103,7 +102,7 @@ def test_the_calls_of_a_page_are_those_of_the_cache_command(tmp_path):
     """One reader of calls: the page and the terminal never disagree."""
     path = tmp_path / "made-up.jsonl"
     write(path, 5, 100)
-    found = json.loads(holdfast("cache", path, "--json").stdout)
+    found = json.loads(longhold("cache", path, "--json").stdout)
     table = read(entries_of(path)).tables["calls"]
     for name in ("n", "read_tokens", "written_tokens", "uncached_tokens", "cause"):
         assert table[name] == [call[name] for call in found["calls"]]

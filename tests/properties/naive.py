@@ -8,7 +8,7 @@ Where this and the view differ, one of them is wrong.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     AnyEntry,
     Asked,
     Began,
@@ -29,7 +29,7 @@ from holdfast.log.entries import (
     Undone,
     ViewChange,
 )
-from holdfast.messages import (
+from longhold.core.messages import (
     Block,
     Message,
     RedactedThinking,
@@ -39,9 +39,9 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.messages.measure import NOTHING, Measure, measure_content
-from holdfast.models.capabilities import capabilities
-from holdfast.view.items import CLEARED_RESULT, EMPTY_RESULT, NO_RESULT, OPENING
+from longhold.core.messages.measure import NOTHING, Measure, measure_content
+from longhold.core.models.capabilities import capabilities
+from longhold.core.view.items import CLEARED_RESULT, EMPTY_RESULT, NO_RESULT, OPENING
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from itertools import product
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     AnyEntry,
     Asked,
     Began,
@@ -35,7 +35,7 @@ from holdfast.log.entries import (
     Undone,
     ViewChange,
 )
-from holdfast.messages import (
+from longhold.core.messages import (
     Content,
     Document,
     Image,
@@ -46,7 +46,7 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.messages.measure import measure_content, measure_text
+from longhold.core.messages.measure import measure_content, measure_text
 
 MOST_STEPS = 16
 """Steps in a sequence; most bugs of a fold need three or four."""

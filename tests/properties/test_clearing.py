@@ -7,19 +7,19 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Cleared, Framed, Pinned, Ran, Section, Switched, Undone
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.messages.measure import measure_text
-from holdfast.messages.rules import violations
-from holdfast.models.protocol import Reply
-from holdfast.request.edits import BETA
-from holdfast.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
-from holdfast.stages.clear.candidates import weight
-from holdfast.stages.clear.clear import Clearing
-from holdfast.turn.engine import Engine
-from holdfast.view import fold
-from holdfast.view.items import Round
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Cleared, Framed, Pinned, Ran, Section, Switched, Undone
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.messages.measure import measure_text
+from longhold.core.messages.rules import violations
+from longhold.core.models.protocol import Reply
+from longhold.core.request.edits import BETA
+from longhold.core.settings import ClearSettings, GaugeSettings, Settings, WindowSettings
+from longhold.core.stages.clear.candidates import weight
+from longhold.core.stages.clear.clear import Clearing
+from longhold.core.turn.engine import Engine
+from longhold.core.view import fold
+from longhold.core.view.items import Round
 
 SYSTEM = "be careful " * 300
 MODELS = ("claude-opus-4-6", "claude-opus-5-5", "claude-sonnet-4-5", "simulated/claude-opus-5")

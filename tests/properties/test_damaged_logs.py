@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.errors import NewerFormat, TranscriptError
-from holdfast.log import Log, load
-from holdfast.log.entries import AnyEntry
-from holdfast.messages.rules import violations
-from holdfast.settings import Settings
-from holdfast.simulator.damage import DAMAGE_KINDS, damaged
-from holdfast.turn.engine import Engine
-from holdfast.view import fold
+from longhold.core.log import Log, load
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
+from longhold.core.turn.engine import Engine
+from longhold.core.view import fold
+from longhold.errors import NewerFormat, TranscriptError
+from longhold.simulator.damage import DAMAGE_KINDS, damaged
 
 RELEASE = Path(__file__).parents[1] / "fixtures" / "releases" / "0.1.0.jsonl"
 SEEDS = 60
@@ -91,5 +91,5 @@ def test_what_is_left_of_a_first_line_says_where_the_session_belongs(tmp_path):
     """One flipped bit does not cost the directory."""
     lines = RELEASE.read_bytes().splitlines(keepends=True)
     path = tmp_path / "s.jsonl"
-    path.write_bytes(b"".join([lines[0].replace(b'"holdfast"', b'"holdfasu"'), *lines[1:]]))
+    path.write_bytes(b"".join([lines[0].replace(b'"longhold"', b'"holdfasu"'), *lines[1:]]))
     assert load(path).header.directory == load(RELEASE).header.directory

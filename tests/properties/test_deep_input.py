@@ -12,34 +12,32 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.subagents import mail
-from holdfast.agent.subagents.definition import read_definition
-from holdfast.errors import (
+from longhold.agent.hooks.config import EVENTS, load_hooks
+from longhold.agent.hooks.verdict import read_verdict
+from longhold.agent.instructions.gathering import imports_in, without_comments
+from longhold.agent.mcp import load_servers
+from longhold.agent.permissions import load_permissions, parse_rules
+from longhold.agent.subagents import mail
+from longhold.agent.subagents.definition import read_definition
+from longhold.agent.tools.globs import anchored_expression, glob_expression
+from longhold.agent.tools.read import NotANotebook, show_notebook
+from longhold.agent.tools.skills import find_skills
+from longhold.core.log import load
+from longhold.core.log.titles import title_of
+from longhold.core.memory.recall import names_in
+from longhold.core.models.scripted import read_script
+from longhold.core.settings import front_matter, home, load_settings
+from longhold.core.view import fold
+from longhold.errors import (
     ConfigError,
-    HoldfastError,
+    LongholdError,
     NewerFormat,
     RequestRejected,
     TranscriptError,
 )
-from holdfast.gateway.answer import events_in
-from holdfast.hooks.config import load_hooks
-from holdfast.hooks.events import EVENTS
-from holdfast.hooks.verdict import read_verdict
-from holdfast.log import load
-from holdfast.log.titles import title_of
-from holdfast.memory.recall import names_in
-from holdfast.models.scripted import read_script
-from holdfast.request.instructions.markdown import imports_in, without_comments
-from holdfast.settings import home, load_settings
-from holdfast.tools import front_matter
-from holdfast.tools.globs import anchored_expression, glob_expression
-from holdfast.tools.mcp import load_servers
-from holdfast.tools.permissions import load_permissions, parse_rules
-from holdfast.tools.read import NotANotebook, show_notebook
-from holdfast.tools.skills import find_skills
-from holdfast.transcripts.formats import FORMATS, named, open_transcript
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.gateway.answer import events_in
+from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.session.importing.writer import TranscriptWriter
 
 MANY = 20_000
 LIMIT_SECONDS = 5
@@ -108,7 +106,7 @@ def read_settings(text, place):
 
 def read_project_files(text, place):
     (place / ".git").mkdir(exist_ok=True)
-    for name in (".holdfast/settings.toml", ".claude/settings.json", ".mcp.json"):
+    for name in (".longhold/settings.toml", ".claude/settings.json", ".mcp.json"):
         _file(place / name, text)
     for reader in (load_permissions, load_hooks, load_servers):
         try:
@@ -152,7 +150,7 @@ def read_log(text, place):
 
 
 def read_log_line(text, place):
-    head = json.dumps({"holdfast": 1, "session": "a"})
+    head = json.dumps({"longhold": 1, "session": "a"})
     line = f'{{"entry":"ran","n":1,"tool_use_id":"a","content":{text}}}'
     load(_file(place / "b.jsonl", f"{head}\n{line}\n"))
 
@@ -199,7 +197,7 @@ READERS = {
     read_front_matter: (),
     read_skills: (),
     read_definitions: ValueError,
-    read_globs: HoldfastError,
+    read_globs: LongholdError,
     read_markdown: (),
     read_mail: (),
     read_log: (TranscriptError, NewerFormat),

@@ -4,12 +4,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Began, Ran, Redone, Replied, Undone, ViewChange
-from holdfast.messages import ToolUse
-from holdfast.messages.measure import NOTHING
-from holdfast.messages.rules import violations
-from holdfast.view import View, fold
-from holdfast.view.items import Round, Spoken, render
+from longhold.core.log.entries import Began, Ran, Redone, Replied, Undone, ViewChange
+from longhold.core.messages import ToolUse
+from longhold.core.messages.measure import NOTHING
+from longhold.core.messages.rules import violations
+from longhold.core.view import View, fold
+from longhold.core.view.items import Round, Spoken, render
 from properties.naive import naive_fold, naive_messages
 from properties.strategies import numbered, sequences, shaping
 

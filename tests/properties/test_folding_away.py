@@ -8,9 +8,8 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import NotInHistory
-from holdfast.log import Header, Log
-from holdfast.log.entries import (
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
@@ -22,15 +21,16 @@ from holdfast.log.entries import (
     Undone,
     ViewChange,
 )
-from holdfast.messages import Text, Thinking, ToolUse
-from holdfast.messages.rules import violations
-from holdfast.settings import CollapseSettings, Settings, WindowSettings
-from holdfast.stages.collapse.collapse import Collapse, drain
-from holdfast.stages.snip import Snip, drop
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import ForkReply
-from holdfast.view import fold
-from holdfast.view.tokens import default_weights, weigh
+from longhold.core.messages import Text, Thinking, ToolUse
+from longhold.core.messages.rules import violations
+from longhold.core.settings import CollapseSettings, Settings, WindowSettings
+from longhold.core.stages.collapse import Collapse, drain
+from longhold.core.stages.snip import Snip, drop
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import ForkReply
+from longhold.core.view import fold
+from longhold.core.view.tokens import default_weights, weigh
+from longhold.errors import NotInHistory
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-5-5", "claude-sonnet-4-5")
 FULL = Settings(

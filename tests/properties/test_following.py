@@ -6,15 +6,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Session
-from holdfast.log.entries import Rewound
-from holdfast.log.store import FileStore
-from holdfast.messages import message_to_wire
-from holdfast.messages.rules import violations
-from holdfast.session.dialects import DIALECTS
-from holdfast.settings import ClearSettings, NotesSettings, Settings, SpillSettings
-from holdfast.transcripts.formats import read_lines
-from holdfast.view import fold
+from longhold import Session
+from longhold.core.log.entries import Rewound
+from longhold.core.log.store import FileStore
+from longhold.core.messages import message_to_wire
+from longhold.core.messages.rules import violations
+from longhold.core.settings import ClearSettings, NotesSettings, Settings, SpillSettings
+from longhold.core.view import fold
+from longhold.insight.transcripts.formats import read_lines
+from longhold.session.dialects import DIALECTS
 
 MODEL = "claude-opus-4-6"
 PLAIN = Settings(

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import (
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
@@ -18,12 +18,12 @@ from holdfast.log.entries import (
     Spilled,
     Undone,
 )
-from holdfast.messages import Text, ToolUse, text_of
-from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.context import ToolContext
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
-from holdfast.turn.engine import Engine
+from longhold.core.messages import Text, ToolUse, text_of
+from longhold.core.settings import HistorySettings, LogSettings, Settings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.tool import history_tool
+from longhold.core.turn.engine import Engine
 
 PAGE_CHARS = 1_000
 BODY_LIMIT_BYTES = 1_024

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log import Header, Log, branch_log, load, write_log
-from holdfast.log.entries import Titled
-from holdfast.view import fold
+from longhold.core.log import Header, Log, branch_log, load, write_log
+from longhold.core.log.entries import Titled
+from longhold.core.view import fold
 from properties.strategies import any_contents, any_text, sequences
 
 headers = st.builds(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import TranscriptError
-from holdfast.log.entries import AnyEntry
-from holdfast.messages.rules import violations
-from holdfast.transcripts.formats import FORMATS, named, open_transcript
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages.rules import violations
+from longhold.core.view import fold
+from longhold.errors import TranscriptError
+from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.session.importing.writer import TranscriptWriter
 from properties.samples import LINES, spoilt
 
 _log_line = msgspec.json.Decoder(AnyEntry)

@@ -5,12 +5,12 @@ import codecs
 import msgspec
 from hypothesis import example, given
 
-from holdfast.log.entries import Ran, Replied, Said
-from holdfast.messages.rules import violations
-from holdfast.transcripts import claude_code
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
-from holdfast.view.items import NO_RESULT
+from longhold.core.log.entries import Ran, Replied, Said
+from longhold.core.messages.rules import violations
+from longhold.core.view import fold
+from longhold.core.view.items import NO_RESULT
+from longhold.insight.transcripts import claude_code
+from longhold.session.importing.writer import TranscriptWriter
 from properties.records import odd_lines, transcripts
 from properties.strategies import sequences
 

@@ -2,14 +2,23 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Framed, Ran, Replied, Said, Section, Source
-from holdfast.messages import Image, Text, ToolUse, Usage
-from holdfast.messages.measure import measure_content, measure_text
-from holdfast.reports.context import UNSEEN, UNSEEN_FRAME, describe
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import read_lines
-from holdfast.view.gauge import replay
-from holdfast.view.window import window_for
+from longhold.core.log.entries import (
+    Cleared,
+    Compacted,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Section,
+    Source,
+)
+from longhold.core.messages import Image, Text, ToolUse, Usage
+from longhold.core.messages.measure import measure_content, measure_text
+from longhold.core.view.gauge import replay
+from longhold.core.view.window import window_for
+from longhold.insight.context import UNSEEN, UNSEEN_FRAME, describe
+from longhold.insight.transcripts.formats import read_lines
+from longhold.simulator.sessions import generate
 
 USE = ToolUse(id="t1", name="Read", input={"file_path": "a.py"})
 

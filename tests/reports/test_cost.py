@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from holdfast.log.entries import Compacted, Forked, Replied, Said
-from holdfast.log.spending import FileLedger, Spent
-from holdfast.messages import Text, Usage
-from holdfast.messages.measure import measure_content
-from holdfast.reports.cost import CostItem, bill
-from holdfast.reports.session_calls import Tokens
+from longhold.core.log.entries import Compacted, Forked, Replied, Said
+from longhold.core.log.spending import FileLedger, Spent
+from longhold.core.messages import Text, Usage
+from longhold.core.messages.measure import measure_content
+from longhold.insight.cost import CostItem, Tokens, bill
 
 NOVEMBER = datetime(2026, 11, 10, tzinfo=UTC).timestamp()
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     CacheBroke,
     Cleared,
     Compacted,
@@ -23,12 +23,12 @@ from holdfast.log.entries import (
     Switched,
     Undone,
 )
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.messages.measure import measure_content
-from holdfast.reports.cost import bill
-from holdfast.reports.explain import describe_entry, explain
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import read_lines
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.messages.measure import measure_content
+from longhold.insight.cost import bill
+from longhold.insight.explain import describe_entry, explain
+from longhold.insight.transcripts.formats import read_lines
+from longhold.simulator.sessions import generate
 
 
 def said(n, text="word " * 500):
@@ -172,7 +172,7 @@ def test_what_happened_to_memories_is_one_line_each():
         "remembered: c.md (written by a job beside it)",
         "remembered: d.md (waits for your consent)",
         "remembered: nothing new up to message 1",
-        "dreamt: memories were put in order by a model: 2 merged (undo: holdfast memory undo 7)",
+        "dreamt: memories were put in order by a model: 2 merged (undo: longhold memory undo 7)",
         "dreamt: memories were put in order without a model: no change",
         "dropped: 1 message marked to leave the view by the user",
         "failed: dream: it was stopped by the user",

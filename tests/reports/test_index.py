@@ -7,16 +7,16 @@ import sqlite3
 
 import pytest
 
-from command_line import holdfast
-from holdfast.errors import StoreError
-from holdfast.log import Header, write_log
-from holdfast.log.entries import Forked, Replied, Said, Switched
-from holdfast.messages import Text, Usage
-from holdfast.reports.index import NAME, open_index
-from holdfast.reports.places import default_roots, find_sessions
-from holdfast.reports.report import make_report
-from holdfast.settings import home
-from holdfast.simulator.sessions import write
+from command_line import longhold
+from longhold.core.log import Header, write_log
+from longhold.core.log.entries import Forked, Replied, Said, Switched
+from longhold.core.messages import Text, Usage
+from longhold.core.settings import home
+from longhold.errors import StoreError
+from longhold.insight.index import NAME, open_index
+from longhold.insight.places import default_roots, find_sessions
+from longhold.insight.report import make_report
+from longhold.simulator.sessions import write
 
 DAY = 86_400.0
 JANUARY = 1_767_225_600.0
@@ -276,7 +276,7 @@ def test_an_import_takes_nothing_from_its_original(tmp_path):
     """Whichever of them was read first: what a directory cost does not change by importing from it."""
     path = tmp_path / "a.jsonl"
     put(path, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
-    holdfast("import", path)
+    longhold("import", path)
     read, found = totals(*default_roots())
     assert (read, found.total.calls) == (1, 1)
     _, found = totals(tmp_path)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from command_line import holdfast
-from holdfast.log.entries import AnyEntry, Cleared, Failed, Forked
-from holdfast.reports.cost import bill
-from holdfast.transcripts.formats import open_transcript, read_lines
-from holdfast.view.window import evident_window
+from command_line import longhold
+from longhold.core.log.entries import AnyEntry, Cleared, Failed, Forked
+from longhold.core.view.window import evident_window
+from longhold.insight.cost import bill
+from longhold.insight.transcripts.formats import open_transcript, read_lines
 
 PRICES = {
     "claude-opus-4-5": (5.0, 0.5, 6.25, 10.0, 25.0),
@@ -241,7 +241,7 @@ def test_windows_are_right_wherever_the_file_proves_them(recorded):
     """An automatic compaction shows where the window ended, whatever the model could take."""
     if (window := proved_window(recorded)) == 0:
         pytest.skip("this file proves no window")
-    shown = json.loads(holdfast("context", recorded, "--json").stdout)["context"]
+    shown = json.loads(longhold("context", recorded, "--json").stdout)["context"]
     assert shown["window"]["limit_tokens"] == window
     assert all(part["tokens"] >= 0 for part in shown["parts"])
 

@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from holdfast.reports.places import find_sessions
-from holdfast.reports.read_session import read_session
+from longhold.insight.places import find_sessions
+from longhold.insight.read_session import read_session
 
 LINE = '{"type":"user","uuid":"u","sessionId":"s","cwd":"/","message":{"role":"user","content":"hi"}}\n'
 
@@ -47,7 +47,7 @@ def test_odd_names_are_names(tmp_path):
 def test_a_search_loads_nothing_that_only_reading_needs():
     """Starting processes and event loops takes longer to load than an index takes to answer."""
     code = (
-        "import sys, holdfast.cli.history_command; "
+        "import sys, longhold.cli.history_command; "
         "heavy = {'asyncio', 'ssl', 'multiprocessing', 'importlib.metadata', 'subprocess'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -5,11 +5,11 @@ import random
 import anthropic
 import pytest
 
-from holdfast.log.entries import CacheBroke, Section
-from holdfast.models.protocol import Request
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, SimulatorClock, running
-from holdfast.simulator.brains import text, thinking, tool_use
+from longhold.core.log.entries import CacheBroke, Section
+from longhold.core.models.protocol import Request
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
 

@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from holdfast.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
-from holdfast.messages import Message, Text, ToolUse, Usage, content_from_wire
-from holdfast.request.build import Wire
-from holdfast.request.edits import BETA, deleted_tokens, placed, takes_edits, with_edits
-from holdfast.simulator.validate import CACHE_EDITS_BETA
-from holdfast.view import View
+from longhold.core.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
+from longhold.core.messages import Message, Text, ToolUse, Usage, content_from_wire
+from longhold.core.request.billing.validate import CACHE_EDITS_BETA
+from longhold.core.request.edits import BETA, deleted_tokens, placed, takes_edits, with_edits
+from longhold.core.request.request import Wire
+from longhold.core.view import View
 
 TEXT = {"type": "text", "text": "on"}
 

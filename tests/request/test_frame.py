@@ -6,14 +6,14 @@ from functools import partial
 import pytest
 from msgspec import structs
 
-from holdfast.log.entries import Framed, Section
-from holdfast.messages.measure import measure_json, measure_text
-from holdfast.request.frame import Framer, frame, make_frame, reframed
-from holdfast.request.instructions import ground
-from holdfast.request.tool_references import deferred
-from holdfast.settings import PromptSettings
-from holdfast.tools.mcp import ServerOffer
-from holdfast.tools.skills import find_skills
+from longhold.agent.instructions import ground
+from longhold.agent.mcp import ServerOffer
+from longhold.agent.tools.skills import find_skills
+from longhold.core.log.entries import Framed, Section
+from longhold.core.messages.measure import measure_json, measure_text
+from longhold.core.request.frame import Framer, frame, make_frame, reframed
+from longhold.core.request.tool_references import deferred
+from longhold.core.settings import PromptSettings
 
 TOOL = {"name": "Skill", "description": "d", "input_schema": {"type": "object"}}
 WITH_SKILLS = Framed(tools=(TOOL,))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from holdfast.log.entries import Framed, Section
-from holdfast.models.capabilities import capabilities
-from holdfast.request.build import DIAGNOSIS, GLOBAL_SCOPE, Caching, build
-from holdfast.request.lifetime import betas_for, lifetime_for
-from holdfast.session import Session
-from holdfast.settings import CacheSettings, Settings
+from longhold.core.log.entries import Framed, Section
+from longhold.core.models.capabilities import capabilities
+from longhold.core.request.lifetime import betas_for, lifetime_for
+from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE, Caching, build
+from longhold.core.settings import CacheSettings, Settings
+from longhold.session import Session
 
 
 @pytest.mark.parametrize(

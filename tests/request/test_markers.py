@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import JsonObject
-from holdfast.request.markers import (
+from longhold.core.messages import JsonObject
+from longhold.core.request.markers import (
     LOOK_BACK_BLOCKS,
     CachedPrefix,
     MarkerPlace,

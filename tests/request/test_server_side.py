@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from holdfast.log.entries import Framed
-from holdfast.request.build import Caching, build
-from holdfast.request.edits import BETA as EDITS_BETA
-from holdfast.request.server_side import (
+from longhold.core.log.entries import Framed
+from longhold.core.request.edits import BETA as EDITS_BETA
+from longhold.core.request.request import Caching, build
+from longhold.core.request.server_side import (
     BETA,
     cleared_count,
     cleared_tokens,
@@ -15,8 +15,8 @@ from holdfast.request.server_side import (
     excluding,
     is_shortened,
 )
-from holdfast.settings import ClearSettings, WindowSettings
-from holdfast.view.window import window_for
+from longhold.core.settings import ClearSettings, WindowSettings
+from longhold.core.view.window import window_for
 
 MODEL = "claude-opus-5"
 TOOLS = tuple({"name": name} for name in ("Read", "Ask", "Bash", "TodoWrite"))

@@ -1,8 +1,8 @@
 """Deferred tools in a request: taken by models that have the ability, spelt out for the others."""
 
-from holdfast.log.entries import Framed
-from holdfast.request.build import Caching, build
-from holdfast.request.tool_references import deferred, spelt_out
+from longhold.core.log.entries import Framed
+from longhold.core.request.request import Caching, build
+from longhold.core.request.tool_references import deferred, spelt_out
 
 TOOL = {"name": "ToolSearch", "input_schema": {"type": "object"}}
 LATER = deferred({"name": "mcp__db__query", "input_schema": {"type": "object"}})

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Ran, Said
-from holdfast.messages import Image, text_of
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import load_settings
-from holdfast.terminal.mentions import with_mentions
+from longhold.agent.build import build_agent
+from longhold.agent.terminal.mentions import with_mentions
+from longhold.core.log.entries import Ran, Said
+from longhold.core.messages import Image, text_of
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import load_settings
 
 MODEL = "claude-opus-4-6"
 EDIT = """tool: Edit {"file_path": "mast.txt", "old_string": "three", "new_string": "four"}

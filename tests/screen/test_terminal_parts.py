@@ -12,19 +12,17 @@ pytest.importorskip("rich")
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from holdfast.cli.slash import SLASH
-from holdfast.cli.slash.changing import CompactWords
-from holdfast.messages import ToolUse
-from holdfast.models.protocol import TextDelta
-from holdfast.terminal.blocks import split_long, whole_blocks
-from holdfast.terminal.chat_input import Pastes
-from holdfast.terminal.completion import InputCompleter, ProjectFiles
-from holdfast.terminal.paint import Paint
-from holdfast.terminal.slash import unknown_command
-from holdfast.terminal.spacing import Spacing
-from holdfast.terminal.status import Status, fitted
-from holdfast.terminal.turn_drawing import FinishedCall, TurnDrawing, folded
-from holdfast.tools.protocol import Outcome
+from longhold.agent.terminal.chat_input import InputCompleter, Pastes, ProjectFiles
+from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
+from longhold.agent.terminal.slash import unknown_command
+from longhold.agent.terminal.spacing import Spacing
+from longhold.agent.terminal.status import Status, fitted
+from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, folded
+from longhold.cli.slash import SLASH
+from longhold.cli.slash.changing import CompactWords
+from longhold.core.messages import ToolUse
+from longhold.core.models.protocol import TextDelta
+from longhold.core.tools.protocol import Outcome
 
 EVIL = "\x1b]0;owned\x07\x1b[2J"
 PAINT = Paint(columns=lambda: 60, has_colours=False)

@@ -14,9 +14,14 @@ import pytest
 from anthropic.types import Message, TextBlock, ToolUseBlock
 from anthropic.types import Usage as SdkUsage
 
-import holdfast
-from holdfast import Session, Tool
-from holdfast.errors import (
+import longhold
+from longhold import Session, Tool
+from longhold.core.log.entries import Began, Ran, Said
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings, WindowSettings
+from longhold.core.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN
+from longhold.errors import (
     InvalidArgument,
     NotInHistory,
     RequestRejected,
@@ -24,11 +29,6 @@ from holdfast.errors import (
     SessionNotFound,
     StoreError,
 )
-from holdfast.log.entries import Began, Ran, Said
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import Settings, WindowSettings
-from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN
 
 MODEL = "claude-opus-4-6"
 USE = {"type": "tool_use", "id": "t1", "name": "charge_card", "input": {"usd": 5}}
@@ -187,7 +187,7 @@ async def test_a_request_is_refused_while_calls_are_open(session):
         ({"tools": [{"name": "x"}]}, r"tools\[0\]: give a definition with name and input_schema"),
         ({"tools": [TOOL, TOOL]}, r"tools\[1\]: a second tool is called 'charge_card'"),
         ({"tools": [Tool(TOOL, kind="magic")]}, r"tools\[0\].*kinds are read"),
-        ({"tools": [TOOL | {"holdfast": {"colour": 1}}]}, r"tools\[0\]: colour is not known"),
+        ({"tools": [TOOL | {"longhold": {"colour": 1}}]}, r"tools\[0\]: colour is not known"),
         ({"system": 5}, "system: a int is no list"),
         ({"system": [{"type": "image"}]}, r"system\[0\]: give text"),
         ({"options": {"messages": []}}, "options: messages is the session's"),
@@ -201,7 +201,7 @@ def test_opening_says_which_argument_is_wrong(tmp_path, options, words):
     """Before anything is made."""
     with pytest.raises(InvalidArgument, match=words):
         Session.open(**{"model": MODEL, "directory": tmp_path} | options)
-    assert holdfast.FileStore().sessions() == []
+    assert longhold.FileStore().sessions() == []
 
 
 async def test_a_system_prompt_of_blocks_is_taken(tmp_path):
@@ -247,10 +247,10 @@ def test_directories_are_taken_as_text_or_as_paths(tmp_path):
     with Session.open(
         model="claude-sonnet-4-6",
         directory=str(tmp_path),
-        store=holdfast.FileStore(str(tmp_path / "s")),
+        store=longhold.FileStore(str(tmp_path / "s")),
     ) as session:
         id = session.id
-    store = holdfast.FileStore(tmp_path / "s")
+    store = longhold.FileStore(tmp_path / "s")
     with Session.resume("newest", directory=tmp_path, store=store) as again:
         assert again.id == id
 
@@ -454,20 +454,20 @@ def test_a_missing_package_is_named_with_its_extra():
     """Not a traceback from inside."""
     code = (
         "import sys; sys.modules['openai'] = None\n"
-        "from holdfast.models import open_model\n"
-        "from holdfast.errors import ConfigError\n"
+        "from longhold.core.models import open_model\n"
+        "from longhold.errors import ConfigError\n"
         "try: open_model('gpt-6-sol', api_key='x')\n"
         "except ConfigError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'holdfast[openai]'" in done.stdout
+    assert "pip install 'longhold[openai]'" in done.stdout
 
 
 def test_the_package_shows_its_names_and_its_version():
     """And nothing else."""
-    names = [name for name in dir(holdfast) if not name.startswith("__")]
-    assert names == sorted(holdfast.__all__)
-    assert holdfast.__version__.count(".") >= 2
+    names = [name for name in dir(longhold) if not name.startswith("__")]
+    assert names == sorted(longhold.__all__)
+    assert longhold.__version__.count(".") >= 2
 
 
 PROGRAM = """
@@ -476,7 +476,7 @@ from anthropic.types import MessageParam, ToolParam
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from openai.types.responses import ResponseInputItemParam
-from holdfast import Session, Tool
+from longhold import Session, Tool
 
 
 async def theirs(client: AsyncAnthropic, tools: list[ToolParam]) -> None:
@@ -515,7 +515,7 @@ def test_the_sdks_own_types_pass_a_strict_type_check(tmp_path):
     """A program that uses them is checked as it stands."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    root = Path(holdfast.__file__).parents[2]
+    root = Path(longhold.__file__).parents[2]
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(root / ".mypy_cache")]
     done = subprocess.run(
         [*command, str(program)],

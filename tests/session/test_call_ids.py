@@ -1,8 +1,8 @@
 """Servers that give the calls of every answer the same ids."""
 
-from holdfast import Session
-from holdfast.messages import message_to_wire
-from holdfast.messages.rules import violations
+from longhold import Session
+from longhold.core.messages import message_to_wire
+from longhold.core.messages.rules import violations
 
 MODEL = "claude-opus-4-6"
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.errors import ConfigError
-from holdfast.models.scripted import ScriptedModel
+import longhold
+from longhold.core.models.scripted import ScriptedModel
+from longhold.errors import ConfigError
 
 MODEL = "claude-opus-4-6"
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
@@ -39,7 +39,7 @@ def chat(rounds):
 
 async def test_a_list_becomes_shorter_without_a_model():
     """The user's words are still there, letter for letter."""
-    done = await holdfast.compact(anthropic(6), model=MODEL)
+    done = await longhold.compact(anthropic(6), model=MODEL)
     assert (done.by, done.usage) == ("digest", None)
     assert done.after_tokens < done.before_tokens / 4
     assert [message["role"] for message in done.messages] == ["user"]
@@ -48,7 +48,7 @@ async def test_a_list_becomes_shorter_without_a_model():
 
 async def test_the_style_of_a_chat_endpoint_is_kept_with_its_system_message():
     """So that the list can be sent where it came from."""
-    done = await holdfast.compact(chat(6))
+    done = await longhold.compact(chat(6))
     assert done.messages[0] == {"role": "system", "content": "Be brief."}
     assert [message["role"] for message in done.messages] == ["system", "user"]
 
@@ -58,7 +58,7 @@ async def test_system_messages_stay_in_front_wherever_they_stood(style):
     """What holds for the whole conversation is never lost to a summary."""
     rules = [{"role": "system", "content": f"Rule {i}."} for i in (1, 2)]
     asked, *rest = [message for message in style(6) if message["role"] != "system"]
-    done = await holdfast.compact([rules[0], asked, rules[1], *rest], model=MODEL)
+    done = await longhold.compact([rules[0], asked, rules[1], *rest], model=MODEL)
     assert done.by == "digest"
     assert done.messages[:2] == rules
     assert [message["role"] for message in done.messages] == ["system", "system", "user"]
@@ -67,8 +67,8 @@ async def test_system_messages_stay_in_front_wherever_they_stood(style):
 async def test_a_system_message_counts_in_both_sizes():
     """It is sent before and after."""
     rule = {"role": "system", "content": "Mind the gap. " * 500}
-    bare = await holdfast.compact(anthropic(6), model=MODEL)
-    ruled = await holdfast.compact([rule, *anthropic(6)], model=MODEL)
+    bare = await longhold.compact(anthropic(6), model=MODEL)
+    ruled = await longhold.compact([rule, *anthropic(6)], model=MODEL)
     assert ruled.after_tokens - bare.after_tokens > 1_000
     assert ruled.before_tokens - bare.before_tokens > 1_000
 
@@ -76,14 +76,14 @@ async def test_a_system_message_counts_in_both_sizes():
 async def test_a_message_of_an_unknown_role_is_refused():
     """Nobody would read it, and nobody would know."""
     with pytest.raises(ConfigError, match="message 1 has the role 'robot'"):
-        await holdfast.compact([anthropic(1)[0], {"role": "robot", "content": "beep"}])
+        await longhold.compact([anthropic(1)[0], {"role": "robot", "content": "beep"}])
     with pytest.raises(ConfigError, match="message 1 has the role None"):
-        await holdfast.compact([anthropic(1)[0], {"content": "who?"}])
+        await longhold.compact([anthropic(1)[0], {"content": "who?"}])
 
 
 async def test_a_list_without_a_log_does_not_tell_of_one():
     """The model would look for what is nowhere."""
-    done = await holdfast.compact(anthropic(6), model=MODEL)
+    done = await longhold.compact(anthropic(6), model=MODEL)
     assert "of the log" not in str(done.messages)
     assert "from the log" not in str(done.messages)
     assert "kept nowhere else" in str(done.messages)
@@ -92,14 +92,14 @@ async def test_a_list_without_a_log_does_not_tell_of_one():
 async def test_what_nobody_answered_stays_as_it_is():
     """The next call is to answer it."""
     asked = {"role": "user", "content": "And now the logout."}
-    done = await holdfast.compact([*anthropic(6), asked], model=MODEL)
+    done = await longhold.compact([*anthropic(6), asked], model=MODEL)
     assert done.messages[-1]["content"][-1] == {"type": "text", "text": "And now the logout."}
 
 
 async def test_the_last_messages_can_be_kept_word_for_word():
     """With their tool calls whole."""
     messages = anthropic(6)
-    done = await holdfast.compact(messages, model=MODEL, keep=3)
+    done = await longhold.compact(messages, model=MODEL, keep=3)
     kept = done.messages[-3:]
     assert kept[0]["content"][0]["id"] == "t5"
     assert kept[1]["content"][0]["content"] == BODY
@@ -111,7 +111,7 @@ async def test_strings_come_back_as_strings():
     turns = [
         {"role": role, "content": f"{role} says: {BODY}"} for role in ("user", "assistant") * 4
     ]
-    done = await holdfast.compact(turns)
+    done = await longhold.compact(turns)
     assert done.by == "digest"
     assert all(isinstance(message["content"], str) for message in done.messages)
 
@@ -119,16 +119,16 @@ async def test_strings_come_back_as_strings():
 async def test_a_list_that_would_not_become_shorter_comes_back_as_it_is():
     """Nothing is gained by a summary of a greeting."""
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    done = await holdfast.compact(messages)
+    done = await longhold.compact(messages)
     assert (done.by, done.messages) == ("nobody", messages)
-    assert (await holdfast.compact([{"role": "user", "content": "Hi"}])).by == "nobody"
-    assert (await holdfast.compact([])).by == "nobody"
+    assert (await longhold.compact([{"role": "user", "content": "Hi"}])).by == "nobody"
+    assert (await longhold.compact([])).by == "nobody"
 
 
 async def test_a_model_that_gives_no_summary_is_made_up_for_by_the_digest():
     """One call never ends in nothing."""
     client = ScriptedModel("text: no\n" * 8, name=MODEL)
-    done = await holdfast.compact(anthropic(6), client=client)
+    done = await longhold.compact(anthropic(6), client=client)
     assert done.by == "digest"
     assert done.after_tokens < done.before_tokens
 
@@ -141,32 +141,32 @@ async def test_blocks_of_an_sdk_may_stand_in_the_list():
             return {"type": "text", "text": "Done."}
 
     messages = anthropic(6)[:-1]
-    done = await holdfast.compact([*messages, {"role": "assistant", "content": [Block()]}])
+    done = await longhold.compact([*messages, {"role": "assistant", "content": [Block()]}])
     assert done.by == "digest"
 
 
 async def test_what_is_no_list_of_messages_is_refused():
     """With the word what to give instead."""
     with pytest.raises(ConfigError, match="role and content"):
-        await holdfast.compact([{"text": "hello"}])
+        await longhold.compact([{"text": "hello"}])
     for none in (["hello"], {"role": "user", "content": "hello"}, "hello", 3):
         with pytest.raises(ConfigError, match="role and content"):
-            await holdfast.compact(none)
+            await longhold.compact(none)
     with pytest.raises(ConfigError, match=r"messages\[0\].content: a object is no JSON"):
-        await holdfast.compact([{"role": "user", "content": object()}])
+        await longhold.compact([{"role": "user", "content": object()}])
     with pytest.raises(ConfigError, match="give model="):
-        await holdfast.compact([], client=object())
+        await longhold.compact([], client=object())
 
 
 def test_programs_without_a_loop_use_the_bridge():
     """The same function, waited for."""
-    assert holdfast.sync(holdfast.compact(anthropic(6), model=MODEL)).by == "digest"
+    assert longhold.sync(longhold.compact(anthropic(6), model=MODEL)).by == "digest"
 
 
 @given(rounds=st.integers(0, 4), keep=st.integers(0, 12), style=st.sampled_from([anthropic, chat]))
 def test_what_comes_back_can_be_compacted_again_and_is_never_longer(rounds, keep, style):
     """Whatever is kept, and in either style."""
-    once = holdfast.sync(holdfast.compact(style(rounds), keep=keep))
-    twice = holdfast.sync(holdfast.compact(once.messages, keep=keep))
+    once = longhold.sync(longhold.compact(style(rounds), keep=keep))
+    twice = longhold.sync(longhold.compact(once.messages, keep=keep))
     assert once.after_tokens <= once.before_tokens
     assert twice.after_tokens <= twice.before_tokens

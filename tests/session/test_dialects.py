@@ -6,10 +6,10 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from chat_servers import MODEL, SERVERS, SILENT, WINDOW, serving
-from holdfast import Session
-from holdfast.errors import InvalidArgument
-from holdfast.log.entries import Configured
-from holdfast.messages import text_of
+from longhold import Session
+from longhold.core.log.entries import Configured
+from longhold.core.messages import text_of
+from longhold.errors import InvalidArgument
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
 CHAT_TOOL = {

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from holdfast import Session
-from holdfast.errors import InvalidArgument, RequestRejected
-from holdfast.log.entries import Compacted, Followed, Framed, Replied, Rewound, Said
-from holdfast.messages import message_to_wire, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings
+from longhold import Session
+from longhold.core.log.entries import Compacted, Followed, Framed, Replied, Rewound, Said
+from longhold.core.messages import message_to_wire, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings
+from longhold.errors import InvalidArgument, RequestRejected
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(

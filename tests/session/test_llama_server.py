@@ -5,17 +5,17 @@ import os
 import pytest
 from openai import AsyncOpenAI
 
-from holdfast import Session
-from holdfast.messages import text_of
-from holdfast.models.weights import install
+from longhold import Session
+from longhold.core.messages import text_of
+from longhold.core.models.local import install
 
 WINDOW = 2_048
 
 pytestmark = [
     pytest.mark.optional,
     pytest.mark.skipif(
-        os.environ.get("HOLDFAST_TEST_OPTIONAL") != "1",
-        reason="HOLDFAST_TEST_OPTIONAL=1 runs a local server",
+        os.environ.get("LONGHOLD_TEST_OPTIONAL") != "1",
+        reason="LONGHOLD_TEST_OPTIONAL=1 runs a local server",
     ),
     pytest.mark.timeout(600),
 ]
@@ -26,7 +26,7 @@ def address(tmp_path_factory):
     """Start llama.cpp's server on loopback, with a small window."""
     runtime = pytest.importorskip("xllamacpp")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOLDFAST_HOME", str(tmp_path_factory.mktemp("weights")))
+        patch.setenv("LONGHOLD_HOME", str(tmp_path_factory.mktemp("weights")))
         path = install("smollm2")
     params = runtime.CommonParams()
     params.model.path = str(path)

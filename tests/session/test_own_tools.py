@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from holdfast import Session, Tool
-from holdfast.errors import InvalidArgument
-from holdfast.log.entries import Cleared, Compacted, Spilled
-from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
+from longhold import Session, Tool
+from longhold.core.log.entries import Cleared, Compacted, Spilled
+from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
+from longhold.errors import InvalidArgument
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(window=WindowSettings(limit_tokens=20_000), clear=ClearSettings(on=False))
@@ -110,14 +110,14 @@ async def test_history_stays_among_the_tools_of_a_followed_list(tmp_path):
     [
         Tool(LOOKUP, kind="fetch"),
         Tool(LOOKUP, clearable=True),
-        LOOKUP | {"holdfast": {"kind": "fetch"}},
+        LOOKUP | {"longhold": {"kind": "fetch"}},
         {
             "type": "function",
             "function": {
                 "name": "lookup",
                 "description": "looks up",
                 "parameters": {"type": "object"},
-                "holdfast": {"clearable": True},
+                "longhold": {"clearable": True},
             },
         },
     ],

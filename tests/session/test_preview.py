@@ -2,15 +2,15 @@
 
 import pytest
 
-from holdfast.log.entries import Ran, Replied, Said, measured
-from holdfast.messages import Image, Text, Thinking, ToolUse
-from holdfast.session import Session
-from holdfast.session.preview import natural_seams, preview
-from holdfast.session.scratch_session import on_paper, tried
-from holdfast.settings import Settings
-from holdfast.stages.compact.compose import Manner
-from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.view import fold
+from longhold.core.log.entries import Ran, Replied, Said, measured
+from longhold.core.messages import Image, Text, Thinking, ToolUse
+from longhold.core.settings import Settings
+from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.view import fold
+from longhold.session import Session
+from longhold.session.preview import natural_seams, preview
+from longhold.session.scratch_session import on_paper, tried
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

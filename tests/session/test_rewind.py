@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.errors import NotInHistory
-from holdfast.log.entries import Dropped, Replied, Said, Snipped, Titled
-from holdfast.messages import Text, text_of
-from holdfast.models.protocol import collect
-from holdfast.models.scripted import ScriptedModel
-from holdfast.session import Session
-from holdfast.session.rewind import rewind_point
+from longhold.core.log.entries import Dropped, Replied, Said, Snipped, Titled
+from longhold.core.messages import Text, text_of
+from longhold.core.models.protocol import collect
+from longhold.core.models.scripted import ScriptedModel
+from longhold.errors import NotInHistory
+from longhold.session import Session
+from longhold.session.session import rewind_point
 
 MODEL = "claude-opus-4-6"
 HISTORY = [

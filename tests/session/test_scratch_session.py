@@ -4,16 +4,16 @@ import tempfile
 
 import pytest
 
-from holdfast.log import Header
-from holdfast.log.entries import Compacted, Forked, Ran, Replied, Said, measured
-from holdfast.messages import Text, ToolUse, Usage, text_of
-from holdfast.session import Session
-from holdfast.session.scratch_session import carry_over, edited, on_paper, take, tried
-from holdfast.settings import Settings, home
-from holdfast.stages.compact.compose import Manner
-from holdfast.stages.compact.draft import NotShorter
-from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.stores import default_store
+from longhold.core.log import Header
+from longhold.core.log.entries import Compacted, Forked, Ran, Replied, Said, measured
+from longhold.core.log.stores import default_store
+from longhold.core.messages import Text, ToolUse, Usage, text_of
+from longhold.core.settings import Settings, home
+from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.draft import NotShorter
+from longhold.core.stages.compact.owner import CompactRequest
+from longhold.session import Session
+from longhold.session.scratch_session import carry_over, edited, on_paper, take, tried
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from holdfast import Session
-from holdfast.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
-from holdfast.log import load
-from holdfast.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
-from holdfast.messages import text_of
-from holdfast.models.scripted import ScriptedModel
-from holdfast.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
-from holdfast.stores import default_store
-from holdfast.turn.fork import ForkRequest
+from longhold import Session
+from longhold.core.log import load
+from longhold.core.log.entries import Compacted, Failed, Noted, Ran, Replied, Said, Switched
+from longhold.core.log.stores import default_store
+from longhold.core.messages import text_of
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import ClearSettings, NotesSettings, Settings, WindowSettings, home
+from longhold.core.turn.fork import ForkRequest
+from longhold.errors import ConfigError, ModelUnavailable, PromptTooLong, RequestRejected
 
 MODEL = "claude-opus-4-6"
 SMALL = Settings(
@@ -227,7 +227,7 @@ def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
     """A session is made once everything it needs is there; one that is resumed is let go."""
     with Session.open(model=MODEL, directory=tmp_path) as session:
         id = session.id
-    place = tmp_path / ".holdfast" / "settings.toml"
+    place = tmp_path / ".longhold" / "settings.toml"
     place.parent.mkdir()
     place.write_text("[window]\nlimit_tokens = 'abc'\n")
     with pytest.raises(ConfigError):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.session.sync import sync
+from longhold.session.sync import sync
 
 
 async def double(number: int) -> int:

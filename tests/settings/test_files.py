@@ -8,11 +8,10 @@ import sys
 
 import pytest
 
-from holdfast.errors import StoreError
-from holdfast.log import outbox
-from holdfast.log.entries import Failed
-from holdfast.memory.store import MemoryStore
-from holdfast.settings.files import (
+from longhold.core.log import outbox
+from longhold.core.log.entries import Failed
+from longhold.core.memory.store import MemoryStore
+from longhold.core.settings.files import (
     MARK,
     PARTIAL,
     Overtaken,
@@ -20,6 +19,7 @@ from holdfast.settings.files import (
     replace_content,
     write_private,
 )
+from longhold.errors import StoreError
 
 KILLS = 40
 """Enough to hit every step: a run of edits makes some hundred a second."""
@@ -27,8 +27,8 @@ KILLS = 40
 DRIVER = """
 import asyncio, os, random, signal, sys, time
 from pathlib import Path
-from holdfast.tools.standard import tool_named
-from holdfast.tools.context import ToolContext
+from longhold.agent.tools.standard import tool_named
+from longhold.core.tools.context import ToolContext
 
 file = Path(sys.argv[1])
 size = 200_000
@@ -164,7 +164,7 @@ def test_what_is_there_stays_as_it_is(tmp_path):
 
 
 def test_a_store_made_first_leaves_nothing_open(tmp_path):
-    """`holdfast memory` may be the first command a user ever runs."""
+    """`longhold memory` may be the first command a user ever runs."""
     with MemoryStore(tmp_path / "home" / "projects" / "p" / "memory"):
         assert modes(tmp_path / "home") == {0o700}
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.settings.project import checkout_top, project_root
-from holdfast.settings.project_files import UnusableFile, read_text
+from longhold.core.settings.project import UnusableFile, checkout_top, project_root, read_text
 
 
 def test_text_comes_without_mark_and_with_plain_line_ends(tmp_path):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.settings import Settings, home, load_settings, show_settings
+from longhold.core.settings import Settings, home, load_settings, show_settings
+from longhold.errors import ConfigError
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def user_file():
 @pytest.fixture
 def project(tmp_path):
     """A project with a settings file of its own to write to."""
-    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".longhold").mkdir()
     return tmp_path
 
 
 def write_project(project, text):
-    (project / ".holdfast" / "settings.toml").write_text(text)
+    (project / ".longhold" / "settings.toml").write_text(text)
 
 
 def test_without_files_the_defaults_hold():
@@ -38,7 +38,7 @@ def test_later_sources_win(user_file, project, monkeypatch):
     assert load_settings(project).loop.max_turns == 10
     write_project(project, "[loop]\nmax_turns = 20\n")
     assert load_settings(project).loop.max_turns == 20
-    monkeypatch.setenv("HOLDFAST_LOOP_MAX_TURNS", "30")
+    monkeypatch.setenv("LONGHOLD_LOOP_MAX_TURNS", "30")
     settings = load_settings(project)
     assert (settings.loop.max_turns, settings.loop.output_tokens) == (30, 2048)
 
@@ -53,11 +53,11 @@ def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch)
     """Its value, its default and its reason beside it."""
     user_file.write_text("[loop]\nmax_turns = 10\n")
     write_project(project, "[window]\nauto = false\n")
-    monkeypatch.setenv("HOLDFAST_GAUGE_CALIBRATE", "false")
+    monkeypatch.setenv("LONGHOLD_GAUGE_CALIBRATE", "false")
     shown = {setting.name: setting for setting in show_settings(project)}
     assert shown["loop.max_turns"].source == str(user_file)
-    assert shown["window.auto"].source == str(project / ".holdfast" / "settings.toml")
-    assert shown["gauge.calibrate"].source == "HOLDFAST_GAUGE_CALIBRATE"
+    assert shown["window.auto"].source == str(project / ".longhold" / "settings.toml")
+    assert shown["gauge.calibrate"].source == "LONGHOLD_GAUGE_CALIBRATE"
     assert shown["log.body_limit_bytes"].source == "default"
     assert (shown["loop.max_turns"].value, shown["loop.max_turns"].default) == (10, 0)
     assert all(setting.why for setting in shown.values())
@@ -68,14 +68,14 @@ def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch)
 )
 def test_switches_in_the_environment(monkeypatch, text, value):
     """One and zero, true and false."""
-    monkeypatch.setenv("HOLDFAST_WINDOW_AUTO", text)
+    monkeypatch.setenv("LONGHOLD_WINDOW_AUTO", text)
     assert load_settings().window.auto is value
 
 
 @pytest.mark.parametrize("text", ["150000", "150_000", "150,000"])
 def test_numbers_in_the_environment(monkeypatch, text):
     """With or without separators."""
-    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT_TOKENS", text)
+    monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT_TOKENS", text)
     assert load_settings().window.limit_tokens == 150_000
 
 
@@ -83,7 +83,7 @@ def test_a_whole_number_will_do_for_a_fraction(user_file, monkeypatch):
     """Five dollars are five dollars."""
     user_file.write_text("[budget]\nmax_usd = 5\n")
     assert load_settings().budget.max_usd == 5.0
-    monkeypatch.setenv("HOLDFAST_BUDGET_MAX_USD", "7")
+    monkeypatch.setenv("LONGHOLD_BUDGET_MAX_USD", "7")
     assert load_settings().budget.max_usd == 7.0
 
 
@@ -128,11 +128,11 @@ def test_a_file_that_is_no_text_is_refused(user_file):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("HOLDFAST_WINDOW_AUTO", "yes", "window.auto must be bool, not 'yes'"),
-        ("HOLDFAST_LOG_RETENTION_DAYS", "soon", "log.retention_days must be int, not 'soon'"),
-        ("HOLDFAST_LOG_RETENTION_DAYS", "", "log.retention_days must be int, not ''"),
-        ("HOLDFAST_LOG_RETENTION_DAYS", "-1", "must be at least 0, not -1"),
-        ("HOLDFAST_BUDGET_MAX_USD", "nan", "budget.max_usd must be a number, not nan"),
+        ("LONGHOLD_WINDOW_AUTO", "yes", "window.auto must be bool, not 'yes'"),
+        ("LONGHOLD_LOG_RETENTION_DAYS", "soon", "log.retention_days must be int, not 'soon'"),
+        ("LONGHOLD_LOG_RETENTION_DAYS", "", "log.retention_days must be int, not ''"),
+        ("LONGHOLD_LOG_RETENTION_DAYS", "-1", "must be at least 0, not -1"),
+        ("LONGHOLD_BUDGET_MAX_USD", "nan", "budget.max_usd must be a number, not nan"),
     ],
 )
 def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, text, says):
@@ -146,27 +146,27 @@ def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, te
 
 def test_a_variable_that_names_no_setting_is_refused(monkeypatch):
     """A name with a slip in it would otherwise do nothing, silently."""
-    monkeypatch.setenv("HOLDFAST_WINDOW_LIMIT", "8000")
+    monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT", "8000")
     with pytest.raises(
-        ConfigError, match=r"HOLDFAST_WINDOW_LIMIT: no setting window\.limit; there"
+        ConfigError, match=r"LONGHOLD_WINDOW_LIMIT: no setting window\.limit; there"
     ):
         load_settings()
 
 
 def test_variables_of_no_group_are_none_of_our_business(monkeypatch):
     """The home is one of them."""
-    monkeypatch.setenv("HOLDFAST_SOMETHING", "x")
+    monkeypatch.setenv("LONGHOLD_SOMETHING", "x")
     assert load_settings() == Settings()
 
 
 def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
     """Or in the user's own directory."""
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "here"))
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "here"))
     assert home() == tmp_path / "here"
-    monkeypatch.setenv("HOLDFAST_HOME", "~/there")
+    monkeypatch.setenv("LONGHOLD_HOME", "~/there")
     assert home() == Path.home() / "there"
-    monkeypatch.delenv("HOLDFAST_HOME")
-    assert home() == Path.home() / ".holdfast"
+    monkeypatch.delenv("LONGHOLD_HOME")
+    assert home() == Path.home() / ".longhold"
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
@@ -174,7 +174,7 @@ def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode
     """Whoever can write there can have commands run."""
     place = tmp_path / "home"
     place.mkdir()
-    monkeypatch.setenv("HOLDFAST_HOME", str(place))
+    monkeypatch.setenv("LONGHOLD_HOME", str(place))
     assert home() == place
     place.chmod(mode)
     with pytest.raises(ConfigError, match="can be written by everybody"):
@@ -183,9 +183,9 @@ def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode
 
 def test_each_test_has_a_home_of_its_own():
     """And none of the settings of whoever runs the suite."""
-    ours = {name for name in os.environ if name.startswith("HOLDFAST_")}
-    own = {name for name in ours if not name.startswith("HOLDFAST_TEST_")}
-    assert own == {"HOLDFAST_HOME", "HOLDFAST_STRICT"}
+    ours = {name for name in os.environ if name.startswith("LONGHOLD_")}
+    own = {name for name in ours if not name.startswith("LONGHOLD_TEST_")}
+    assert own == {"LONGHOLD_HOME", "LONGHOLD_STRICT"}
     assert not (home() / "settings.toml").exists()
 
 
@@ -201,7 +201,7 @@ def test_a_projects_settings_hold_in_its_subdirectories(project):
 @pytest.mark.parametrize("line", ["bad", "inf", "-5", "0", "80 %"])
 def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
     """Not only when the window is built."""
-    monkeypatch.setenv("HOLDFAST_WINDOW_AUTO_LINE", line)
+    monkeypatch.setenv("LONGHOLD_WINDOW_AUTO_LINE", line)
     with pytest.raises(ConfigError, match="auto_line"):
         load_settings()
 
@@ -210,7 +210,7 @@ def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
     "setting",
     [
         "[model]\nbase_url = 'http://x'\n",
-        "[model]\nname = 'scripted:.holdfast/answers.txt'\n",
+        "[model]\nname = 'scripted:.longhold/answers.txt'\n",
         "[model]\nname = 'claude-opus-5-5'\n",
         "[model]\nfallback = 'local/smollm2'\n",
         "[memory]\nrecall_model = 'gpt-5'\n",
@@ -253,7 +253,7 @@ def test_numbers_and_nesting_out_of_all_proportion_are_refused(user_file, toml):
 
 def test_a_projects_settings_are_a_file_of_the_project(user_file, project):
     """Never read through a link that leaves it, and never of any size."""
-    file = project / ".holdfast" / "settings.toml"
+    file = project / ".longhold" / "settings.toml"
     user_file.write_text("[loop]\nmax_turns = 3\n")
     file.symlink_to(user_file)
     with pytest.raises(ConfigError, match="leads out of the project"):

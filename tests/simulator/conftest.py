@@ -7,11 +7,11 @@ import anthropic
 import openai
 import pytest
 
-from holdfast.simulator import SimulatorClock, SimulatorSettings, running
-from holdfast.simulator.brains.echo import EchoBrain
-from holdfast.simulator.errors import ApiError
-from holdfast.simulator.request import Caller, parse_request
-from holdfast.simulator.simulation import Simulation
+from longhold.core.request.billing.errors import ApiError
+from longhold.core.request.billing.request import Caller, parse_request
+from longhold.simulator import SimulatorClock, SimulatorSettings, running
+from longhold.simulator.brains.by_name import EchoBrain
+from longhold.simulator.simulation import Simulation
 
 
 @pytest.fixture

@@ -2,12 +2,16 @@
 
 import pytest
 
-from holdfast.simulator.brains import BrainAnswer, BrainRequest, text
-from holdfast.simulator.brains.by_name import BRAIN_NAMES, brain_by_name
-from holdfast.simulator.brains.echo import EchoBrain
-from holdfast.simulator.brains.replay import EXHAUSTED, ReplayBrain
-from holdfast.simulator.brains.scripted import ScriptedBrain, parse_script
-from holdfast.simulator.errors import ApiError
+from longhold.core.request.billing.errors import ApiError
+from longhold.simulator.brains import BrainAnswer, BrainRequest, text
+from longhold.simulator.brains.by_name import (
+    BRAIN_NAMES,
+    EXHAUSTED,
+    EchoBrain,
+    ReplayBrain,
+    brain_by_name,
+)
+from longhold.simulator.brains.scripted import ScriptedBrain, parse_script
 
 
 def request(*messages):

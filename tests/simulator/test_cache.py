@@ -1,6 +1,6 @@
 """What the naive twin does not cover: scopes, edits in the cache, and the open questions."""
 
-from holdfast.simulator.cache import LIFETIME_SECONDS
+from longhold.core.request.billing.cache import LIFETIME_SECONDS
 
 LONG = "the cache wants long prompts " * 200
 MARK = {"type": "ephemeral"}

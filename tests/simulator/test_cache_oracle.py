@@ -13,12 +13,12 @@ import warnings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.simulator.cache import PromptCache
-from holdfast.simulator.preparation import Workbench, prepare
-from holdfast.simulator.request import Caller, parse_request
-from holdfast.simulator.settings import SimulatorSettings
-from holdfast.simulator.signing import Signer
-from holdfast.simulator.tokens import TokenCounter
+from longhold.core.request.billing.cache import PromptCache
+from longhold.core.request.billing.preparation import Workbench, prepare
+from longhold.core.request.billing.request import Caller, parse_request
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.tokens import TokenCounter
 
 SETTINGS = SimulatorSettings(accepts_foreign_thinking=True)
 CALLER_VERSION = "2023-06-01"

@@ -5,8 +5,8 @@ import sys
 
 import anthropic
 
-from holdfast.simulator.brains import BrainRequest, text
-from holdfast.simulator.brains.digest import DigestBrain, plan, summarise
+from longhold.simulator.brains import BrainRequest, text
+from longhold.simulator.brains.digest import DigestBrain, plan, summarise
 
 
 def tool(name, *inputs):

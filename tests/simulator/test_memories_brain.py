@@ -1,6 +1,6 @@
 """What the digest brain writes down as memories: the user's plain sentences, each once."""
 
-from holdfast.simulator.brains.memories import KEEPS, TIDIES, memory_calls, wants_memories
+from longhold.simulator.brains.digest import KEEPS, TIDIES, memory_calls, wants_memories
 
 TASK = f"{KEEPS} of this project.\n- /memories/a.md: Never push to main"
 TOOLS = ("Read", "memory")

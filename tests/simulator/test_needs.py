@@ -2,9 +2,9 @@
 
 from msgspec import structs
 
-from holdfast.log.entries import Cleared, Ran, Replied
-from holdfast.messages import ToolUse
-from holdfast.simulator.needs import Needs, rates, regret
+from longhold.core.log.entries import Cleared, Ran, Replied
+from longhold.core.messages import ToolUse
+from longhold.insight.replay.regret import Needs, rates, regret
 
 
 def called(id, name, given, result, *, response):

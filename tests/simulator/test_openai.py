@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from holdfast.simulator.brains.scripted import ScriptedBrain
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 MODEL = "gpt-6-sol"
 LONG = {"role": "system", "content": "the cache wants long prompts " * 400}

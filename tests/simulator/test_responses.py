@@ -3,8 +3,8 @@
 import openai
 import pytest
 
-from holdfast.simulator import BrainAnswer, running
-from holdfast.simulator.brains import text, tool_use
+from longhold.simulator import BrainAnswer, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "gpt-6-sol"
 TOOLS = [

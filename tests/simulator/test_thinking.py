@@ -1,7 +1,7 @@
 """Thinking that comes back: bound, dropped, refused, stripped."""
 
-from holdfast.simulator.brains.scripted import ScriptedBrain
-from holdfast.simulator.thinking import BINDING_BETA
+from longhold.core.request.billing.thinking import BINDING_BETA
+from longhold.simulator.brains.scripted import ScriptedBrain
 
 SCRIPT = "think: First.\ntool: Read {}\n---\nthink: Second.\ntext: done\n---\ntext: end"
 HI = {"role": "user", "content": "hi"}

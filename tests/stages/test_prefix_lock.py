@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Snipped, Switched
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.models.protocol import Reply
-from holdfast.settings import Settings, WindowSettings
-from holdfast.stages.prefix_lock import drops_thinking, may_move
-from holdfast.turn.engine import Engine
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Snipped, Switched
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import Settings, WindowSettings
+from longhold.core.stages.prefix_lock import drops_thinking, may_move
+from longhold.core.turn.engine import Engine
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 THOUGHT = Thinking(thinking="hm", signature="c2ln")

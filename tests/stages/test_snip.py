@@ -4,14 +4,14 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from holdfast.errors import NotInHistory
-from holdfast.log import Header, Log
-from holdfast.log.entries import Compacted, Dropped, Pinned, Replied, Snipped, Switched, Undone
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.messages.rules import violations
-from holdfast.settings import Settings
-from holdfast.stages.snip import Snip, drop, keep, plan_snip
-from holdfast.turn.engine import Engine
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Compacted, Dropped, Pinned, Replied, Snipped, Switched, Undone
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.messages.rules import violations
+from longhold.core.settings import Settings
+from longhold.core.stages.snip import Snip, drop, keep, plan_snip
+from longhold.core.turn.engine import Engine
+from longhold.errors import NotInHistory
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 

@@ -1,9 +1,9 @@
 """Every session has all stages, in the order of the path."""
 
-from holdfast.stages.clear.clear import Clearing
-from holdfast.stages.collapse.collapse import Collapse
-from holdfast.stages.compact.compact import Compaction
-from holdfast.stages.snip import Snip
+from longhold.core.stages.clear.clear import Clearing
+from longhold.core.stages.collapse import Collapse
+from longhold.core.stages.compact.compact import Compaction
+from longhold.core.stages.snip import Snip
 
 
 def test_the_order_is_that_of_the_path(talk):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.log.store import FileStore, Store
-from holdfast.settings import StoreSettings
-from holdfast.stores import default_store
+from longhold.core.log.store import FileStore, Store
+from longhold.core.log.stores import default_store
+from longhold.core.settings import StoreSettings
 
 KINDS = ("files", "postgres", "objects")
 """The last one is a database whose results are all in object storage."""
@@ -30,7 +30,7 @@ def reopened(
         if request.param == "files":
             opened.append(FileStore(tmp_path / "home"))
         else:
-            from holdfast.stores.postgres import PostgresStore
+            from longhold.core.log.stores.postgres import PostgresStore
 
             url = request.getfixturevalue("postgres_url")
             settings = StoreSettings(tenant=tenant)
@@ -61,10 +61,10 @@ def project(tmp_path):
 @pytest.fixture
 def database(postgres_url, tenant, tmp_path, monkeypatch):
     """A store in a database that every command uses, and the directory they run in."""
-    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
-    monkeypatch.setenv("HOLDFAST_STORE_TENANT", tenant)
+    monkeypatch.setenv("LONGHOLD_STORE", postgres_url)
+    monkeypatch.setenv("LONGHOLD_STORE_TENANT", tenant)
     monkeypatch.chdir(tmp_path)
-    from holdfast.stores.postgres import PostgresStore
+    from longhold.core.log.stores.postgres import PostgresStore
 
     store, shared = PostgresStore(postgres_url, StoreSettings(tenant=tenant)), default_store()
     yield store
@@ -75,12 +75,12 @@ def database(postgres_url, tenant, tmp_path, monkeypatch):
 @pytest.fixture
 def reopened_database(database, postgres_url, tenant, tmp_path, monkeypatch):
     """Open the database as another machine would: with a home of its own."""
-    from holdfast.stores.postgres import PostgresStore
+    from longhold.core.log.stores.postgres import PostgresStore
 
     opened = []
 
     def open_elsewhere():
-        monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / f"home-{len(opened)}"))
+        monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / f"home-{len(opened)}"))
         opened.append(PostgresStore(postgres_url, StoreSettings(tenant=tenant)))
         return opened[-1]
 

@@ -3,9 +3,9 @@
 import pytest
 
 from casting import Cast
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import Ended, Replied, Said, Spawned
-from holdfast.messages import Text
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import Ended, Replied, Said, Spawned
+from longhold.core.messages import Text
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 

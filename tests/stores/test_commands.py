@@ -5,38 +5,38 @@ import json
 
 import pytest
 
-from command_line import holdfast
-from holdfast.log.entries import Compacted, Said, Spawned, Undone
-from holdfast.log.store import FileStore
-from holdfast.messages import Text
+from command_line import longhold
+from longhold.core.log.entries import Compacted, Said, Spawned, Undone
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text
 from stored_talk import talked
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from holdfast.settings import StoreSettings  # noqa: E402
-from holdfast.stores.postgres import PostgresStore  # noqa: E402
+from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
+from longhold.core.settings import StoreSettings  # noqa: E402
 
 
 def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
     """Listing, explaining, searching, pricing, exporting, compacting and undoing."""
     id = asyncio.run(talked(database, tmp_path))
-    (listed,) = json.loads(holdfast("sessions", "--json").stdout)
+    (listed,) = json.loads(longhold("sessions", "--json").stdout)
     assert (listed["id"], listed["title"][:14]) == (id, "Look at part 0")
-    assert "spilled" in holdfast("explain", id).stdout
-    assert json.loads(holdfast("cost", id, "--json").stdout)
-    assert "Bash" in holdfast("context", "newest").stdout
-    assert "line 3999 of" in holdfast("history", id, "3999").stdout
-    exported = json.loads(holdfast("export", id).stdout)
+    assert "spilled" in longhold("explain", id).stdout
+    assert json.loads(longhold("cost", id, "--json").stdout)
+    assert "Bash" in longhold("context", "newest").stdout
+    assert "line 3999 of" in longhold("history", id, "3999").stdout
+    exported = json.loads(longhold("export", id).stdout)
     assert len(exported["messages"]) == 24
-    done = holdfast("compact", id, "--digest")
+    done = longhold("compact", id, "--digest")
     assert done.returncode == 0, done.stderr
     assert any(isinstance(one, Compacted) for one in database.load(id).entries)
-    done = holdfast("undo", id)
+    done = longhold("undo", id)
     assert done.returncode == 0, done.stderr
     assert any(isinstance(one, Undone) for one in database.load(id).entries)
-    assert json.loads(holdfast("export", id).stdout)["messages"] == exported["messages"]
-    branched = json.loads(holdfast("sessions", "--branch", id, "--json").stdout)["branched"]
-    assert holdfast("sessions", "--delete", branched, "--yes").returncode == 0
+    assert json.loads(longhold("export", id).stdout)["messages"] == exported["messages"]
+    branched = json.loads(longhold("sessions", "--branch", id, "--json").stdout)["branched"]
+    assert longhold("sessions", "--delete", branched, "--yes").returncode == 0
     assert [found.id for found in database.sessions()] == [id]
     assert not FileStore().sessions()
 
@@ -44,15 +44,15 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
 def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
     """As of a session in files: from the log where none are kept, by the writer where they change."""
     id = asyncio.run(talked(database, tmp_path))
-    made = json.loads(holdfast("notes", id, "--json").stdout)
+    made = json.loads(longhold("notes", id, "--json").stdout)
     assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
-    done = json.loads(holdfast("notes", id, "--rebuild", "--json").stdout)
+    done = json.loads(longhold("notes", id, "--rebuild", "--json").stdout)
     assert done["is_kept"]
     assert "harvest plan" in database.beside(id)["notes.md"].decode()
-    assert "harvest plan" in holdfast("notes", id).stdout
+    assert "harvest plan" in longhold("notes", id).stdout
     with database.open(id):
-        assert "harvest plan" in holdfast("notes", id).stdout
-        assert "is being written by" in holdfast("notes", id, "--rebuild").stderr
+        assert "harvest plan" in longhold("notes", id).stdout
+        assert "is being written by" in longhold("notes", id, "--rebuild").stderr
 
 
 def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
@@ -61,22 +61,22 @@ def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
         with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
             own.append(Said(content=(Text(text="Look on at the harvest."),)))
-    [one] = json.loads(holdfast("agents", "s", "--json").stdout)
+    [one] = json.loads(longhold("agents", "s", "--json").stdout)
     assert (one["id"], one["state"], one["log"]) == ("a-1", "running", "s/a-1")
-    assert holdfast("agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
-    assert "the harvest" in holdfast("explain", "s/a-1").stdout
-    assert "the harvest" in holdfast("history", "s/a-1", "harvest").stdout
-    assert "there is no session" in holdfast("explain", "s/a-2").stderr
-    assert "the machine that runs" in holdfast("agents", "s", "--background", "a-1").stderr
-    assert "is stopped" in holdfast("agents", "s", "--stop", "a-1").stdout
+    assert longhold("agents", "s", "--log", "a-1").stdout.strip() == "s/a-1"
+    assert "the harvest" in longhold("explain", "s/a-1").stdout
+    assert "the harvest" in longhold("history", "s/a-1", "harvest").stdout
+    assert "there is no session" in longhold("explain", "s/a-2").stderr
+    assert "the machine that runs" in longhold("agents", "s", "--background", "a-1").stderr
+    assert "is stopped" in longhold("agents", "s", "--stop", "a-1").stdout
     assert database.load("s").entries[-1].state == "stopped"
-    assert "has ended already" in holdfast("agents", "s", "--stop", "a-1").stdout
+    assert "has ended already" in longhold("agents", "s", "--stop", "a-1").stdout
 
 
 def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
     """With what every message says."""
     id = asyncio.run(talked(database, tmp_path, turns=2))
-    done = holdfast("inspect", id, "--html", tmp_path / "page.html")
+    done = longhold("inspect", id, "--html", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
     assert "Part 1 is ripe." in (tmp_path / "page.html").read_text()
 
@@ -84,7 +84,7 @@ def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
 def test_an_opened_body_comes_from_the_database(database, tmp_path):
     """A result that left the view is opened by its id, on any node."""
     id = asyncio.run(talked(database, tmp_path, turns=1))
-    opened = holdfast("history", id, "--id", "t0", "--lines", "3990-4000")
+    opened = longhold("history", id, "--id", "t0", "--lines", "3990-4000")
     assert "line 3995 of a long file" in opened.stdout, opened
 
 
@@ -96,11 +96,11 @@ def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
         {"role": "assistant", "content": "Good day."},
     ]
     file.write_text(json.dumps({"messages": messages}))
-    first = json.loads(holdfast("import", file, "--json").stdout)
+    first = json.loads(longhold("import", file, "--json").stdout)
     assert first["is_new"]
-    again = json.loads(holdfast("import", file, "--json").stdout)
+    again = json.loads(longhold("import", file, "--json").stdout)
     assert (again["is_new"], again["session"]) == (False, first["session"])
-    assert "hello" in holdfast("export", first["session"]).stdout
+    assert "hello" in longhold("export", first["session"]).stdout
 
 
 def test_sub_agents_are_imported_into_a_database(database, tmp_path):
@@ -115,9 +115,9 @@ def test_sub_agents_are_imported_into_a_database(database, tmp_path):
         }
         record["message"] = {"role": "user", "content": words}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(record) + "\n")
-    made = json.loads(holdfast("import", tmp_path / "one.jsonl", "--json").stdout)
+    made = json.loads(longhold("import", tmp_path / "one.jsonl", "--json").stdout)
     assert (made["agents"], made["agents_left_out"]) == (["good"], {})
-    assert "dig the bed" in holdfast("export", f"{made['session']}/good").stdout
+    assert "dig the bed" in longhold("export", f"{made['session']}/good").stdout
 
 
 def test_sessions_move_either_way_and_lose_nothing(
@@ -126,12 +126,12 @@ def test_sessions_move_either_way_and_lose_nothing(
     """Entries, header and bodies are the same afterwards; a second run copies nothing."""
     id = asyncio.run(talked(database, tmp_path))
     there, back = tmp_path / "there", f"{tenant}-back"
-    done = json.loads(holdfast("store", "copy", "default", there, "--json").stdout)
+    done = json.loads(longhold("store", "copy", "default", there, "--json").stdout)
     assert done == {"copied": [id], "there_already": []}
     files = FileStore(there)
-    monkeypatch.setenv("HOLDFAST_STORE_TENANT", back)
-    assert holdfast("store", "copy", there, postgres_url, id).returncode == 0
-    again = json.loads(holdfast("store", "copy", there, postgres_url, "--json").stdout)
+    monkeypatch.setenv("LONGHOLD_STORE_TENANT", back)
+    assert longhold("store", "copy", there, postgres_url, id).returncode == 0
+    again = json.loads(longhold("store", "copy", there, postgres_url, "--json").stdout)
     assert again == {"copied": [], "there_already": [id]}
     returned = PostgresStore(postgres_url, StoreSettings(tenant=back))
     for store in (files, returned):
@@ -141,30 +141,30 @@ def test_sessions_move_either_way_and_lose_nothing(
         assert store.title(store.find(id)) == database.title(database.find(id))
     assert database.beside(id)
     returned.close()
-    assert holdfast("store", "check", there).returncode == 0
+    assert longhold("store", "check", there).returncode == 0
 
 
 def test_a_store_is_not_copied_to_itself(database, postgres_url):
     """`default` is what the variable names: that nothing was copied would look like an empty store."""
-    done = holdfast("store", "copy", "default", postgres_url)
+    done = longhold("store", "copy", "default", postgres_url)
     assert done.returncode == 2
-    assert "HOLDFAST_STORE" in done.stderr
+    assert "LONGHOLD_STORE" in done.stderr
 
 
 def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url, tmp_path):
     """Each problem names the session, the entry and the body."""
     id = asyncio.run(talked(database, tmp_path, turns=1))
-    assert "1 session read, 0 with problems" in holdfast("store", "check").stdout
+    assert "1 session read, 0 with problems" in longhold("store", "check").stdout
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        change = "UPDATE holdfast.bodies SET body = 'x' WHERE session = %s"
+        change = "UPDATE longhold.bodies SET body = 'x' WHERE session = %s"
         connection.execute(change, (database._key(id)[0],))
-        found = holdfast("store", "check")
+        found = longhold("store", "check")
         assert found.returncode == 1
         assert "is not what was written" in found.stdout
         connection.execute(
-            "DELETE FROM holdfast.bodies WHERE session = %s", (database._key(id)[0],)
+            "DELETE FROM longhold.bodies WHERE session = %s", (database._key(id)[0],)
         )
-    assert "t0.txt is missing" in holdfast("store", "check").stdout
+    assert "t0.txt is missing" in longhold("store", "check").stdout
 
 
 def test_migrations_can_be_looked_at_first(postgres_url):
@@ -172,11 +172,11 @@ def test_migrations_can_be_looked_at_first(postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE looked_at")
     url = postgres_url.replace("/postgres?", "/looked_at?")
-    shown = holdfast("store", "migrate", url, "--show")
-    assert "CREATE TABLE holdfast.sessions" in shown.stdout
-    assert holdfast("store", "migrate", url, "--show").stdout == shown.stdout
-    assert holdfast("store", "migrate", url).returncode == 0
-    assert holdfast("store", "migrate", url, "--show").stdout == ""
+    shown = longhold("store", "migrate", url, "--show")
+    assert "CREATE TABLE longhold.sessions" in shown.stdout
+    assert longhold("store", "migrate", url, "--show").stdout == shown.stdout
+    assert longhold("store", "migrate", url).returncode == 0
+    assert longhold("store", "migrate", url, "--show").stdout == ""
 
 
 def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
@@ -185,13 +185,13 @@ def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
         connection.execute("CREATE DATABASE by_hand")
     url = postgres_url.replace("/postgres?", "/by_hand?")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(holdfast("store", "migrate", url, "--show").stdout)
-    assert "0 migrations done" in holdfast("store", "migrate", url).stdout
-    assert holdfast("store", "check", url).returncode == 0
+        connection.execute(longhold("store", "migrate", url, "--show").stdout)
+    assert "0 migrations done" in longhold("store", "migrate", url).stdout
+    assert longhold("store", "check", url).returncode == 0
 
 
 def test_a_migration_needs_a_database():
     """And says how to name one."""
-    done = holdfast("store", "migrate")
+    done = longhold("store", "migrate")
     assert done.returncode == 2
-    assert "HOLDFAST_STORE" in done.stderr
+    assert "LONGHOLD_STORE" in done.stderr

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from holdfast.errors import LogLocked, SessionExists, SessionNotFound, StoreError
-from holdfast.log import Header
-from holdfast.log.entries import Failed, Ran, Replied, Said, Titled
-from holdfast.log.spending import Spent
-from holdfast.messages import Text, ToolUse
+from longhold.core.log import Header
+from longhold.core.log.entries import Failed, Ran, Replied, Said, Titled
+from longhold.core.log.spending import Spent
+from longhold.core.messages import Text, ToolUse
+from longhold.errors import LogLocked, SessionExists, SessionNotFound, StoreError
 
 TICK_SECONDS = 0.02
 """Times of files are only as fine as the kernel's clock."""

@@ -12,9 +12,9 @@ from contextlib import closing
 
 import pytest
 
-from command_line import holdfast
-from holdfast import Session
-from holdfast.log.store import FileStore
+from command_line import longhold
+from longhold import Session
+from longhold.core.log.store import FileStore
 from stored_talk import LONG, MODEL, reply, talked
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -40,7 +40,7 @@ def spoken(store, directory, id: str, text: str, answer: str = "Noted.") -> None
 
 
 def reported(*words: str) -> dict:
-    done = holdfast("report", "--since", "all", "--json", *words)
+    done = longhold("report", "--since", "all", "--json", *words)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -59,15 +59,15 @@ def test_all_sessions_of_a_database_are_searched(database, tmp_path):
     """Also what they said since; a hit opens the session, with the bodies of its results."""
     asyncio.run(talked(database, tmp_path, "talk", turns=1))
     spoken(database, tmp_path, "other", "The barley is for the brewery.")
-    found = json.loads(holdfast("history", "barley brewery", "--json").stdout)
+    found = json.loads(longhold("history", "barley brewery", "--json").stdout)
     assert [hit["session"] for hit in found["hits"]] == ["other"]
     spoken(database, tmp_path, "other", "The quinces are for the cook.")
-    (hit,) = json.loads(holdfast("history", "quinces", "--in", "holdfast", "--json").stdout)["hits"]
+    (hit,) = json.loads(longhold("history", "quinces", "--in", "longhold", "--json").stdout)["hits"]
     assert "quinces are for the cook" in hit["hit"]["snippet"]
-    (hit,) = json.loads(holdfast("history", "harvest plan", "--json").stdout)["hits"]
-    opened = holdfast("history", hit["path"], "--id", "t0", "--lines", "3999")
+    (hit,) = json.loads(longhold("history", "harvest plan", "--json").stdout)["hits"]
+    opened = longhold("history", hit["path"], "--id", "t0", "--lines", "3999")
     assert LONG.splitlines()[3998] in opened.stdout
-    both = json.loads(holdfast("history", "talk", "other", "quinces", "--json").stdout)
+    both = json.loads(longhold("history", "talk", "other", "quinces", "--json").stdout)
     assert [hit["session"] for hit in both["hits"]] == ["other"]
 
 
@@ -94,7 +94,7 @@ def test_copies_are_what_the_database_has(database, tmp_path):
 def test_a_session_in_a_database_is_served(database, tmp_path):
     """With its figures, its texts and the bodies of its results."""
     asyncio.run(talked(database, tmp_path, "talk", turns=2))
-    words = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--json"]
+    words = [sys.executable, "-m", "longhold", "serve", "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             printed = "".join(iter(process.stdout.readline, "}\n")) + "}"
@@ -129,7 +129,7 @@ async def test_a_client_asks_about_a_session_in_a_database(database, tmp_path):
 
     await talked(database, tmp_path, "talk", turns=1)
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "holdfast", "mcp"], env=dict(os.environ)
+        command=sys.executable, args=["-m", "longhold", "mcp"], env=dict(os.environ)
     )
     async with mcp.Client(stdio_client(command)) as client:
 

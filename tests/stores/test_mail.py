@@ -5,18 +5,17 @@ import threading
 import msgspec
 import pytest
 
-from holdfast.agent.subagents.delivery import Delivery
-from holdfast.agent.subagents.mail import Mail, Note, ShutdownRequest
-from holdfast.agent.subagents.mailer import Mailer, Unsent
-from holdfast.agent.subagents.route import Around
-from holdfast.log.entries import Failed, Said
-from holdfast.messages import text_of
-from holdfast.settings import Settings, StoreSettings
-from holdfast.turn.engine import Engine
+from longhold.agent.subagents.ledger import Delivery
+from longhold.agent.subagents.mail import Mail, Note, ShutdownRequest
+from longhold.agent.subagents.mailer import Around, Mailer, Unsent
+from longhold.core.log.entries import Failed, Said
+from longhold.core.messages import text_of
+from longhold.core.settings import Settings, StoreSettings
+from longhold.core.turn.engine import Engine
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from holdfast.stores.postgres import PostgresStore
+from longhold.core.log.stores.postgres import PostgresStore
 
 
 @pytest.fixture

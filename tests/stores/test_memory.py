@@ -4,17 +4,16 @@ import threading
 
 import pytest
 
-from holdfast.errors import StoreError
-from holdfast.memory.commits import MemoryChange
-from holdfast.memory.errors import MemoryConflict
-from holdfast.memory.memory import Memory
-from holdfast.memory.store import MemoryStore
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory, MemoryConflict
+from longhold.core.memory.store import MemoryStore
+from longhold.errors import StoreError
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from holdfast import Session
-from holdfast.settings import StoreSettings
-from holdfast.stores.postgres import PostgresStore
+from longhold import Session
+from longhold.core.log.stores.postgres import PostgresStore
+from longhold.core.settings import StoreSettings
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def node(postgres_url, tenant, project, tmp_path, monkeypatch):
     opened = []
 
     def make(name: str, directory=project, owner: str = tenant) -> MemoryStore:
-        monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / name))
+        monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / name))
         store = PostgresStore(postgres_url, StoreSettings(tenant=owner))
         commits = store.shared(directory).memory
         memory = MemoryStore(commits.place, commits=commits)
@@ -176,7 +175,7 @@ async def test_what_a_session_on_one_node_learnt_another_recalls(
         by="agent",
         why="was told",
     )
-    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "there"))
+    monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "there"))
     store = PostgresStore(postgres_url, StoreSettings(tenant=tenant))
     opened = Session.open(model="claude-sonnet-5-5", memory=True, directory=project, store=store)
     async with opened as session:

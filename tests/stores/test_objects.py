@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.errors import ConfigError, StoreError
-from holdfast.settings import StoreSettings
+from longhold.core.settings import StoreSettings
+from longhold.errors import ConfigError, StoreError
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 pytest.importorskip("obstore", reason="obstore is not installed")
 
-from holdfast.stores.postgres import PostgresStore
+from longhold.core.log.stores.postgres import PostgresStore
 
 LARGE, SMALL = "large " * 100, "small"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import LogLocked
-from holdfast.log.entries import Said
-from holdfast.log.spending import Spent
-from holdfast.messages import Text
-from holdfast.settings import StoreSettings
+from longhold.core.log.entries import Said
+from longhold.core.log.spending import Spent
+from longhold.core.messages import Text
+from longhold.core.settings import StoreSettings
+from longhold.errors import LogLocked
 
-PGBOUNCER = os.environ.get("HOLDFAST_TEST_PGBOUNCER") or shutil.which("pgbouncer")
+PGBOUNCER = os.environ.get("LONGHOLD_TEST_PGBOUNCER") or shutil.which("pgbouncer")
 SESSIONS, TURNS = 6, 15
 
 
@@ -28,11 +28,11 @@ def pooled_url(postgres_url):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = postgres_url.partition("host=")[2]
-    place = Path("/tmp") / f"holdfast-pool-{os.getpid()}-{port}"
+    place = Path("/tmp") / f"longhold-pool-{os.getpid()}-{port}"
     place.mkdir(mode=0o755)
-    (place / "users").write_text('"holdfast" ""\n')
+    (place / "users").write_text('"longhold" ""\n')
     (place / "ini").write_text(
-        f"[databases]\npostgres = host={server} dbname=postgres user=holdfast\n"
+        f"[databases]\npostgres = host={server} dbname=postgres user=longhold\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         f"auth_type = any\nauth_file = {place / 'users'}\n"
         "pool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n"
@@ -45,7 +45,7 @@ def pooled_url(postgres_url):
         stderr=subprocess.PIPE,
     )
     try:
-        yield f"postgresql://holdfast@127.0.0.1:{port}/postgres"
+        yield f"postgresql://longhold@127.0.0.1:{port}/postgres"
     finally:
         process.terminate()
         process.communicate()
@@ -54,7 +54,7 @@ def pooled_url(postgres_url):
 
 def test_sessions_are_written_through_a_pooler_of_transactions(pooled_url, tenant, tmp_path):
     """More writers than connections: one writer each, all entries once and in order."""
-    from holdfast.stores.postgres import PostgresStore
+    from longhold.core.log.stores.postgres import PostgresStore
 
     settings = StoreSettings(tenant=tenant, patience_seconds=20)
     first, second = (PostgresStore(pooled_url, settings) for _ in range(2))

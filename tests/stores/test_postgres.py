@@ -14,22 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Session
-from holdfast.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
-from holdfast.log.entries import Said
-from holdfast.log.spending import Spent
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import BlockFinished, Finished, Reply
-from holdfast.settings import StoreSettings
-from holdfast.stores import open_store, pending_migrations
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome
-from holdfast.turn.round import Toolbox, play
+from longhold import Session
+from longhold.core.log.entries import Said
+from longhold.core.log.spending import Spent
+from longhold.core.log.stores import open_store, pending_migrations
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import BlockFinished, Finished, Reply
+from longhold.core.settings import StoreSettings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome
+from longhold.core.turn.round import Toolbox, play
+from longhold.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from holdfast.stores.postgres import PostgresStore  # noqa: E402
-from holdfast.stores.postgres.schema import MIGRATIONS  # noqa: E402
+from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
+from longhold.core.log.stores.postgres.schema import MIGRATIONS  # noqa: E402
 from postgres_server import PostgresServer  # noqa: E402
 
 LEASE_SECONDS = 0.6
@@ -147,7 +147,7 @@ def test_cut_connections_lose_and_double_nothing(stores, postgres_url, tmp_path)
             for _ in range(cuts):
                 while not connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE application_name = 'holdfast'"
+                    "WHERE application_name = 'longhold'"
                 ).fetchall():
                     pass
 
@@ -202,7 +202,7 @@ def test_a_server_that_stays_away_is_an_error_of_ours(tmp_path):
 def commits_held_up(url: str, session: str):
     """Hold a session's row, so that nothing of it can be committed; yield how to wait for a try."""
     with psycopg.connect(url) as holding, psycopg.connect(url, autocommit=True) as looking:
-        holding.execute("SELECT 1 FROM holdfast.sessions WHERE id = %s FOR UPDATE", (session,))
+        holding.execute("SELECT 1 FROM longhold.sessions WHERE id = %s FOR UPDATE", (session,))
 
         def is_waiting() -> bool:
             (count,) = looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
@@ -241,7 +241,7 @@ async def test_a_session_whose_lease_was_taken_sends_nothing_more(stores, tmp_pa
     await session.prepare()
     with psycopg.connect(stores()._database.url, autocommit=True) as connection:
         connection.execute(
-            "UPDATE holdfast.sessions SET fence = fence + 1 WHERE tenant = %s AND id = 's'",
+            "UPDATE longhold.sessions SET fence = fence + 1 WHERE tenant = %s AND id = 's'",
             (stores().tenant,),
         )
     session.user("again")
@@ -329,7 +329,7 @@ def test_tables_are_made_once_by_however_many_processes(tmp_path):
             one.join()
         assert len(opened) == 6
         with psycopg.connect(server.url) as connection:
-            rows = connection.execute("SELECT version FROM holdfast.versions").fetchall()
+            rows = connection.execute("SELECT version FROM longhold.versions").fetchall()
         assert rows == [(number,) for number in range(1, len(MIGRATIONS) + 1)]
         assert pending_migrations(server.url) == []
         for one in opened:
@@ -342,9 +342,9 @@ def test_a_database_of_a_newer_version_is_used_as_it_is(stores, postgres_url, tm
     """Nodes are upgraded one after the other."""
     stores()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("INSERT INTO holdfast.versions (version) VALUES (999)")
+        connection.execute("INSERT INTO longhold.versions (version) VALUES (999)")
         stores().create(directory=tmp_path, session="s").close()
-        connection.execute("DELETE FROM holdfast.versions WHERE version = 999")
+        connection.execute("DELETE FROM longhold.versions WHERE version = 999")
 
 
 @pytest.mark.parametrize("url", ["mysql://x", "redis://"])
@@ -356,7 +356,7 @@ def test_a_store_of_an_unknown_kind_is_refused(url):
 
 def test_a_url_that_makes_no_sense_says_so():
     """Before anything is tried."""
-    with pytest.raises(ConfigError, match="HOLDFAST_STORE"):
+    with pytest.raises(ConfigError, match="LONGHOLD_STORE"):
         open_store("postgresql://x?nonsense=1")
 
 

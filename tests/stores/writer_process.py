@@ -2,11 +2,11 @@
 
 import sys
 
-from holdfast.errors import StoreError
-from holdfast.log.entries import Said
-from holdfast.messages import Text
-from holdfast.settings import StoreSettings
-from holdfast.stores.postgres import PostgresStore
+from longhold.core.log.entries import Said
+from longhold.core.log.stores.postgres import PostgresStore
+from longhold.core.messages import Text
+from longhold.core.settings import StoreSettings
+from longhold.errors import StoreError
 
 url, tenant, session, lease_seconds = sys.argv[1:]
 store = PostgresStore(url, StoreSettings(tenant=tenant, lease_seconds=float(lease_seconds)))

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from holdfast.messages import text_of
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome
-from holdfast.tools.standard import tool_named
+from longhold.agent.tools.standard import tool_named
+from longhold.core.messages import text_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome
 
 Use = Callable[..., Awaitable[Outcome]]
 

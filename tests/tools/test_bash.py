@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from holdfast.tools.process import group_members
+from longhold.agent.tools.process import group_members
 
 
 def _groups(tool_context):
@@ -118,7 +118,7 @@ async def test_a_command_that_hangs_is_stopped(tool_context, use):
 
 async def test_a_command_that_ignores_being_asked_is_killed(tool_context, use, monkeypatch):
     """With its children."""
-    monkeypatch.setattr("holdfast.tools.shell.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("longhold.agent.tools.shells.GRACE_SECONDS", 0.2)
     groups: list[int] = []
     tool_context.report = lambda _line: groups.extend(_groups(tool_context))
     command = "trap '' TERM; (trap '' TERM; sleep 60) & while true; do sleep 0.1; done"
@@ -193,7 +193,7 @@ async def test_a_command_too_long_for_the_kernel_is_refused(refused):
 
 async def test_the_timeout_has_a_ceiling(tool_context, use):
     """Asking for an hour gets ten minutes."""
-    from holdfast.tools.bash import MAX_TIMEOUT_SECONDS
+    from longhold.agent.tools.bash import MAX_TIMEOUT_SECONDS
 
     assert MAX_TIMEOUT_SECONDS == 600
     outcome = await use("Bash", command="echo quick", timeout=3_600_000)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.messages import ToolUse, text_of
-from holdfast.tools.call_tool import CALL_TOOL, called
-from holdfast.tools.context import ToolContext
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import CALL_TOOL, called
 
 
 def test_the_inner_call_is_meant():

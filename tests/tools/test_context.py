@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.tools.context import Todo, ToolContext
+from longhold.core.tools.context import Todo, ToolContext
 
 
 def test_paths_are_meant_from_the_working_directory(tool_context):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.tools.describe import UNKNOWN, Described, description_of
+from longhold.core.tools.describe import UNKNOWN, Described, description_of
 
 
 def read(*paths):
@@ -49,7 +49,7 @@ def test_what_is_not_declared_is_other(name):
 
 def test_only_what_looks_can_be_had_again():
     """Output of commands, writes and questions is gone when it is gone."""
-    from holdfast.tools.describe import KNOWN
+    from longhold.core.tools.describe import KNOWN
 
     repeatable = {described.kind for described in KNOWN.values() if described.is_repeatable}
     assert repeatable == {"read", "search", "fetch"}

@@ -3,15 +3,15 @@
 import os
 from dataclasses import replace
 
-from holdfast.hooks.config import Hook
-from holdfast.hooks.run import HookContext, Hooks
-from holdfast.messages import text_of
-from holdfast.settings import ShellSettings
-from holdfast.tools.bash import BASH
-from holdfast.tools.context import ToolContext
-from holdfast.tools.environment import reading_variables, shell_variables
-from holdfast.tools.git import run_git
-from holdfast.tools.grep import GREP
+from longhold.agent.hooks.config import Hook
+from longhold.agent.hooks.run import HookContext, Hooks
+from longhold.agent.tools.bash import BASH
+from longhold.agent.tools.git import run_git
+from longhold.agent.tools.grep import GREP
+from longhold.core.messages import text_of
+from longhold.core.settings import ShellSettings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.environment import reading_variables, shell_variables
 
 KEYS = (
     "ANTHROPIC_API_KEY",

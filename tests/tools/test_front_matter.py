@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.front_matter import (
+from longhold.core.settings.front_matter import (
     UnreadableFrontMatter,
     is_on,
     names_in,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.globs import expand_braces, glob_expression
+from longhold.agent.tools.globs import expand_braces, glob_expression
 
 
 def _fits(pattern, path):

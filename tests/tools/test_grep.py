@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from holdfast.tools.process import group_members
+from longhold.agent.tools.process import group_members
 
 RIPGREP = shutil.which("rg")
 
@@ -185,8 +185,8 @@ async def test_other_encodings_are_searched(tool_context, said):
 
 async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monkeypatch):
     """The agent is not held up: the search is a process and dies."""
-    monkeypatch.setattr("holdfast.tools.grep.SEARCH_SECONDS", 0.5)
-    monkeypatch.setattr("holdfast.tools.search.SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr("longhold.agent.tools.grep.SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr("longhold.agent.tools.search.SEARCH_SECONDS", 0.5)
     _tree(tool_context, {"a.txt": "a" * 40 + "\n"})
     # The look-ahead keeps ripgrep, which has no such patterns, out of it.
     pattern = "(?=a)(a+)+$(?<=b)"

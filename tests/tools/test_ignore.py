@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.ignore import parse_rule, walk
+from longhold.agent.tools.globs import parse_rule, walk
 
 
 def _tree(top, files):

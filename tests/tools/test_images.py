@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from holdfast.tools.images import image_block, media_type_of, size_of, why_not_shown
+from longhold.agent.tools.read import image_block, media_type_of, size_of, why_not_shown
 
 GIF = b"GIF89a" + struct.pack("<HH", 20, 10)
 JPEG = (

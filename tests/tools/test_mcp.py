@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 
 from casting import until
-from holdfast.errors import ConfigError
-from holdfast.messages import Image, Text, text_of
-from holdfast.tools.context import ToolContext
-from holdfast.tools.mcp import McpServer, McpTools, load_servers
-from holdfast.tools.permissions import trust
+from longhold.agent.mcp import McpServer, McpTools, load_servers
+from longhold.agent.permissions import trust
+from longhold.core.messages import Image, Text, text_of
+from longhold.core.tools.context import ToolContext
+from longhold.errors import ConfigError
 
 pytest.importorskip("mcp")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -263,8 +263,8 @@ async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars
     """In its own description; what is no number asks for nothing."""
     from mcp.types import Tool
 
-    from holdfast.tools.mcp.catalogue import as_tool
-    from holdfast.tools.mcp.link import McpLink
+    from longhold.agent.mcp.catalogue import as_tool
+    from longhold.agent.mcp.link import McpLink
 
     asked = {"anthropic/maxResultSizeChars": meta} if meta is not None else None
     offered = Tool(name="query", input_schema={}, _meta=asked)
@@ -443,7 +443,7 @@ async def test_a_server_without_sense_is_an_error(tmp_path, value):
 
 async def test_importing_the_module_does_not_import_the_sdk():
     """The extra is loaded with the first connection."""
-    code = "import sys, holdfast.tools.mcp; print('mcp' in sys.modules, 'pydantic' in sys.modules)"
+    code = "import sys, longhold.agent.mcp; print('mcp' in sys.modules, 'pydantic' in sys.modules)"
     done = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
     )
@@ -455,7 +455,7 @@ async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
     """A mixed answer keeps its order."""
     from mcp.types import CallToolResult, ImageContent, TextContent
 
-    from holdfast.tools.mcp.link import read_result
+    from longhold.agent.mcp.link import read_result
 
     result = CallToolResult(
         content=[

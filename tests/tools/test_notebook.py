@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.tools.read import MAX_PICTURES, NotANotebook, show_notebook
+from longhold.agent.tools.read import MAX_PICTURES, NotANotebook, show_notebook
 
 
 def _notebook(*outputs):

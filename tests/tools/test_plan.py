@@ -41,7 +41,7 @@ async def test_leaving_without_a_plan_is_refused(tool_context, said, refused):
 
 async def test_a_fork_cannot_plan(tool_context):
     """Nobody would be asked."""
-    from holdfast.tools.standard import tool_named
+    from longhold.agent.tools.standard import tool_named
 
     outcome = await tool_named("EnterPlan").run({}, tool_context.fork())
     assert outcome.is_error

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.tools.process import group_members, run
+from longhold.agent.tools.process import group_members, run
 
 
 async def _run(script, **options):

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta, Struct
 
-from holdfast.tools.protocol import Input, Outcome, Refused, make_tool, schema_of
+from longhold.core.tools.protocol import Input, Outcome, Refused, make_tool, schema_of
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Image, Text
-from holdfast.tools.context import ToolContext
-from holdfast.tools.files import HASHED_BYTES
-from holdfast.tools.read import page_of_large, page_of_text
+from longhold.agent.tools.read import page_of_large, page_of_text
+from longhold.core.messages import Image, Text
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.files import HASHED_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
 

@@ -3,10 +3,10 @@
 import os
 import time
 
-from holdfast.log.entries import Ran, Replied, Restored
-from holdfast.messages import Text, ToolUse
-from holdfast.tools.context import Todo, ToolContext
-from holdfast.tools.recovered import ToolTrace, recall, restored_head
+from longhold.core.log.entries import Ran, Replied, Restored
+from longhold.core.messages import Text, ToolUse
+from longhold.core.tools.context import Todo, ToolContext
+from longhold.core.tools.recovered import ToolTrace, recall, restored_head
 
 
 def calls(*made, at=None):

@@ -2,7 +2,7 @@
 
 import json
 
-from holdfast.tools.scan import Query, main
+from longhold.agent.tools.search import Query, main
 
 
 def _run(query):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.process import group_members
-from holdfast.tools.shell import Capture, CaptureLimits, Launch, shell_arguments, start
+from longhold.agent.tools.process import group_members
+from longhold.agent.tools.shells import Capture, CaptureLimits, Launch, shell_arguments, start
 
 STUBBORN = """
 import os, signal, sys, time
@@ -52,7 +52,7 @@ async def test_output_and_status_come_back(tmp_path):
 
 async def test_those_who_ignore_being_asked_are_killed(tmp_path, monkeypatch, until):
     """Children and grandchildren, all of them."""
-    monkeypatch.setattr("holdfast.tools.shell.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("longhold.agent.tools.shells.GRACE_SECONDS", 0.2)
     running = await start(_launch(tmp_path, sys.executable, "-c", STUBBORN))
     await until(lambda: running.capture.text().count("ready") == 3)
     assert len(group_members(running.group)) == 3

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from holdfast.tools.process import group_members
-from holdfast.tools.shells import Lifeline
+from longhold.agent.tools.process import group_members
+from longhold.agent.tools.shells import Lifeline
 
 AGENT = """
 import asyncio, sys
 from pathlib import Path
-from holdfast.tools.standard import tool_named
-from holdfast.tools.context import ToolContext
+from longhold.agent.tools.standard import tool_named
+from longhold.core.tools.context import ToolContext
 
 async def main(here):
     place = ToolContext(root=here, home=here, scratch=here)

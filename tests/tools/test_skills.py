@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.skills import Skill, find_skills, listing
+from longhold.agent.tools.skills import Skill, find_skills, listing
 
 
 def _write(place, name, text):
@@ -21,7 +21,7 @@ def _skill(name, description):
 
 
 def _projects(tmp_path):
-    return tmp_path / "clone" / ".holdfast" / "skills"
+    return tmp_path / "clone" / ".longhold" / "skills"
 
 
 def test_a_projects_skill_never_takes_the_name_of_the_users(tmp_path):
@@ -58,7 +58,7 @@ def test_a_directory_of_skills_is_no_way_out(tmp_path):
     """Nor is one above it."""
     _write(tmp_path / "elsewhere" / "skills", "private", "key\n")
     (tmp_path / "clone").mkdir()
-    (tmp_path / "clone" / ".holdfast").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "clone" / ".longhold").symlink_to(tmp_path / "elsewhere")
     assert find_skills(tmp_path / "nowhere", tmp_path / "clone") == ()
 
 
@@ -120,7 +120,7 @@ def test_short_descriptions_leave_their_room_to_long_ones():
 @pytest.fixture(autouse=True)
 def _skills(tool_context):
     for place, name, body in (
-        (tool_context.root / ".holdfast", "release", "Tag $ARGUMENTS."),
+        (tool_context.root / ".longhold", "release", "Tag $ARGUMENTS."),
         (tool_context.home, "review", "Read it twice."),
     ):
         file = place / "skills" / name / "SKILL.md"
@@ -130,7 +130,7 @@ def _skills(tool_context):
 
 async def test_a_skill_of_the_project_takes_its_arguments(tool_context, said):
     """Its other files lie where it says."""
-    directory = tool_context.root / ".holdfast" / "skills" / "release"
+    directory = tool_context.root / ".longhold" / "skills" / "release"
     assert await said("Skill", skill="release", args="v2") == (
         f"Skill release; its files lie in {directory}.\n\nTag v2."
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.tools.source import NotEncodable, NotText, SourceText, decode
+from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode
 
 PIECES = st.lists(st.sampled_from(["a", "b", "ä", "\n", "\r\n", "\r", " ", "€"]), max_size=40)
 

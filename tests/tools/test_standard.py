@@ -1,7 +1,7 @@
 """The standard tools as a whole."""
 
-from holdfast.tools.describe import description_of
-from holdfast.tools.standard import STANDARD, tool_named
+from longhold.agent.tools.standard import STANDARD, tool_named
+from longhold.core.tools.describe import description_of
 
 
 def test_tools_are_sorted_so_that_requests_never_differ_by_order():

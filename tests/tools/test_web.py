@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools import web
-from holdfast.tools.web import Fetched, NotFetched, fetch, fetch_plainly, readable_text
+from longhold.agent.tools import web
+from longhold.agent.tools.web import Fetched, NotFetched, fetch, fetch_plainly, readable_text
 
 PAGES = {
     "/page": (200, "text/html; charset=utf-8", "<title>T</title><p>Grüße</p>".encode()),

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from holdfast.log.entries import AnyEntry, Framed, Replied, Said, Section, Switched
-from holdfast.messages import Message, Opaque, Text, ToolResult, ToolUse, Usage
-from holdfast.messages.rules import violations
-from holdfast.transcripts import anthropic
-from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
-from holdfast.view import View, fold
-from holdfast.view.items import NO_RESULT, OPENING
+from longhold.core.log.entries import AnyEntry, Framed, Replied, Said, Section, Switched
+from longhold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, Usage
+from longhold.core.messages.rules import violations
+from longhold.core.view import View, fold
+from longhold.core.view.items import NO_RESULT, OPENING
+from longhold.session.importing import anthropic
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
 

@@ -5,15 +5,24 @@ import json
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Failed, Ran, Replied, Said, Snipped, Undone
-from holdfast.messages import Document, Image, Opaque, Text, Usage, text_of
-from holdfast.messages.rules import violations
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts import claude_code
-from holdfast.transcripts.claude_code.read import CLEARED
-from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.core.log.entries import (
+    Cleared,
+    Compacted,
+    Failed,
+    Ran,
+    Replied,
+    Said,
+    Snipped,
+    Undone,
+)
+from longhold.core.messages import Document, Image, Opaque, Text, Usage, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.view import fold
+from longhold.insight.transcripts import claude_code
+from longhold.insight.transcripts.claude_code.read import CLEARED
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.session.importing.writer import TranscriptWriter
+from longhold.simulator.sessions import generate
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 

@@ -5,8 +5,17 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import AnyEntry, Compacted, Framed, Ran, Replied, Said, Snipped, Titled
-from holdfast.messages import (
+from longhold.core.log.entries import (
+    AnyEntry,
+    Compacted,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Snipped,
+    Titled,
+)
+from longhold.core.messages import (
     Image,
     Message,
     Opaque,
@@ -17,11 +26,11 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.messages.rules import violations
-from holdfast.transcripts import codex
-from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
-from holdfast.view import View, fold
-from holdfast.view.items import NO_RESULT
+from longhold.core.messages.rules import violations
+from longhold.core.view import View, fold
+from longhold.core.view.items import NO_RESULT
+from longhold.insight.transcripts import codex
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 Json = dict[str, object]
 
@@ -389,7 +398,7 @@ def test_the_frame_the_model_and_the_title_are_written():
 
 def test_other_formats_are_not_claimed():
     """A log of ours, a Claude Code transcript and a pi session are none of its business."""
-    assert not codex.sniff(b'{"holdfast":1,"session":"s"}\n')
+    assert not codex.sniff(b'{"longhold":1,"session":"s"}\n')
     assert not codex.sniff(b'{"type":"user","uuid":"u","sessionId":"s","message":{}}\n')
     assert not codex.sniff(b'{"type":"session","id":"s","cwd":"/"}\n')
     assert not codex.sniff(b'[{"role":"user","content":"hi"}]')

@@ -1,9 +1,9 @@
 """A dialogue told out of order: answers stay whole, results find their uses."""
 
-from holdfast.log.entries import AnyEntry, Ran, Replied
-from holdfast.messages import Text, ToolResult, ToolUse
-from holdfast.transcripts.dialogue import Dialogue
-from holdfast.transcripts.writer import TranscriptWriter
+from longhold.core.log.entries import AnyEntry, Ran, Replied
+from longhold.core.messages import Text, ToolResult, ToolUse
+from longhold.session.importing.dialogue import Dialogue
+from longhold.session.importing.writer import TranscriptWriter
 
 
 def use(id: str) -> ToolUse:

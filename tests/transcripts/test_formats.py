@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.errors import TranscriptError
-from holdfast.log.entries import Imported, Ran, Replied, Said
-from holdfast.messages import Text
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import (
+from longhold.core.log.entries import Imported, Ran, Replied, Said
+from longhold.core.messages import Text
+from longhold.core.view import fold
+from longhold.errors import TranscriptError
+from longhold.insight.transcripts.formats import (
     FORMATS,
     is_log,
     losses,
@@ -22,8 +22,8 @@ from holdfast.transcripts.formats import (
     open_transcript,
     read_lines,
 )
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.session.importing.writer import TranscriptWriter
+from longhold.simulator.sessions import generate
 
 CLAUDE = b"".join(generate(1, 60))
 LIST = json.dumps(
@@ -139,8 +139,8 @@ def test_lines_are_read_in_a_format_that_is_known():
         (b"", "is empty; there is nothing to read"),
         (b"\n  \n", "is empty; there is nothing to read"),
         (b"hello there\n", "unrecognised format; expected one of claude-code, codex"),
-        (b'{"a":1}\n', "openai, or a log of Holdfast's"),
-        (b'{"holdfast":1,"session":"s"}\n', "is a log of Holdfast's own"),
+        (b'{"a":1}\n', "openai, or a log of Longhold's"),
+        (b'{"longhold":1,"session":"s"}\n', "is a log of Longhold's own"),
         (b"[" * 60_000, "unrecognised format"),
         (b"[" * 5_000 + b"]" * 5_000, "unrecognised format"),
         (b'{"a":' * 5_000 + b"1" + b"}" * 5_000, "unrecognised format"),

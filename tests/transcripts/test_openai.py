@@ -2,8 +2,8 @@
 
 import json
 
-from holdfast.log.entries import AnyEntry, Framed, Said, Section, Switched
-from holdfast.messages import (
+from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Switched
+from longhold.core.messages import (
     Document,
     Image,
     Message,
@@ -13,10 +13,10 @@ from holdfast.messages import (
     ToolResult,
     ToolUse,
 )
-from holdfast.transcripts import anthropic, openai
-from holdfast.transcripts.openai import NO_PICTURE
-from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
-from holdfast.view import View, fold
+from longhold.core.view import View, fold
+from longhold.session.importing import anthropic, openai
+from longhold.session.importing.openai import NO_PICTURE
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 HELLO = {"role": "user", "content": "hi"}
 PNG = {"type": "base64", "media_type": "image/png", "data": "aGk="}

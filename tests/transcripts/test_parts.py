@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.messages import Opaque, Text
-from holdfast.transcripts.parts import data_url, extra_of, source_of, unwrap, with_extra, wrap
+from longhold.core.messages import Opaque, Text
+from longhold.session.importing.parts import data_url, extra_of, source_of, unwrap, with_extra, wrap
 
 KNOWN = frozenset({"type", "id"})
 

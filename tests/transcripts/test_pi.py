@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import AnyEntry, Compacted, Failed, Ran, Replied, Said, Switched
-from holdfast.messages import (
+from longhold.core.log.entries import AnyEntry, Compacted, Failed, Ran, Replied, Said, Switched
+from longhold.core.messages import (
     Image,
     Message,
     RedactedThinking,
@@ -19,10 +19,10 @@ from holdfast.messages import (
     ToolUse,
     Usage,
 )
-from holdfast.messages.rules import violations
-from holdfast.transcripts import pi
-from holdfast.transcripts.writer import ImportAccount, TranscriptWriter
-from holdfast.view import View, fold
+from longhold.core.messages.rules import violations
+from longhold.core.view import View, fold
+from longhold.insight.transcripts import pi
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 RECORDED = sorted(
     (Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "pi").glob("*.jsonl.gz")
@@ -290,7 +290,7 @@ def test_only_pi_sessions_are_claimed():
     """The header says what it is; nobody else's first line does."""
     assert pi.sniff(lines(OLD_HEADER)[0])
     assert pi.sniff(lines(HEADER)[0])
-    assert not pi.sniff(b'{"holdfast":1,"session":"s"}\n')
+    assert not pi.sniff(b'{"longhold":1,"session":"s"}\n')
     assert not pi.sniff(b'{"type":"session_meta","payload":{"id":"s"}}\n')
     assert not pi.sniff(b'{"type":"user","uuid":"u","sessionId":"s","message":{}}\n')
     assert not pi.sniff(b"[")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.transcripts.provider import provider_of
+from longhold.session.importing.provider import provider_of
 
 USER = {"role": "user", "content": "hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": []}
@@ -30,7 +30,7 @@ def encoded(value: object) -> bytes:
         (encoded(USER) + b"\n" + encoded(USE) + b"\n", "anthropic"),
         (json.dumps([USER, CALL], indent=2).encode(), "openai"),
         (b"\xef\xbb\xbf" + encoded([USER]), "anthropic"),
-        (encoded({"holdfast": 1, "session": "s"}), None),
+        (encoded({"longhold": 1, "session": "s"}), None),
         (encoded({"type": "user", "uuid": "u", "message": USER}), None),
         (encoded({"type": "session", "id": "s"}) + b"\n" + encoded({"message": USER}), None),
         (encoded({"type": "response_item", "payload": USER}), None),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.log.ages import possible
-from holdfast.transcripts.records import (
+from longhold.core.log.cursor import possible
+from longhold.session.importing.records import (
     MOST_LEVELS,
     UnreadableRecord,
     count,
@@ -15,7 +15,7 @@ from holdfast.transcripts.records import (
     seconds,
     timestamp,
 )
-from holdfast.transcripts.writer import ImportAccount
+from longhold.session.importing.writer import ImportAccount
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import (
+from longhold.core.messages import (
     Block,
     Document,
     Image,
@@ -21,12 +21,13 @@ from holdfast.messages import (
     ToolResult,
     ToolUse,
 )
-from holdfast.messages.rules import violations
-from holdfast.transcripts import anthropic, codex, openai, pi
-from holdfast.transcripts.formats import open_transcript
-from holdfast.transcripts.openai import NO_PICTURE
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import View, fold
+from longhold.core.messages.rules import violations
+from longhold.core.view import View, fold
+from longhold.insight.transcripts import codex, pi
+from longhold.insight.transcripts.formats import open_transcript
+from longhold.session.importing import anthropic, openai
+from longhold.session.importing.openai import NO_PICTURE
+from longhold.session.importing.writer import TranscriptWriter
 
 LOSSLESS = [anthropic, codex, pi]
 ALL = [*LOSSLESS, openai]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.log.entries import Imported, Titled
-from holdfast.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
-from holdfast.messages.measure import measure_content
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view.block_roles import speakable
+from longhold.core.log.entries import Imported, Titled
+from longhold.core.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
+from longhold.core.messages.measure import measure_content
+from longhold.core.view.block_roles import speakable
+from longhold.session.importing.writer import TranscriptWriter
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from holdfast.turn.abort import until
+from longhold.core.turn.abort import until
 
 
 async def test_a_stream_is_closed_though_the_wait_for_it_is_cancelled_again():

@@ -2,10 +2,9 @@
 
 import pytest
 
-from holdfast.errors import StreamBroken
-from holdfast.log.entries import Replied
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import (
+from longhold.core.log.entries import Replied
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import (
     BlockFinished,
     Finished,
     Reply,
@@ -13,7 +12,8 @@ from holdfast.models.protocol import (
     Started,
     TextDelta,
 )
-from holdfast.turn.answer import AnswerWriter
+from longhold.core.turn.answer_writer import AnswerWriter
+from longhold.errors import StreamBroken
 
 USE = ToolUse(id="t1", name="Read", input={"file_path": "a.py"})
 REPLY = Reply(

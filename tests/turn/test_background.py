@@ -2,10 +2,10 @@
 
 import asyncio
 
-from holdfast.messages import Usage
-from holdfast.models.protocol import Finished, Reply
-from holdfast.turn.background import Background, Job, watched
-from holdfast.turn.fork import ForkRequest
+from longhold.core.messages import Usage
+from longhold.core.models.protocol import Finished, Reply
+from longhold.core.turn.background import Background, Job, watched
+from longhold.core.turn.fork import ForkRequest
 
 
 def noting(done, name, gate=None):

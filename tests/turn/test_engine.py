@@ -7,14 +7,24 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from holdfast.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import Asked, Began, Failed, Framed, Ran, Replied, Said, Section, Switched
-from holdfast.messages import Image, Text, ToolResult, ToolUse, Usage
-from holdfast.models.protocol import Reply
-from holdfast.settings import LogSettings, Settings
-from holdfast.turn.engine import Engine, Fullness
-from holdfast.turn.repair import INTERRUPTED, NOT_RUN
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import (
+    Asked,
+    Began,
+    Failed,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+    Section,
+    Switched,
+)
+from longhold.core.messages import Image, Text, ToolResult, ToolUse, Usage
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import LogSettings, Settings
+from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
+from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
 
 MODEL = "claude-opus-4-6"
 

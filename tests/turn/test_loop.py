@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casting import idle, until
-from holdfast.agent.agent import budget_in
-from holdfast.errors import ModelError, StoreError
-from holdfast.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
-from holdfast.log.spending import Budget
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.scripted import ScriptedModel
-from holdfast.session import Session
-from holdfast.settings import BudgetSettings, LoopSettings, Settings, WindowSettings
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Continued, Loop, Stopped, StopVerdict
-from holdfast.turn.models import Models
-from holdfast.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
+from longhold.agent.agent import budget_in
+from longhold.core.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
+from longhold.core.log.spending import Budget
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import BudgetSettings, LoopSettings, Settings, WindowSettings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.loop import Continued, Loop, Stopped, StopVerdict
+from longhold.core.turn.round import Allowed, Denied, ToolBegan, Toolbox, ToolRan
+from longhold.errors import ModelError, StoreError
+from longhold.session import Session
 
 MODEL = "claude-opus-4-6"
 

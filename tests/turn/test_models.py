@@ -1,7 +1,7 @@
 """Who answers: one model at a time, asked for in one place."""
 
-from holdfast.models.scripted import ScriptedModel
-from holdfast.turn.models import Models
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.turn.answering import Models
 
 
 class Closing(ScriptedModel):

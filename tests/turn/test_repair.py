@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.log.entries import Began, Configured, Imported, Ran, Replied, Said
-from holdfast.messages import Text, ToolUse
-from holdfast.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN, plan_repair
-from holdfast.view import fold
+from longhold.core.log.entries import Began, Configured, Imported, Ran, Replied, Said
+from longhold.core.messages import Text, ToolUse
+from longhold.core.turn.repair import INTERRUPTED, MAY_HAVE_RUN, NOT_RUN, plan_repair
+from longhold.core.view import fold
 
 
 def replied(n, *ids):

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from holdfast.errors import StoreError, StreamBroken
-from holdfast.log.entries import Began, Ran, Replied
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import Reply
-from holdfast.models.protocol import play as events_of
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.round import (
+from longhold.core.log.entries import Began, Ran, Replied
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import Reply
+from longhold.core.models.protocol import play as events_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.round import (
     NOT_RUN_REFUSED,
     Allowed,
     Denied,
@@ -21,6 +20,7 @@ from holdfast.turn.round import (
     ToolRan,
     play,
 )
+from longhold.errors import StoreError, StreamBroken
 
 
 def tool(name, run, is_safe=True):

@@ -9,9 +9,8 @@ from string import ascii_letters, digits
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.errors import ConfigError
-from holdfast.log.entries import (
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import (
     Asked,
     CacheBroke,
     Cleared,
@@ -23,13 +22,14 @@ from holdfast.log.entries import (
     Said,
     Switched,
 )
-from holdfast.messages import Text
-from holdfast.models.scripted import ScriptedModel
-from holdfast.session import Session
-from holdfast.settings import Settings, load_settings
-from holdfast.turn.telemetry import Telemetry
-from holdfast.turn.telemetry.signals import CallSpan, Count, Event, Signals
-from holdfast.view import fold
+from longhold.core.messages import Text
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.settings import Settings, load_settings
+from longhold.core.turn.telemetry import Telemetry
+from longhold.core.turn.telemetry.signals import CallSpan, Count, Event, Signals
+from longhold.core.view import fold
+from longhold.errors import ConfigError
+from longhold.session import Session
 
 MODEL = "claude-sonnet-4-6"
 COUNTED = "claude-opus-4-6"
@@ -82,38 +82,38 @@ def events(entries):
                 after_tokens=90,
                 by="notes",
             ),
-            "holdfast.compaction",
-            {"holdfast.before_tokens": 900, "holdfast.after_tokens": 90, "holdfast.by": "notes"},
+            "longhold.compaction",
+            {"longhold.before_tokens": 900, "longhold.after_tokens": 90, "longhold.by": "notes"},
         ),
         (
             Cleared(n=2, ids=("t",), texts=("gone",), saved_tokens=500),
-            "holdfast.clear",
-            {"holdfast.results": 1, "holdfast.before_tokens": 502, "holdfast.after_tokens": 2},
+            "longhold.clear",
+            {"longhold.results": 1, "longhold.before_tokens": 502, "longhold.after_tokens": 2},
         ),
         (
             CacheBroke(n=2, cause="tool", lost_tokens=1_000, usd=0.25),
-            "holdfast.cache_break",
-            {"holdfast.by": "tool", "holdfast.lost_tokens": 1_000, "holdfast.usd": 0.25},
+            "longhold.cache_break",
+            {"longhold.by": "tool", "longhold.lost_tokens": 1_000, "longhold.usd": 0.25},
         ),
         (
             Remembered(n=2, cursor=1, names=("private.md",), commit="7"),
-            "holdfast.memory",
-            {"holdfast.memories": 1, "holdfast.commit": "7"},
+            "longhold.memory",
+            {"longhold.memories": 1, "longhold.commit": "7"},
         ),
         (
             Dreamt(n=2, commit="8", merged=2, removed=1),
-            "holdfast.dream",
-            {"holdfast.merged": 2, "holdfast.removed": 1},
+            "longhold.dream",
+            {"longhold.merged": 2, "longhold.removed": 1},
         ),
         (
             Failed(n=2, what="compact: fork", error="in /home/me/secret"),
-            "holdfast.failure",
-            {"holdfast.what": "compact: fork"},
+            "longhold.failure",
+            {"longhold.what": "compact: fork"},
         ),
         (
             Switched(n=2, model="claude-opus-4-6"),
-            "holdfast.switch",
-            {"holdfast.after": "claude-opus-4-6"},
+            "longhold.switch",
+            {"longhold.after": "claude-opus-4-6"},
         ),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str | dict) else "",
@@ -147,7 +147,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_time():
 def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
     """A session does without OpenTelemetry, installed or not."""
     code = (
-        "import sys; from holdfast.session import Session\n"
+        "import sys; from longhold.session import Session\n"
         f"s = Session.open(model={MODEL!r}, system='', tools=[]); s.user('hi'); s.close()\n"
         "print(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
@@ -159,8 +159,8 @@ def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
 
 def test_a_project_cannot_switch_it_on(tmp_path):
     """What leaves the machine is the user's to say."""
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "settings.toml").write_text("[telemetry]\non = true\n")
+    (tmp_path / ".longhold").mkdir()
+    (tmp_path / ".longhold" / "settings.toml").write_text("[telemetry]\non = true\n")
     (tmp_path / ".git").mkdir()
     with pytest.raises(ConfigError, match=r"telemetry\.on is for the user alone"):
         load_settings(tmp_path)
@@ -241,7 +241,7 @@ async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
         one.attributes["gen_ai.token.type"]: one.sum for one in points["gen_ai.client.token.usage"]
     }
     assert kinds == {"input": 150, "output": 7}
-    assert points["holdfast.cost"][0].value > 0
+    assert points["longhold.cost"][0].value > 0
 
 
 async def test_an_agents_tools_are_spans_and_content_is_masked_when_asked_for(collected, tmp_path):
@@ -285,15 +285,15 @@ def test_an_event_has_its_name_and_time(collected, tmp_path):
     failed = session.engine.record(Failed(what="gauge", error="off"))
     session.close()
     records = [each.log_record for each in collected[1].get_finished_logs()]
-    (record,) = [each for each in records if each.event_name == "holdfast.failure"]
+    (record,) = [each for each in records if each.event_name == "longhold.failure"]
     assert abs(record.timestamp / 1e9 - failed.at) < 0.001
-    assert record.attributes["holdfast.what"] == "gauge" and "off" not in str(record.attributes)
+    assert record.attributes["longhold.what"] == "gauge" and "off" not in str(record.attributes)
 
 
 async def test_without_the_package_the_session_says_so_once_and_goes_on(tmp_path, monkeypatch):
     """An entry, not an exception."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "holdfast.turn.telemetry.reporter", raising=False)
+    monkeypatch.delitem(sys.modules, "longhold.core.turn.telemetry.reporter", raising=False)
     session = Session.open(
         model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
     )
@@ -302,6 +302,6 @@ async def test_without_the_package_the_session_says_so_once_and_goes_on(tmp_path
     report(session.engine)
     failed = [each for each in session.view.history if isinstance(each, Failed)]
     session.close()
-    assert [each.what for each in failed] == ["telemetry"] and "holdfast[telemetry]" in failed[
+    assert [each.what for each in failed] == ["telemetry"] and "longhold[telemetry]" in failed[
         0
     ].error

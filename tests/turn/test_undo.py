@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.errors import NotInHistory
-from holdfast.log.entries import Cleared, Compacted, Pinned, Snipped, Spilled, Undone
-from holdfast.messages import Text
-from holdfast.turn.undo import redo, undo
+from longhold.core.log.entries import Cleared, Compacted, Pinned, Snipped, Spilled, Undone
+from longhold.core.messages import Text
+from longhold.core.turn.undo import redo, undo
+from longhold.errors import NotInHistory
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from threading import Thread
 
 import pytest
 
-from holdfast.log.entries import Compacted, Ran, Replied, Said
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.view import fold
-from holdfast.view.entry_list import BLOCK, RECENT, EntryList
+from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.view import fold
+from longhold.core.view.entry_list import BLOCK, RECENT, EntryList
 
 MANY = RECENT + 3 * BLOCK + 7
 

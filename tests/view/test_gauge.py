@@ -3,16 +3,16 @@
 import msgspec
 import pytest
 
-from holdfast.log.entries import Compacted, Ran, Replied, Said, Undone
-from holdfast.log.shared import FileRecords
-from holdfast.messages import Text, Usage
-from holdfast.messages.measure import measure_content
-from holdfast.settings import GaugeSettings, home
-from holdfast.simulator.sessions import generate
-from holdfast.transcripts.formats import read_lines
-from holdfast.view import View, fold
-from holdfast.view.gauge import Follower, load_calibration, replay, save_calibration
-from holdfast.view.tokens import Calibration
+from longhold.core.log.entries import Compacted, Ran, Replied, Said, Undone
+from longhold.core.log.shared import FileRecords
+from longhold.core.messages import Text, Usage
+from longhold.core.messages.measure import measure_content
+from longhold.core.settings import GaugeSettings, home
+from longhold.core.view import View, fold
+from longhold.core.view.gauge import Follower, load_calibration, replay, save_calibration
+from longhold.core.view.tokens import Calibration
+from longhold.insight.transcripts.formats import read_lines
+from longhold.simulator.sessions import generate
 
 MODEL = "claude-opus-4-6"
 
@@ -112,7 +112,7 @@ def test_a_session_predicts_its_own_growth():
 
 def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it():
     """Sonnet 4.5 forgets it when the user speaks; Opus 4.6 keeps it."""
-    from holdfast.messages import Thinking
+    from longhold.core.messages import Thinking
 
     def history(model):
         content = (Thinking(thinking="long thoughts " * 500), Text(text="done"))

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Text, ToolUse
-from holdfast.messages.measure import NOTHING, Measure
-from holdfast.view.item_list import ItemList
-from holdfast.view.items import Result, Round, Spoken, StandIn, render
+from longhold.core.messages import Text, ToolUse
+from longhold.core.messages.measure import NOTHING, Measure
+from longhold.core.view.item_list import ItemList
+from longhold.core.view.items import Result, Round, Spoken, StandIn, render
 
 
 def said(n, text="x", **fields):

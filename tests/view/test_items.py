@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from holdfast.log.entries import Ran
-from holdfast.messages import Image, Message, Opaque, Text, Thinking, ToolResult, ToolUse
-from holdfast.messages.measure import Measure, measure_content
-from holdfast.view.items import (
+from longhold.core.log.entries import Ran
+from longhold.core.messages import Image, Message, Opaque, Text, Thinking, ToolResult, ToolUse
+from longhold.core.messages.measure import Measure, measure_content
+from longhold.core.view.items import (
     CLEARED_RESULT,
     NO_RESULT,
     OPENING,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages.measure import NOTHING, Measure, measure_result, measure_text
-from holdfast.view.tokens import (
+from longhold.core.messages.measure import NOTHING, Measure, measure_result, measure_text
+from longhold.core.view.tokens import (
     CLAUDE,
     FACTOR_MAX,
     FACTOR_MIN,

@@ -1,6 +1,6 @@
 """Which entries undo and redo leave in force."""
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     Cleared,
     Compacted,
     Redone,
@@ -10,7 +10,7 @@ from holdfast.log.entries import (
     Snipped,
     Undone,
 )
-from holdfast.view.undo import InForce, in_force
+from longhold.core.view.in_force import InForce, in_force
 from properties.strategies import numbered
 
 

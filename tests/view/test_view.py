@@ -1,6 +1,6 @@
 """What each kind of entry does to a view."""
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     Asked,
     Began,
     Cleared,
@@ -22,7 +22,7 @@ from holdfast.log.entries import (
     Undone,
     measured,
 )
-from holdfast.messages import (
+from longhold.core.messages import (
     Message,
     Text,
     Thinking,
@@ -32,10 +32,10 @@ from holdfast.messages import (
     message_to_wire,
     text_of,
 )
-from holdfast.messages.measure import Measure, measure_content
-from holdfast.view import View, fold
-from holdfast.view.gauge import replay
-from holdfast.view.items import NO_RESULT, OPENING
+from longhold.core.messages.measure import Measure, measure_content
+from longhold.core.view import View, fold
+from longhold.core.view.gauge import replay
+from longhold.core.view.items import NO_RESULT, OPENING
 from properties.strategies import numbered
 
 KEEPS_THINKING = "claude-opus-4-5"

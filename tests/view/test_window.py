@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import ConfigError
-from holdfast.log.entries import Compacted, Replied
-from holdfast.messages import Usage
-from holdfast.settings import WindowSettings
-from holdfast.view.window import evident_window, lines, window_for
+from longhold.core.log.entries import Compacted, Replied
+from longhold.core.messages import Usage
+from longhold.core.settings import WindowSettings
+from longhold.core.view.window import evident_window, lines, window_for
+from longhold.errors import ConfigError
 
 PLAIN = WindowSettings()
 PLENTY_OUTPUT = 64_000

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from casting import Cast
-from holdfast.agent.build import build_agent
+from longhold.agent.build import build_agent
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from holdfast.agent.subagents.definition import Definition
-from holdfast.agent.subagents.order import Order
-from holdfast.log.log import agent_log
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.order import Order
+from longhold.core.log.log import agent_log
 
 
 def order(name, id="general-1", task=""):

@@ -8,13 +8,13 @@ import asyncio
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
-from holdfast.agent.subagents.mailer import agent_box
-from holdfast.log.entries import Ran, Said
-from holdfast.messages import text_of
-from holdfast.models.scripted import ScriptedModel
+from longhold.agent.build import build_agent
+from longhold.agent.subagents.ledger import Mailbox
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.agent.subagents.mailer import agent_box
+from longhold.core.log.entries import Ran, Said
+from longhold.core.messages import text_of
+from longhold.core.models.scripted import ScriptedModel
 
 OBEYS = """tool: Write {"file_path": "planted.txt", "content": "x"}
 ---

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.subagents.definition import (
+from longhold.agent.permissions.sources import SettingsSection
+from longhold.agent.subagents.definition import (
     Definition,
     granted,
     mode_for,
     read_definition,
     tools_for,
 )
-from holdfast.errors import ConfigError
-from holdfast.tools.front_matter import UnreadableFrontMatter
-from holdfast.tools.permissions.sources import SettingsSection
+from longhold.core.settings.front_matter import UnreadableFrontMatter
+from longhold.errors import ConfigError
 
 MODES = ("plan", "ask", "accept_edits", "bypass")
 AVAILABLE = ("Bash", "Edit", "Glob", "Read", "mcp__git__log", "mcp__git__push", "mcp__web__get")

@@ -4,14 +4,13 @@ import contextlib
 
 import pytest
 
-from holdfast.agent.subagents.delivery import Delivery, cursors_in
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
-from holdfast.log import Header, Log
-from holdfast.log.entries import Failed, Framed, Said, Switched
-from holdfast.messages import text_of
-from holdfast.settings import AgentsSettings, Settings
-from holdfast.turn.engine import Engine
+from longhold.agent.subagents.ledger import Delivery, Mailbox, cursors_in
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Failed, Framed, Said, Switched
+from longhold.core.messages import text_of
+from longhold.core.settings import AgentsSettings, Settings
+from longhold.core.turn.engine import Engine
 
 
 def _open(tmp_path, **limits):

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from casting import Cast, entries, hidden, told, until
-from holdfast.agent.subagents.memory_scopes import open_store
-from holdfast.agent.subagents.supervisor import LOOK_SECONDS, request_file
-from holdfast.agent.subagents.worker import AgentWorker
-from holdfast.log.entries import Ended, Ran, Spawned
-from holdfast.memory.inbox import Inbox
-from holdfast.memory.store import MemoryStore
-from holdfast.messages import text_of
-from holdfast.settings import AgentsSettings, MemorySettings, Settings, home
+from longhold.agent.subagents.memory_scopes import open_store
+from longhold.agent.subagents.supervisor import LOOK_SECONDS, request_file
+from longhold.agent.subagents.worker import AgentWorker
+from longhold.core.log.entries import Ended, Ran, Spawned
+from longhold.core.memory.inbox import Inbox
+from longhold.core.memory.store import MemoryStore
+from longhold.core.messages import text_of
+from longhold.core.settings import AgentsSettings, MemorySettings, Settings, home
 
 CALL = 'tool: Agent {"description": "d", "prompt": "do it"%s}\n---\ntext: ok'
 
@@ -132,7 +132,7 @@ async def test_an_agent_that_read_untrusted_text_only_proposes_memories(opened, 
         await told(agent)
         root = agent.tool_context.root
         said = str([one.kwargs["messages"] for one in cast.requests])
-    assert "holdfast memory --agent keeper inbox" in said
+    assert "longhold memory --agent keeper inbox" in said
     with open_store("keeper", scope, root, home(), MemorySettings()) as store:
         assert store.versions() == {}
         [waiting] = Inbox(store).waiting()

@@ -3,9 +3,9 @@
 import json
 
 from casting import Cast, entries, hidden, told
-from holdfast.log.entries import Ended, Forked, Ran, Spawned
-from holdfast.messages import text_of
-from holdfast.turn.fork.prefix import STARTED
+from longhold.core.log.entries import Ended, Forked, Ran, Spawned
+from longhold.core.messages import text_of
+from longhold.core.turn.fork.prefix import STARTED
 
 FORK = 'tool: Agent {"description": "d", "agent": "fork", "prompt": "%s", "run_in_background": %s}'
 

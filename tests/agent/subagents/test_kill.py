@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from casting import entries, hidden, told
-from holdfast.log.entries import Ended, Spawned
+from longhold.core.log.entries import Ended, Spawned
 
 PARENT = """
 import asyncio, sys
@@ -18,7 +18,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 import pytest
 from casting import Cast
-from holdfast.agent.build import build_agent
+from longhold.agent.build import build_agent
 
 SCRIPTS = {
     "start now": 'tool: Agent {"description": "d", "prompt": "find add", "run_in_background": true}\\n'
@@ -48,7 +48,7 @@ asyncio.run(main())
 
 def _sleepers(home: str) -> list[int]:
     """Find the commands that the killed parent's agents had started."""
-    mark = f"HOLDFAST_HOME={home}".encode()
+    mark = f"LONGHOLD_HOME={home}".encode()
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -69,9 +69,9 @@ def killed(project):
     parent.send_signal(signal.SIGKILL)
     parent.communicate()
     deadline = time.monotonic() + 10
-    while _sleepers(os.environ["HOLDFAST_HOME"]) and time.monotonic() < deadline:
+    while _sleepers(os.environ["LONGHOLD_HOME"]) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert _sleepers(os.environ["HOLDFAST_HOME"]) == []
+    assert _sleepers(os.environ["LONGHOLD_HOME"]) == []
     return session
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from holdfast.agent.subagents.ledger import SharedLedger, read_cursor
-from holdfast.errors import StoreError
-from holdfast.settings.files import private_directory
+from longhold.agent.subagents.ledger import SharedLedger, read_cursor
+from longhold.core.settings.files import private_directory
+from longhold.errors import StoreError
 
 
 class Word(Struct, frozen=True):
@@ -142,8 +142,8 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
     code = (
         "import resource, sys, pathlib\n"
         "from msgspec import Struct\n"
-        "from holdfast.agent.subagents.ledger import SharedLedger\n"
-        "from holdfast.errors import StoreError\n"
+        "from longhold.agent.subagents.ledger import SharedLedger\n"
+        "from longhold.errors import StoreError\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "class Word(Struct): text: str\n"
         "l = SharedLedger(pathlib.Path(sys.argv[1]), Word)\n"
@@ -167,7 +167,7 @@ def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
     code = (
         "import sys, pathlib, time\n"
         "from msgspec import Struct\n"
-        "from holdfast.agent.subagents.ledger import SharedLedger\n"
+        "from longhold.agent.subagents.ledger import SharedLedger\n"
         "class Word(Struct): text: str\n"
         "with SharedLedger(pathlib.Path(sys.argv[1]), Word).locked():\n"
         "    print('held', flush=True); time.sleep(60)\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.subagents.mail import (
+from longhold.agent.subagents.mail import (
     IdleNotice,
     Mail,
     Note,

@@ -8,10 +8,10 @@ import stat
 import msgspec
 import pytest
 
-from holdfast.agent.subagents import mail_socket as doors
-from holdfast.agent.subagents.mail import Mail, Note, ShutdownRequest
-from holdfast.agent.subagents.mail_socket import SOCKET_NAME, MailSocket, hand_over
-from holdfast.errors import StoreError
+from longhold.agent.subagents import mail_socket as doors
+from longhold.agent.subagents.mail import Mail, Note, ShutdownRequest
+from longhold.agent.subagents.mail_socket import SOCKET_NAME, MailSocket, hand_over
+from longhold.errors import StoreError
 
 pytestmark = pytest.mark.skipif(
     not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not say who knocks"

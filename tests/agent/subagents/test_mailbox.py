@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from holdfast.agent.subagents.ledger import read_cursor
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
-from holdfast.errors import StoreError
+from longhold.agent.subagents.ledger import Mailbox, UnreadMail, read_cursor
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.errors import StoreError
 
 
 def _mail(number, sender="ada"):
@@ -101,8 +100,8 @@ def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
 
 SENDER = """
 import sys, pathlib
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.agent.subagents.ledger import Mailbox
 name, box, count = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
 box = Mailbox(box)
 for number in range(count):

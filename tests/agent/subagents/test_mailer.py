@@ -3,14 +3,13 @@
 import pytest
 
 from agent.subagents.orders import not_resumed, order
-from holdfast.agent.subagents.mail import Note, ShutdownRequest
-from holdfast.agent.subagents.mail_socket import MailSocket
-from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
-from holdfast.agent.subagents.mailer import Mailer, Unsent, agent_box
-from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.tasks import TaskList
-from holdfast.agent.subagents.teammates import Teammates
-from holdfast.errors import ConfigError, SessionNotFound, StoreError
+from longhold.agent.subagents.ledger import Mailbox, UnreadMail
+from longhold.agent.subagents.mail import Note, ShutdownRequest
+from longhold.agent.subagents.mail_socket import MailSocket
+from longhold.agent.subagents.mailer import Around, Mailer, Peer, Unsent, agent_box
+from longhold.agent.subagents.tasks import TaskList
+from longhold.agent.subagents.teammates import Teammates
+from longhold.errors import ConfigError, SessionNotFound, StoreError
 
 NOTE = Note(text="hi", summary="a greeting")
 

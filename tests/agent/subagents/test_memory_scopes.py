@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.agent.subagents.definition import Definition
-from holdfast.agent.subagents.memory_scopes import directory_for, open_scope
-from holdfast.errors import StoreError
-from holdfast.memory.commits import MemoryChange
-from holdfast.settings import MemorySettings
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.memory_scopes import directory_for, open_scope
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.settings import MemorySettings
+from longhold.errors import StoreError
 
 KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project")
 
@@ -14,11 +14,11 @@ KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project"
 def test_a_projects_memory_lies_in_the_project(tmp_path):
     """Under the name of the sort of agent."""
     place = directory_for("keeper", "project", tmp_path, tmp_path / "home")
-    assert place == tmp_path.resolve() / ".holdfast" / "agent-memory" / "keeper"
+    assert place == tmp_path.resolve() / ".longhold" / "agent-memory" / "keeper"
 
 
 @pytest.mark.parametrize(
-    "link", [".holdfast", ".holdfast/agent-memory", ".holdfast/agent-memory/keeper"]
+    "link", [".longhold", ".longhold/agent-memory", ".longhold/agent-memory/keeper"]
 )
 @pytest.mark.parametrize("target", ["outside", "project/inside"])
 def test_no_link_leads_to_a_memory(tmp_path, link, target):
@@ -39,7 +39,7 @@ def test_a_projects_memory_leaves_only_pages_in_the_project(tmp_path):
     change = MemoryChange(file="a.md", text="Run make.", expected="")
     with open_scope(KEEPER, project, home, MemorySettings()) as store:
         store.commit([change], by="agent", why="learnt")
-        names = {path.name for path in (project / ".holdfast").rglob("*") if path.is_file()}
+        names = {path.name for path in (project / ".longhold").rglob("*") if path.is_file()}
     assert names == {"a.md", "MEMORY.md"}
     with open_scope(KEEPER, project, home, MemorySettings()) as store:
         assert [commit.why for commit in store.history.log()] == ["learnt"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.subagents.names import checked_name, is_name, is_session
-from holdfast.errors import ConfigError
+from longhold.agent.subagents.names import checked_name, is_name, is_session
+from longhold.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from holdfast.agent.subagents.order import read_back
-from holdfast.log import Header, Log
-from holdfast.log.entries import Replied, Said, Switched
-from holdfast.log.log import agent_log
-from holdfast.messages import Text, ToolUse, Usage
+from longhold.agent.subagents.order import read_back
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Replied, Said, Switched
+from longhold.core.log.log import agent_log
+from longhold.core.messages import Text, ToolUse, Usage
 
 
 @pytest.fixture

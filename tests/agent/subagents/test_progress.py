@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.subagents.progress import progress_line, taken
-from holdfast.messages import ToolUse
+from longhold.agent.subagents.running import progress_line, taken
+from longhold.core.messages import ToolUse
 
 
 @pytest.mark.parametrize(

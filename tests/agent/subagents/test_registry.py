@@ -1,9 +1,9 @@
 """The agents of a log: who runs, who ended, whose end was told."""
 
-from holdfast.agent.subagents.registry import AgentRegistry, tells_of
-from holdfast.log.entries import Ended, Ran, Said, Spawned
-from holdfast.messages import Text
-from holdfast.turn.repair import INTERRUPTED
+from longhold.agent.subagents.registry import AgentRegistry, tells_of
+from longhold.core.log.entries import Ended, Ran, Said, Spawned
+from longhold.core.messages import Text
+from longhold.core.turn.repair import INTERRUPTED
 
 SPAWNED = Spawned(n=1, agent="a-1", tool_use_id="t1")
 ENDED = Ended(n=3, agent="a-1", state="completed", text="done")

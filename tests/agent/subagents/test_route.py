@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.subagents.mail import (
+from longhold.agent.subagents.mail import (
     IdleNotice,
     Note,
     PlanAnswer,
@@ -12,7 +12,7 @@ from holdfast.agent.subagents.mail import (
     ShutdownAnswer,
     ShutdownRequest,
 )
-from holdfast.agent.subagents.route import (
+from longhold.agent.subagents.mailer import (
     Around,
     Peer,
     Refusal,

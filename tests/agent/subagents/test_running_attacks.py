@@ -4,9 +4,9 @@ import asyncio
 import json
 
 from casting import Cast, entries, told, until
-from holdfast.log.entries import Ended, Ran, Spawned
-from holdfast.messages import text_of
-from holdfast.tools.permissions import Answer
+from longhold.agent.permissions import Answer
+from longhold.core.log.entries import Ended, Ran, Spawned
+from longhold.core.messages import text_of
 
 WRITE = 'tool: Write {"file_path": "owned.txt", "content": "x"}\n---\ntext: tried'
 CALL = 'tool: Agent {"description": "d", "prompt": "do it"%s}\n---\ntext: ok'

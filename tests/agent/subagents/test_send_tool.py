@@ -3,20 +3,19 @@
 import pytest
 
 from agent.subagents.orders import not_resumed, order
-from holdfast.agent.subagents.mail import (
+from longhold.agent.permissions import Gate, Places, parse_rules
+from longhold.agent.subagents.ledger import UnreadMail
+from longhold.agent.subagents.mail import (
     Note,
     PlanAnswer,
     PlanRequest,
     ShutdownAnswer,
     ShutdownRequest,
 )
-from holdfast.agent.subagents.mailbox import UnreadMail
-from holdfast.agent.subagents.mailer import Mailer, agent_box, send_tool
-from holdfast.agent.subagents.route import Around, Peer
-from holdfast.agent.subagents.tasks import TaskList
-from holdfast.agent.subagents.teammates import Teammates
-from holdfast.tools.context import ToolContext
-from holdfast.tools.permissions import Gate, Places, parse_rules
+from longhold.agent.subagents.mailer import Around, Mailer, Peer, agent_box, send_tool
+from longhold.agent.subagents.tasks import TaskList
+from longhold.agent.subagents.teammates import Teammates
+from longhold.core.tools.context import ToolContext
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ import asyncio
 from dataclasses import replace
 
 from casting import Cast, entries, hidden, told, until
-from holdfast.agent.subagents.mail import Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox
-from holdfast.agent.subagents.mailer import agent_box
-from holdfast.agent.subagents.supervisor import request_file
-from holdfast.agent.subagents.worktree import BRANCH_PREFIX
-from holdfast.log import load
-from holdfast.log.entries import Ended, Forked, Ran, Spawned
-from holdfast.log.spending import spent_in
-from holdfast.messages import text_of
-from holdfast.settings import AgentsSettings, Settings
+from longhold.agent.subagents.ledger import Mailbox
+from longhold.agent.subagents.mail import Mail, Note
+from longhold.agent.subagents.mailer import agent_box
+from longhold.agent.subagents.supervisor import request_file
+from longhold.agent.subagents.worktree import BRANCH_PREFIX
+from longhold.core.log import load
+from longhold.core.log.entries import Ended, Forked, Ran, Spawned
+from longhold.core.log.spending import spent_in
+from longhold.core.messages import text_of
+from longhold.core.settings import AgentsSettings, Settings
 
 CALL = 'tool: Agent {"description": "look it up", "prompt": "find add"%s}'
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from holdfast.agent.subagents.task_tools import task_tools
-from holdfast.agent.subagents.tasks import TaskList
-from holdfast.tools.context import ToolContext
+from longhold.agent.subagents.tasks import TaskList, task_tools
+from longhold.core.tools.context import ToolContext
 
 
 @pytest.fixture

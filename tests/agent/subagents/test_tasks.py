@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from holdfast.agent.subagents.tasks import (
+from longhold.agent.subagents.tasks import (
     Task,
     TaskChange,
     TaskList,
@@ -20,7 +20,7 @@ from holdfast.agent.subagents.tasks import (
     changed,
     claimed,
 )
-from holdfast.errors import StoreError
+from longhold.errors import StoreError
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ test_two_agents_at_one_list = TwoReaders.TestCase
 
 CLAIMER = """
 import sys, pathlib
-from holdfast.agent.subagents.tasks import TaskList, Unchanged
+from longhold.agent.subagents.tasks import TaskList, Unchanged
 tasks = TaskList(pathlib.Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

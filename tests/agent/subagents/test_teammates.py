@@ -6,15 +6,15 @@ import pytest
 
 from agent.subagents.orders import order
 from casting import Cast, entries, hidden, told, until
-from holdfast.agent.subagents.mail import IdleNotice, Mail, Note
-from holdfast.agent.subagents.mailbox import Mailbox, UnreadMail
-from holdfast.agent.subagents.order import Finish
-from holdfast.agent.subagents.tasks import TaskList
-from holdfast.agent.subagents.teammates import Teammates
-from holdfast.errors import ConfigError
-from holdfast.log.entries import Ended, Ran, Spawned
-from holdfast.messages import text_of
-from holdfast.settings import home
+from longhold.agent.subagents.ledger import Mailbox, UnreadMail
+from longhold.agent.subagents.mail import IdleNotice, Mail, Note
+from longhold.agent.subagents.order import Finish
+from longhold.agent.subagents.tasks import TaskList
+from longhold.agent.subagents.teammates import Teammates
+from longhold.core.log.entries import Ended, Ran, Spawned
+from longhold.core.messages import text_of
+from longhold.core.settings import home
+from longhold.errors import ConfigError
 
 CALL = (
     'tool: Agent {"description": "d", "prompt": "first part", "name": "ada", "teammate": true}'

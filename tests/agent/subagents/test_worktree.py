@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from holdfast.agent.subagents.worktree import finish, make_worktree, sweep
-from holdfast.errors import ConfigError, StoreError
-from holdfast.settings import home
-from holdfast.settings.project import project_root
+from longhold.agent.subagents.worktree import finish, make_worktree, sweep
+from longhold.core.settings import home
+from longhold.core.settings.project import project_root
+from longhold.errors import ConfigError, StoreError
 
 
 def _git(directory, *words):
@@ -49,7 +49,7 @@ def test_an_agent_gets_its_own_files_on_its_own_branch(repository):
     """The repository itself sees nothing of it."""
     tree = make_worktree(repository, "fix-1")
     assert (tree.path / "a.txt").read_text() == "one\n"
-    assert _git(tree.path, "branch", "--show-current") == tree.record.branch == "holdfast-fix-1"
+    assert _git(tree.path, "branch", "--show-current") == tree.record.branch == "longhold-fix-1"
     assert _git(repository, "status", "--porcelain") == ""
     assert project_root(tree.path) == repository.resolve()
     finish(tree)
@@ -108,10 +108,10 @@ def test_a_name_or_branch_that_is_taken_is_refused(repository):
     tree = make_worktree(repository, "one")
     with pytest.raises(StoreError, match="already"):
         make_worktree(repository, "one")
-    _git(repository, "branch", "holdfast-two")
-    with pytest.raises(StoreError, match="branch 'holdfast-two' already"):
+    _git(repository, "branch", "longhold-two")
+    with pytest.raises(StoreError, match="branch 'longhold-two' already"):
         make_worktree(repository, "two")
-    assert "holdfast-two" in _branches(repository)
+    assert "longhold-two" in _branches(repository)
     assert finish(tree) is None
 
 
@@ -149,7 +149,7 @@ def test_variables_do_not_lead_git_elsewhere(repository, monkeypatch, tmp_path):
 
 MAKER = """
 import sys, pathlib, time
-from holdfast.agent.subagents.worktree import make_worktree
+from longhold.agent.subagents.worktree import make_worktree
 tree = make_worktree(pathlib.Path(sys.argv[1]), sys.argv[2])
 for file in sys.argv[3:]:
     (tree.path / file).write_text("work")
@@ -179,7 +179,7 @@ def test_what_a_killed_process_left_is_swept(repository):
             child.wait()
         kept = sweep(repository)
         assert [(one.path.name, one.why) for one in kept] == [("worker", "files were changed")]
-        assert sorted(_branches(repository)) == ["holdfast-alive", "holdfast-worker", "trunk"]
+        assert sorted(_branches(repository)) == ["longhold-alive", "longhold-worker", "trunk"]
         assert (kept[0].path / "new.txt").read_text() == "work"
     finally:
         os.kill(alive.pid, signal.SIGKILL)
@@ -187,7 +187,7 @@ def test_what_a_killed_process_left_is_swept(repository):
             child.wait()
             child.stdout.close()
     assert [one.path.name for one in sweep(repository)] == ["worker"]
-    assert sorted(_branches(repository)) == ["holdfast-worker", "trunk"]
+    assert sorted(_branches(repository)) == ["longhold-worker", "trunk"]
 
 
 def test_a_worktree_that_was_never_finished_is_removed(repository):
@@ -207,8 +207,8 @@ def test_a_branch_that_moved_on_is_never_deleted(repository):
     _git(tree.path, "commit", "-q", "--allow-empty", "-m", "work")
     os.close(tree.lock)
     _git(repository, "worktree", "remove", "--force", str(tree.path))
-    assert [one.branch for one in sweep(repository)] == ["holdfast-one"]
-    assert "holdfast-one" in _branches(repository)
+    assert [one.branch for one in sweep(repository)] == ["longhold-one"]
+    assert "longhold-one" in _branches(repository)
 
 
 @pytest.mark.parametrize("part", ["smudge", "process", "clean"])

@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     AnyEntry,
     Cleared,
     Collapsed,
@@ -20,7 +20,7 @@ from holdfast.log.entries import (
     references,
     targets,
 )
-from holdfast.messages import Opaque, Text, Thinking, ToolUse
+from longhold.core.messages import Opaque, Text, Thinking, ToolUse
 
 SHAPED = [
     (Spilled(tool_use_id="a", text="", file="f", rests_on=(7,)), (7,), {"a"}),

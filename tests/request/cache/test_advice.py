@@ -2,17 +2,17 @@
 
 import pytest
 
-from holdfast.log.entries import Framed, Section
-from holdfast.messages.measure import measure_text
-from holdfast.request.cache.advice import (
+from longhold.core.log.entries import Framed, Section
+from longhold.core.messages.measure import measure_text
+from longhold.core.policy.advice import (
     COMPACTED_TOKENS,
     cheapest_line,
     cold_resume_advice,
     window_at_cost,
 )
-from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import CostSettings, WindowSettings
-from holdfast.view.window import window_for
+from longhold.core.policy.cost_model import Forecast
+from longhold.core.settings import CostSettings, WindowSettings
+from longhold.core.view.window import window_for
 
 
 def resume(**changes):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.messages import Usage
-from holdfast.models.protocol import Request
-from holdfast.request.cache.breaks import expired, find_break, lost_tokens, lost_usd
-from holdfast.request.cache.fingerprint import fingerprint
+from longhold.core.messages import Usage
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.breaks import expired, find_break, lost_tokens, lost_usd
+from longhold.core.request.cache.fingerprint import fingerprint
 
 MODEL = "claude-sonnet-5-5"
 MARK = {"cache_control": {"type": "ephemeral"}}

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     Asked,
     CacheBroke,
     Cleared,
@@ -16,11 +16,10 @@ from holdfast.log.entries import (
     Said,
     Snipped,
 )
-from holdfast.log.spending import spent_on
-from holdfast.messages import Text, Thinking, Usage
-from holdfast.reports.cost import bill
-from holdfast.reports.session_calls import Tokens
-from holdfast.request.cache.calls import expires_at, explain_calls, last_of_conversation, totals
+from longhold.core.log.spending import spent_on
+from longhold.core.messages import Text, Thinking, Usage
+from longhold.insight.calls import expires_at, explain_calls, last_of_conversation, totals
+from longhold.insight.cost import Tokens, bill
 
 START = 1_780_000_000.0
 OPUS = "claude-opus-4-5"
@@ -264,7 +263,7 @@ def test_times_that_make_no_sense_are_no_idle_time():
 
 def test_every_cold_call_on_record_has_a_cause(recorded):
     """Recorded sessions: what is cold is explained, or called the provider's."""
-    from holdfast.transcripts.formats import open_transcript
+    from longhold.insight.transcripts.formats import open_transcript
 
     with open_transcript(recorded) as transcript:
         calls = explain_calls(transcript.entries)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.models.prices import Prices, Tier, prices
-from holdfast.request.cache.cost_model import (
+from longhold.core.models.prices import Prices, Tier, prices
+from longhold.core.policy.cost_model import (
     USUAL_CALLS,
     CacheState,
     CostModel,
@@ -17,14 +17,14 @@ from holdfast.request.cache.cost_model import (
     expect,
     step_at,
 )
-from holdfast.request.lifetime import seconds_of
-from holdfast.simulator.cache import PromptCache
-from holdfast.simulator.preparation import Workbench, prepare
-from holdfast.simulator.request import Caller, parse_request
-from holdfast.simulator.settings import SimulatorSettings
-from holdfast.simulator.signing import Signer
-from holdfast.simulator.tokens import TokenCounter
-from holdfast.simulator.usage import Iteration
+from longhold.core.request.billing.cache import PromptCache
+from longhold.core.request.billing.preparation import Workbench, prepare
+from longhold.core.request.billing.request import Caller, parse_request
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.lifetime import seconds_of
+from longhold.simulator.usage import Iteration
 
 SETTINGS = SimulatorSettings()
 BENCH = Workbench(settings=SETTINGS, counter=TokenCounter(SETTINGS), signer=Signer(b"s"))

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import PrefixMoved
-from holdfast.log.entries import Framed, Section
-from holdfast.messages import Message, Text
-from holdfast.models.protocol import Request
-from holdfast.request.build import Caching, Wire, build, first_messages
-from holdfast.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
-from holdfast.request.cache.moves import first_moved
-from holdfast.request.markers import MarkerPlace, last_place, marked
+from longhold.core.log.entries import Framed, Section
+from longhold.core.messages import Message, Text
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
+from longhold.core.request.cache.moves import first_moved
+from longhold.core.request.markers import MarkerPlace, last_place, marked
+from longhold.core.request.request import Caching, Wire, build, first_messages
+from longhold.errors import PrefixMoved
 
 MARK = {"type": "ephemeral"}
 

@@ -3,16 +3,25 @@
 import pytest
 from msgspec.structs import replace
 
-from holdfast.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Said, Spilled, Switched
-from holdfast.messages import Text, Usage
-from holdfast.models.protocol import Request
-from holdfast.request.cache.monitor import SOURCES, CacheMonitor, announced
+from longhold.core.log.entries import (
+    Cleared,
+    Compacted,
+    Pinned,
+    Ran,
+    Replied,
+    Said,
+    Spilled,
+    Switched,
+)
+from longhold.core.messages import Text, Usage
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.monitor import SOURCES, CacheMonitor, announced
 
 
 @pytest.fixture(autouse=True)
 def _let_changes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """The net over all tests would catch what is changed here on purpose."""
-    monkeypatch.delenv("HOLDFAST_STRICT")
+    monkeypatch.delenv("LONGHOLD_STRICT")
 
 
 class Talk:

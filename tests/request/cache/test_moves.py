@@ -1,8 +1,8 @@
 """What moved between two requests, named in the order of the prefix."""
 
-from holdfast.models.protocol import Request
-from holdfast.request.cache.fingerprint import fingerprint
-from holdfast.request.cache.moves import DIFF_LINES, changed, moves
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.fingerprint import fingerprint
+from longhold.core.request.cache.moves import DIFF_LINES, changed, moves
 
 
 def taken(betas=(), **kwargs):

@@ -3,11 +3,11 @@
 import pytest
 from msgspec import structs
 
-from holdfast.errors import PrefixMoved
-from holdfast.log.entries import Replied, Section
-from holdfast.messages import Text, Usage
-from holdfast.session import Session
-from holdfast.turn.engine import Engine
+from longhold.core.log.entries import Replied, Section
+from longhold.core.messages import Text, Usage
+from longhold.core.turn.engine import Engine
+from longhold.errors import PrefixMoved
+from longhold.session import Session
 
 
 async def _two_calls(session: Session, between) -> None:

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from holdfast.models.prices import prices
-from holdfast.request.cache.advice import cheapest_line
-from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import home
-from holdfast.view.window import window_for
+from longhold.core.models.prices import prices
+from longhold.core.policy.advice import cheapest_line
+from longhold.core.policy.cost_model import Forecast
+from longhold.core.settings import home
+from longhold.core.view.window import window_for
 
 PAGE = (Path(__file__).parents[3] / "docs" / "payback.md").read_text(encoding="utf-8")
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.models.prices import Prices
-from holdfast.request.cache.cost_model import CacheState, Forecast
-from holdfast.request.cache.payback import HistoryEdit, payback
+from longhold.core.models.prices import Prices
+from longhold.core.policy.cost_model import CacheState, Forecast, HistoryEdit, payback
 
 LISTED = Prices(input=2.0, write_5m=2.5, write_1h=4.0, read=0.1, output=10.0)
 STEADY = Forecast(calls=100.0, cold_share=0.0, growth_tokens=1_000.0)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.request.cache.prefix_leader import PrefixLeader
+from longhold.core.turn.fork.run import PrefixLeader
 
 
 class Clock:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Cleared, Failed, Framed, Section, Switched, Undone
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import Reply
-from holdfast.settings import Settings
-from holdfast.turn.engine import Engine
-from holdfast.view.entry_list import BLOCK, RECENT
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Cleared, Failed, Framed, Section, Switched, Undone
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import Settings
+from longhold.core.turn.engine import Engine
+from longhold.core.view.entry_list import BLOCK, RECENT
 
 MODEL = "claude-opus-4-6"
 CALLS = 30

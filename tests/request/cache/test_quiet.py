@@ -5,16 +5,16 @@ import random
 
 import pytest
 
-from holdfast.log.entries import Replied
-from holdfast.log.spending import Budget
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.settings import Settings
-from holdfast.simulator import SimulatorClock, running
-from holdfast.tools.context import ToolContext
-from holdfast.tools.protocol import Outcome, Tool
-from holdfast.turn.loop import Loop, Stopped
-from holdfast.turn.models import Models
-from holdfast.turn.round import Toolbox
+from longhold.core.log.entries import Replied
+from longhold.core.log.spending import Budget
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.settings import Settings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.loop import Loop, Stopped
+from longhold.core.turn.round import Toolbox
+from longhold.simulator import SimulatorClock, running
 
 from ..conftest import ChanceBrain, prose
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.log.entries import CacheBroke, Compacted, Framed, Switched
-from holdfast.messages import Text
-from holdfast.models.protocol import Request
-from holdfast.request.cache.monitor import CacheMonitor
+from longhold.core.log.entries import CacheBroke, Compacted, Framed, Switched
+from longhold.core.messages import Text
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.monitor import CacheMonitor
 
 from ..conftest import SECTIONS, TOOLS, prose
 
@@ -25,7 +25,7 @@ def shown(broke: CacheBroke) -> str:
 @pytest.fixture(autouse=True)
 def _let_changes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """The net over all tests would catch what is changed here on purpose."""
-    monkeypatch.delenv("HOLDFAST_STRICT")
+    monkeypatch.delenv("LONGHOLD_STRICT")
 
 
 def reframe(chat, **changes):

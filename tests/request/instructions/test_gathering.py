@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.request.instructions import gather, ground, load
-from holdfast.request.instructions.places import InstructionCandidate
-from holdfast.settings import InstructionsSettings
+from longhold.agent.instructions import gather, ground, load
+from longhold.agent.instructions.places import InstructionCandidate
+from longhold.core.settings import InstructionsSettings
 
 
 @pytest.fixture
 def place(tmp_path):
     """A user's home beside a repository with a directory to work in."""
-    (tmp_path / "home" / ".holdfast").mkdir(parents=True)
+    (tmp_path / "home" / ".longhold").mkdir(parents=True)
     (tmp_path / "repo" / ".git").mkdir(parents=True)
     (tmp_path / "repo" / "sub").mkdir()
     return tmp_path
@@ -34,7 +34,7 @@ def here(place, directory="repo/sub", **settings):
     return ground(
         place / directory,
         settings=InstructionsSettings(**settings),
-        at=place / "home" / ".holdfast",
+        at=place / "home" / ".longhold",
     )
 
 
@@ -48,8 +48,8 @@ def test_what_is_nearer_comes_later(place):
         place,
         **{
             "home/.claude/CLAUDE.md": "1",
-            "home/.holdfast/AGENTS.md": "2",
-            "home/.holdfast/rules/r.md": "3",
+            "home/.longhold/AGENTS.md": "2",
+            "home/.longhold/rules/r.md": "3",
             "AGENTS.md": "4",
             "repo/AGENTS.md": "5",
             "repo/CLAUDE.md": "6",
@@ -106,19 +106,19 @@ def test_excluded_files_are_left_out_but_never_the_users_own(place):
     write(
         place,
         **{
-            "home/.holdfast/AGENTS.md": "1",
+            "home/.longhold/AGENTS.md": "1",
             "repo/AGENTS.md": "2",
             "repo/CLAUDE.md": "3",
             "repo/sub/AGENTS.md": "4",
         },
     )
     assert names(place, load(here(place, exclude="CLAUDE.md, sub/**"))) == [
-        "home/.holdfast/AGENTS.md",
+        "home/.longhold/AGENTS.md",
         "repo/AGENTS.md",
     ]
     whole = str(place / "repo" / "AGENTS.md")
     assert names(place, load(here(place, exclude=f"AGENTS.md,{whole}"))) == [
-        "home/.holdfast/AGENTS.md",
+        "home/.longhold/AGENTS.md",
         "repo/CLAUDE.md",
     ]
 
@@ -155,7 +155,7 @@ def test_imports_end_after_four_hops(place):
 
 
 @pytest.mark.parametrize(
-    "written", ["../../outside/key", "/etc/passwd", "~/.bashrc", "../../home/.holdfast/secret.md"]
+    "written", ["../../outside/key", "/etc/passwd", "~/.bashrc", "../../home/.longhold/secret.md"]
 )
 def test_a_project_cannot_import_from_outside(place, written):
     """It is named, not read, until the user trusts it."""
@@ -164,7 +164,7 @@ def test_a_project_cannot_import_from_outside(place, written):
         **{
             "repo/sub/AGENTS.md": f"x @{written}",
             "outside/key": "k",
-            "home/.holdfast/secret.md": "s",
+            "home/.longhold/secret.md": "s",
         },
     )
     found = load(here(place))
@@ -206,8 +206,8 @@ def test_the_users_own_files_import_what_the_user_likes(place):
     write(
         place,
         **{
-            "home/.holdfast/AGENTS.md": "@more.md @../../out/a.md",
-            "home/.holdfast/more.md": "@../../out/b.md",
+            "home/.longhold/AGENTS.md": "@more.md @../../out/a.md",
+            "home/.longhold/more.md": "@../../out/b.md",
             "out/a.md": "@c.md",
             "out/b.md": "b",
             "out/c.md": "c",
@@ -216,9 +216,9 @@ def test_the_users_own_files_import_what_the_user_likes(place):
     found = load(here(place))
     assert names(place, found) == [
         "out/b.md",
-        "home/.holdfast/more.md",
+        "home/.longhold/more.md",
         "out/a.md",
-        "home/.holdfast/AGENTS.md",
+        "home/.longhold/AGENTS.md",
     ]
     assert [one.path.name for one in found.waiting] == ["c.md"]
 

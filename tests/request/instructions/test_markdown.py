@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.request.instructions.markdown import imports_in, without_comments
+from longhold.agent.instructions.gathering import imports_in, without_comments
 
 
 @pytest.mark.parametrize(

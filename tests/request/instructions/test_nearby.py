@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.log.entries import Compacted, Framed, Said, Source
-from holdfast.messages import Text
-from holdfast.request.instructions import Nearby, ground
-from holdfast.settings import InstructionsSettings
+from longhold.agent.instructions import Nearby, ground
+from longhold.core.log.entries import Compacted, Framed, Said, Source
+from longhold.core.messages import Text
+from longhold.core.settings import InstructionsSettings
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.request.instructions import InstructionPart, said, sources
+from longhold.agent.instructions import InstructionPart, said, sources
 
 A = InstructionPart(path=Path("/p/AGENTS.md"), kind="project", text="Use tabs.")
 B = InstructionPart(

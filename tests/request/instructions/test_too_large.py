@@ -1,8 +1,8 @@
 """Instructions that no window holds: said before anything is sent, with what weighs how much."""
 
-from holdfast.agent.build import build_agent
-from holdfast.models.scripted import ScriptedModel
-from holdfast.turn.loop import Stopped
+from longhold.agent.build import build_agent
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.turn.loop import Stopped
 
 
 async def test_a_file_larger_than_the_window_ends_the_run_before_a_call(tmp_path):

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from holdfast.request.prompt.repository import look_at_repository
-from holdfast.settings import PromptSettings
+from longhold.agent.prompt.sections import look_at_repository
+from longhold.core.settings import PromptSettings
 
 SETTINGS = PromptSettings(git_seconds=20.0)
 

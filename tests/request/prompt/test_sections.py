@@ -6,17 +6,17 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Section
-from holdfast.request.prompt.repository import Repository
-from holdfast.request.prompt.sections import (
+from longhold.agent.prompt.sections import (
     STATIC,
     Environment,
+    Repository,
     boundary,
     custom,
     memory_text,
     sections,
 )
-from holdfast.tools.standard import STANDARD
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log.entries import Section
 
 BARE = Environment(directory=Path("/p"), platform="Linux 6", shell="/bin/bash", date="2026-11-15")
 FULL = Environment(
@@ -101,7 +101,7 @@ def test_a_tools_name_is_no_path(name):
 def test_every_tool_the_texts_name_is_a_standard_one():
     """The prompt is true to what is really there."""
     known = {tool.name for tool in STANDARD} | {"ToolSearch"}
-    for place in (files("holdfast.request.prompt") / "prompts" / "guidance").iterdir():
+    for place in (files("longhold.agent.prompt") / "prompts" / "guidance").iterdir():
         assert place.name.removesuffix(".md") in {name.lower() for name in known}
 
 

@@ -1,7 +1,7 @@
 """What the prompt says of MCP servers, and what a message says once they have changed."""
 
-from holdfast.request.prompt.servers import server_digests, servers_news, servers_text
-from holdfast.tools.mcp import ServerOffer
+from longhold.agent.mcp import ServerOffer
+from longhold.agent.prompt.sections import server_digests, servers_news, servers_text
 
 A = ServerOffer(server="a", names=("mcp__a__x",), instructions="Be brief.")
 B = ServerOffer(server="b", names=("mcp__b__y",))

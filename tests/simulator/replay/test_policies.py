@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.errors import InvalidArgument
-from holdfast.simulator.replay.policies import DEFAULT, POLICIES, chosen
+from longhold.errors import InvalidArgument
+from longhold.insight.replay.policies import DEFAULT, POLICIES, chosen
 
 WINDOW_TOKENS = 60_000
 MODEL = "claude-opus-4-5"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Ran, Replied, Restored, Said, Spilled
-from holdfast.messages import Text, ToolUse
-from holdfast.simulator.replay.recorded_session import RecordedSession
-from holdfast.simulator.replay.regret import Regrets
-from holdfast.view import View
+from longhold.core.log.entries import Cleared, Compacted, Ran, Replied, Restored, Said, Spilled
+from longhold.core.messages import Text, ToolUse
+from longhold.core.view import View
+from longhold.insight.replay.recorded_session import RecordedSession
+from longhold.insight.replay.regret import Regrets
 
 SECRET = "parse_invoice_header"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.models.prices import prices
-from holdfast.simulator.replay.run import ReplayOptions, replay_file
+from longhold.core.models.prices import prices
+from longhold.insight.replay.run import ReplayOptions, replay_file
 
 COARSE, FINE = "claude-opus-4-6", "claude-opus-4-8"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from holdfast.log.entries import Replied
-from holdfast.log.shared import FileRecords
-from holdfast.settings import (
+from longhold.core.log.entries import Replied
+from longhold.core.log.shared import FileRecords
+from longhold.core.settings import (
     BudgetSettings,
     CacheSettings,
     ClearSettings,
@@ -15,9 +15,9 @@ from holdfast.settings import (
     Settings,
     WindowSettings,
 )
-from holdfast.simulator.replay.session_replay import SessionReplay
-from holdfast.view.gauge import save_calibration
-from holdfast.view.tokens import Calibration
+from longhold.core.view.gauge import save_calibration
+from longhold.core.view.tokens import Calibration
+from longhold.insight.replay.session_replay import SessionReplay
 
 PLAIN = Settings(
     cache=CacheSettings(lifetime="1h", diagnose=False), gauge=GaugeSettings(calibrate=False)

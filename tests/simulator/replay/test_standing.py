@@ -1,7 +1,6 @@
 """To whom a policy of ours loses, and by what."""
 
-from holdfast.simulator.replay.result import PolicyFigures, ReplayResult, total
-from holdfast.simulator.replay.standing import standings
+from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total
 
 
 def figures(usd, *, context=100_000, regret=10, over=0, stopped=""):

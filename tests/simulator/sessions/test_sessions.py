@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.simulator.sessions import generate, write, write_large
+from longhold.simulator.sessions import generate, write, write_large
 
 SEEDS = range(1, 13)
 OVERSHOOT_RECORDS = 90
@@ -103,7 +103,7 @@ def test_the_same_seed_gives_the_same_bytes():
 def test_the_hash_seed_of_the_process_does_not_matter():
     """Another process with another order of sets and hashes writes the same file."""
     script = (
-        "import hashlib;from holdfast.simulator.sessions import generate;"
+        "import hashlib;from longhold.simulator.sessions import generate;"
         "print(hashlib.sha256(b''.join(generate(3, 150))).hexdigest())"
     )
     digests = {

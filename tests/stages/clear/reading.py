@@ -1,13 +1,13 @@
 """A session that reads files, with a clock that tests move."""
 
-from holdfast.log import Header, Log
-from holdfast.log.entries import Cleared, Framed, Section, Switched
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.messages.measure import measure_text
-from holdfast.models.protocol import Reply
-from holdfast.settings import GaugeSettings, Settings
-from holdfast.stages.clear.clear import Clearing
-from holdfast.turn.engine import Engine
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Cleared, Framed, Section, Switched
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.messages.measure import measure_text
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import GaugeSettings, Settings
+from longhold.core.stages.clear.clear import Clearing
+from longhold.core.turn.engine import Engine
 
 MODEL = "claude-opus-4-6"
 PAGE = "some words of code, and more of it\n" * 60

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.log.entries import Cleared, Compacted, Replied, Undone
-from holdfast.messages import Text, Usage
-from holdfast.stages.clear.clear import ClearingBalance
+from longhold.core.log.entries import Cleared, Compacted, Replied, Undone
+from longhold.core.messages import Text, Usage
+from longhold.core.stages.clear.clear import ClearingBalance
 
 MODEL = "claude-opus-4-8"
 

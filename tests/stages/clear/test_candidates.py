@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Cleared, Compacted, Ran, Snipped
-from holdfast.messages import Text
-from holdfast.stages.clear.candidates import Batch, Candidates, weight
-from holdfast.view import fold
+from longhold.core.log.entries import Cleared, Compacted, Ran, Snipped
+from longhold.core.messages import Text
+from longhold.core.stages.clear.candidates import Batch, Candidates, weight
+from longhold.core.view import fold
 
 from .reading import PAGE, Reading
 

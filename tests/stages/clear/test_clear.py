@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.log import Log
-from holdfast.log.entries import Pinned, Redone, Spilled, Undone
-from holdfast.messages import Image, Text, Thinking
-from holdfast.request.edits import BETA
-from holdfast.settings import ClearSettings, CostSettings, GaugeSettings, Settings, WindowSettings
+from longhold.core.log import Log
+from longhold.core.log.entries import Pinned, Redone, Spilled, Undone
+from longhold.core.messages import Image, Text, Thinking
+from longhold.core.request.edits import BETA
+from longhold.core.settings import (
+    ClearSettings,
+    CostSettings,
+    GaugeSettings,
+    Settings,
+    WindowSettings,
+)
 
 from .reading import PAGE, Reading
 

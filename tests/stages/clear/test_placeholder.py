@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.clear.candidates import Candidate
-from holdfast.stages.clear.placeholder import SPARE_LINES, PlaceholderLines, placeholder
-from holdfast.tools.describe import description_of
-from holdfast.view.items import Result
+from longhold.core.messages import Image, Text, ToolUse
+from longhold.core.stages.clear.candidates import Candidate
+from longhold.core.stages.clear.placeholder import SPARE_LINES, PlaceholderLines, placeholder
+from longhold.core.tools.describe import description_of
+from longhold.core.view.items import Result
 
 CAME = 1_772_000_000.0  # 25 February 2026, 06:13 UTC
 

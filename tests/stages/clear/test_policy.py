@@ -8,20 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.log.entries import Cleared
-from holdfast.messages import ToolUse, text_of
-from holdfast.models.prices import prices
-from holdfast.request.cache.cost_model import Forecast
-from holdfast.settings import ClearSettings, CostSettings, WindowSettings
-from holdfast.stages.clear.candidates import Batch, Candidate, Candidates
-from holdfast.stages.clear.policy import CacheStanding, plan_clearing, usd
-from holdfast.stages.clear.snapshot import NEVER_CACHED, Snapshot
-from holdfast.tools.describe import description_of
-from holdfast.transcripts.formats import open_transcript
-from holdfast.turn.engine import Fullness
-from holdfast.view import View
-from holdfast.view.items import Result, Round, StandIn
-from holdfast.view.window import window_for
+from longhold.core.log.entries import Cleared
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.models.prices import prices
+from longhold.core.policy.cost_model import Forecast
+from longhold.core.settings import ClearSettings, CostSettings, WindowSettings
+from longhold.core.stages.clear.candidates import Batch, Candidate, Candidates
+from longhold.core.stages.clear.policy import (
+    NEVER_CACHED,
+    CacheStanding,
+    Snapshot,
+    plan_clearing,
+    usd,
+)
+from longhold.core.tools.describe import description_of
+from longhold.core.turn.engine import Fullness
+from longhold.core.view import View
+from longhold.core.view.items import Result, Round, StandIn
+from longhold.core.view.window import window_for
+from longhold.insight.transcripts.formats import open_transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What a history says about calls and the cache."""
 
-from holdfast.log.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
-from holdfast.messages import Text, Usage
-from holdfast.stages.clear.snapshot import CallStats
+from longhold.core.log.entries import Asked, Compacted, Failed, Forked, Framed, Replied, Switched
+from longhold.core.messages import Text, Usage
+from longhold.core.stages.clear.policy import CallStats
 
 
 def counted(*entries):

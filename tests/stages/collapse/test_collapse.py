@@ -5,35 +5,21 @@ from functools import partial
 import pytest
 from msgspec import structs
 
-from holdfast.errors import HoldfastError, ModelUnavailable, NotInHistory
-from holdfast.log import Header, Log
-from holdfast.log.entries import (
-    Collapsed,
-    Failed,
-    Pinned,
-    Redone,
-    Replied,
-    Switched,
-    Undone,
-)
-from holdfast.log.shared import FileRecords
-from holdfast.messages import Text, Thinking, ToolUse, Usage
-from holdfast.messages.rules import violations
-from holdfast.settings import CollapseSettings, Settings, WindowSettings, home
-from holdfast.stages.collapse.collapse import (
-    Collapse,
-    drain,
-    open_span,
-    read_lines,
-    staged,
-)
-from holdfast.tools.context import ToolContext
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import ForkReply
-from holdfast.view.gauge import save_calibration
-from holdfast.view.tokens import Calibration
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Collapsed, Failed, Pinned, Redone, Replied, Switched, Undone
+from longhold.core.log.shared import FileRecords
+from longhold.core.messages import Text, Thinking, ToolUse, Usage
+from longhold.core.messages.rules import violations
+from longhold.core.settings import CollapseSettings, Settings, WindowSettings, home
+from longhold.core.stages.collapse import Collapse, drain, open_span, read_lines, staged
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.tool import history_tool
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import ForkReply
+from longhold.core.view.gauge import save_calibration
+from longhold.core.view.tokens import Calibration
+from longhold.errors import LongholdError, ModelUnavailable, NotInHistory
 
 BINDS, FREE = "claude-sonnet-5-5", "claude-opus-4-6"
 LIMIT_TOKENS = 20_000
@@ -232,7 +218,7 @@ async def test_what_is_no_line_cannot_be_opened(make):
         open_span(engine, 1)
     usage = Usage(input_tokens=12_000, output_tokens=10)
     turn(engine, "more", words=9, answer="", thought=True, usage=usage)
-    with pytest.raises(HoldfastError, match="between two tool calls"):
+    with pytest.raises(LongholdError, match="between two tool calls"):
         open_span(engine, first.n)
     engine.say("and now?")
     open_span(engine, first.n)

@@ -3,11 +3,11 @@
 import pytest
 
 from compacting import SUMMARY
-from holdfast.log.entries import Compacted, Failed
-from holdfast.messages import Text
-from holdfast.session import Session
-from holdfast.settings import CompactSettings
-from holdfast.stages.compact.breaker import is_broken
+from longhold.core.log.entries import Compacted, Failed
+from longhold.core.messages import Text
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.thrash import is_broken
+from longhold.session import Session
 
 NOW = 1_000_000.0
 SETTINGS = CompactSettings(failures=3, retry_seconds=600, retry_compactions=2)

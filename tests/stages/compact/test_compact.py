@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from compacting import BINDS, FREE, SUMMARY, answer
-from holdfast.errors import ContextOverflow, PromptTooLong, RequestRejected
-from holdfast.log.entries import (
+from longhold.core.log.entries import (
     Cleared,
     Compacted,
     Directed,
@@ -19,13 +18,14 @@ from holdfast.log.entries import (
     Section,
     Undone,
 )
-from holdfast.messages import Text, is_thought, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import CompactSettings
-from holdfast.stages.compact.compact import NothingToCompact
-from holdfast.stages.compact.hooks import Before, Blocked, CompactRequest
-from holdfast.turn.undo import redo, undo
-from holdfast.view.items import Round
+from longhold.core.messages import Text, is_thought, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.compact import NothingToCompact
+from longhold.core.stages.compact.owner import Before, Blocked, CompactRequest
+from longhold.core.turn.undo import redo, undo
+from longhold.core.view.items import Round
+from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
 
 def is_sound(one):

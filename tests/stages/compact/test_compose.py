@@ -1,9 +1,9 @@
 """What a digest has room for."""
 
-from holdfast.messages import text_of
-from holdfast.stages.compact.compose import Manner, compose, gathered
-from holdfast.stages.compact.segment import whole_segment
-from holdfast.view.items import Spoken
+from longhold.core.messages import text_of
+from longhold.core.stages.compact.compose import Manner, compose, gathered
+from longhold.core.stages.compact.segment import whole_segment
+from longhold.core.view.items import Spoken
 
 PASTE = "\n".join(f"10:{n:04} ERROR importer row {n}: bad value {n * 13:x}" for n in range(1_200))
 

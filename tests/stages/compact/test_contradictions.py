@@ -3,8 +3,8 @@
 import pytest
 from tests.stages.facts.conftest import Talk
 
-from holdfast.stages.compact.compose import marked
-from holdfast.stages.facts.extract import extract
+from longhold.core.stages.compact.compose import marked
+from longhold.core.stages.facts.calls import extract
 
 
 @pytest.fixture

@@ -5,15 +5,10 @@ from inspect import cleandoc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Directed
-from holdfast.stages.compact.directives import (
-    Claim,
-    accept,
-    keep_ledger,
-    read_claims,
-)
-from holdfast.stages.compact.user_words import HEADING, show_words
-from holdfast.stages.facts.facts import WordsFact
+from longhold.core.log.entries import Directed
+from longhold.core.stages.compact.directives import Claim, accept, keep_ledger, read_claims
+from longhold.core.stages.compact.user_words import HEADING, show_words
+from longhold.core.stages.facts.facts import WordsFact
 
 PLENTY = 1_000_000
 

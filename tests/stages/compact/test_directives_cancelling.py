@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.stages.compact.directives import (
+from longhold.core.stages.compact.directives import (
     Cancelling,
     cancellings,
     clauses,

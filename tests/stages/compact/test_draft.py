@@ -3,9 +3,9 @@
 import pytest
 
 from compacting import SUMMARY
-from holdfast.log.entries import Restored
-from holdfast.messages import Text
-from holdfast.stages.compact.draft import lighter
+from longhold.core.log.entries import Restored
+from longhold.core.messages import Text
+from longhold.core.stages.compact.draft import lighter
 
 
 def file(name, words):

@@ -5,14 +5,14 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Compacted, Directed, Undone
-from holdfast.messages import Text, Thinking, ToolResult, ToolUse
-from holdfast.stages.compact.directives import keep_ledger
-from holdfast.stages.compact.facts_fold import FactsFold
-from holdfast.stages.facts.carried import MOST_STEPS
-from holdfast.stages.facts.extract import gather
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.core.log.entries import Compacted, Directed, Undone
+from longhold.core.messages import Text, Thinking, ToolResult, ToolUse
+from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.facts.calls import gather
+from longhold.core.stages.facts.carried import MOST_STEPS
+from longhold.core.view import fold
+from longhold.session.importing.writer import TranscriptWriter
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

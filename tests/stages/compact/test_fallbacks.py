@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compacting import SECTIONS, SUMMARY, Talk, answer
-from holdfast.log.entries import Compacted, Failed
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.models.chaos import ChaosModel
-from holdfast.models.retry import Retries
-from holdfast.models.scripted import ScriptedModel
-from holdfast.reports.explain import describe_entry
-from holdfast.stages.compact.draft import NotShorter
-from holdfast.stages.compact.hooks import Before
-from holdfast.stages.compact.writing import OUTPUT_TOKENS
-from holdfast.turn.undo import undo
+from longhold.core.log.entries import Compacted, Failed
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.chaos import ChaosModel
+from longhold.core.models.retry import Retries
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.stages.compact.draft import NotShorter
+from longhold.core.stages.compact.owner import Before
+from longhold.core.stages.compact.writing import OUTPUT_TOKENS
+from longhold.core.turn.undo import undo
+from longhold.insight.explain import describe_entry
 
 CUT_OFF = answer(stop="max_tokens")
 CALL = 'tool: Read {"path": "a.py"}'

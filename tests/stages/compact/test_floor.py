@@ -1,11 +1,11 @@
 """What every request holds, by weight, and what is said when that is too much."""
 
-from holdfast.log.entries import Framed, Pinned, Replied, Said, Section, measured
-from holdfast.messages import Text
-from holdfast.request.frame import weighed
-from holdfast.stages.compact.floor import Weight, explain_floor, floor, itemised
-from holdfast.view import fold
-from holdfast.view.tokens import default_weights, weigh
+from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, measured
+from longhold.core.messages import Text
+from longhold.core.request.frame import weighed
+from longhold.core.stages.compact.floor import Weight, explain_floor, floor, itemised
+from longhold.core.view import fold
+from longhold.core.view.tokens import default_weights, weigh
 
 FRAME = weighed(
     Framed(

@@ -8,14 +8,14 @@ import pytest
 
 from casting import idle
 from compacting import BINDS, SUMMARY
-from holdfast.log.entries import Compacted, Directed, Forked, Noted, Undone
-from holdfast.messages import Text, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import NotesSettings, home
-from holdfast.stages.compact.hooks import Before, CompactRequest
-from holdfast.stages.notes.asking import template
-from holdfast.stages.notes.file import NotesFile
-from holdfast.view.items import Round, Spoken
+from longhold.core.log.entries import Compacted, Directed, Forked, Noted, Undone
+from longhold.core.messages import Text, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import NotesSettings, home
+from longhold.core.stages.compact.owner import Before, CompactRequest
+from longhold.core.stages.notes.asking import template
+from longhold.core.stages.notes.file import NotesFile
+from longhold.core.view.items import Round, Spoken
 
 KEPT = NotesSettings(keep_tokens=10_000, keep_messages=2)
 """In a window of 20,000 that is 1,000 tokens."""

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Text, ToolUse
-from holdfast.messages.measure import Measure
-from holdfast.stages.compact.from_notes import Enough, Judgement, has_text, kept_from
-from holdfast.stages.notes.notes import last_whole
-from holdfast.stages.notes.page import read_template
-from holdfast.view.items import Round, Spoken
+from longhold.core.messages import Text, ToolUse
+from longhold.core.messages.measure import Measure
+from longhold.core.stages.compact.from_notes import Enough, Judgement, has_text, kept_from
+from longhold.core.stages.notes.notes import last_whole
+from longhold.core.stages.notes.page import read_template
+from longhold.core.view.items import Round, Spoken
 
 ENOUGH = Enough(tokens=10_000, messages=5, most_tokens=40_000)
 

@@ -7,12 +7,12 @@ import pytest
 
 from casting import until
 from compacting import BINDS, SUMMARY
-from holdfast.log.entries import Cleared, Compacted, Failed
-from holdfast.messages import text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import CompactSettings
-from holdfast.stages.compact.hooks import Before
-from holdfast.stages.compact.prefetch import PREFETCH
+from longhold.core.log.entries import Cleared, Compacted, Failed
+from longhold.core.messages import text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.owner import Before
+from longhold.core.stages.compact.prefetch import PREFETCH
 
 
 async def begun(one, thought=False, is_asked=lambda: False):

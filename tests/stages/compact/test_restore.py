@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Restored, Said
-from holdfast.messages import Text, ToolUse, text_of
-from holdfast.settings import CompactSettings
-from holdfast.stages.compact.reread import tokens_of
-from holdfast.stages.compact.restore import Restoring
-from holdfast.stages.compact.segment import Segment, partial_segment, whole_segment
-from holdfast.tools.bash import BASH
-from holdfast.tools.context import PlanMode, Todo, ToolContext
-from holdfast.tools.read import READ
-from holdfast.view import View, fold
+from longhold.agent.tools.bash import BASH
+from longhold.agent.tools.read import READ
+from longhold.core.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Restored, Said
+from longhold.core.messages import Text, ToolUse, text_of
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.restore import Restoring, tokens_of
+from longhold.core.stages.compact.segment import Segment, partial_segment, whole_segment
+from longhold.core.tools.context import PlanMode, Todo, ToolContext
+from longhold.core.view import View, fold
 
 
 class Scene:
@@ -180,7 +179,7 @@ def test_what_was_refused_or_may_no_longer_be_read_never_comes_back(scene):
 
 def test_instructions_memories_and_settings_come_before_the_model_by_other_ways(scene):
     """They are in the frame, or are looked up."""
-    names = ("AGENTS.md", "sub/CLAUDE.md", "CLAUDE.local.md", ".holdfast/agents/a.md")
+    names = ("AGENTS.md", "sub/CLAUDE.md", "CLAUDE.local.md", ".longhold/agents/a.md")
     for name in names:
         scene.read(scene.write(name))
     memory = scene.tool_context.home / "projects" / "p" / "memory" / "MEMORY.md"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.errors import RequestRejected
-from holdfast.log.entries import Compacted, Replied, Said
-from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.segment import partial_segment, segment_before, whole_segment
-from holdfast.view import fold
+from longhold.core.log.entries import Compacted, Replied, Said
+from longhold.core.messages import Text, ToolUse
+from longhold.core.stages.compact.segment import partial_segment, segment_before, whole_segment
+from longhold.core.view import fold
+from longhold.errors import RequestRejected
 
 
 def said(n, text="hello", **more):

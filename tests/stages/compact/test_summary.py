@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.compact.directives import Directive
-from holdfast.stages.compact.summary import HEADINGS, Written, ask_for_summary, read_summary
+from longhold.core.stages.compact.directives import Directive
+from longhold.core.stages.compact.summary import HEADINGS, Written, ask_for_summary, read_summary
 
 SECTIONS = "\n".join(f"## {n}. {title}\ntext of {n}" for n, title in HEADINGS.items())
 

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Text, ToolUse
-from holdfast.stages.compact.digest.context import DigestLimits
-from holdfast.stages.compact.survival import Names, check_survival, recent_names
-from holdfast.view.items import Result, Round, Spoken
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.messages import Text, ToolUse
+from longhold.core.stages.compact.digest.context import DigestLimits
+from longhold.core.stages.compact.survival import Names, check_survival, recent_names
+from longhold.core.view.items import Result, Round, Spoken
+from longhold.core.view.tokens import estimated_tokens
 
 
 def spoken(n, text):

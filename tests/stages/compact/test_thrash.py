@@ -4,14 +4,14 @@ import pytest
 from msgspec import structs
 
 from compacting import SUMMARY
-from holdfast.errors import ContextOverflow
-from holdfast.log.entries import Cleared, Compacted, Failed
-from holdfast.messages import Text, text_of
-from holdfast.messages.rules import violations
-from holdfast.settings import CompactSettings
-from holdfast.stages.compact.hooks import CompactRequest
-from holdfast.stages.compact.thrash import CALM, WHAT, is_thrashing, may_ask_models
-from holdfast.turn.undo import undo
+from longhold.core.log.entries import Cleared, Compacted, Failed
+from longhold.core.messages import Text, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.owner import CompactRequest
+from longhold.core.stages.compact.thrash import CALM, WHAT, is_thrashing, may_ask_models
+from longhold.core.turn.undo import undo
+from longhold.errors import ContextOverflow
 
 
 async def refilled(one, times):

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Directed
-from holdfast.stages.compact.directives import keep_ledger
-from holdfast.stages.compact.summary import ask_for_summary
-from holdfast.stages.compact.user_words import SHORTENED, show_words, words_tokens
-from holdfast.stages.facts.facts import WordsFact
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.log.entries import Directed
+from longhold.core.stages.compact.directives import keep_ledger
+from longhold.core.stages.compact.summary import ask_for_summary
+from longhold.core.stages.compact.user_words import SHORTENED, show_words, words_tokens
+from longhold.core.stages.facts.facts import WordsFact
+from longhold.core.view.tokens import estimated_tokens
 
 SPEC = "\n".join(f"R{n}: the importer must check column {n} before it writes." for n in range(300))
 LOG = "\n".join(f"2026-01-05 10:00:00 INFO request {n} was served in time" for n in range(300))

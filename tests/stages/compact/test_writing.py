@@ -4,10 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.errors import Aborted, PromptTooLong
-from holdfast.messages import Image, Text, Thinking, ToolUse
-from holdfast.models.capabilities import capabilities
-from holdfast.stages.compact.writing import (
+from longhold.core.messages import Image, Text, Thinking, ToolUse
+from longhold.core.models.capabilities import capabilities
+from longhold.core.stages.compact.writing import (
     PIECES,
     NoSummary,
     SummaryWriter,
@@ -16,8 +15,9 @@ from holdfast.stages.compact.writing import (
     pieces,
     truncated,
 )
-from holdfast.turn.fork import ForkReply
-from holdfast.view.items import Result, Round, Spoken
+from longhold.core.turn.fork import ForkReply
+from longhold.core.view.items import Result, Round, Spoken
+from longhold.errors import Aborted, PromptTooLong
 
 PICTURE = Image(source={"type": "base64", "media_type": "image/png", "data": "aGk="})
 

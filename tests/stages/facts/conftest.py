@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.messages import Block, Text, Thinking, ToolUse
-from holdfast.view.items import Item, Result, Round, Spoken
+from longhold.core.messages import Block, Text, Thinking, ToolUse
+from longhold.core.view.items import Item, Result, Round, Spoken
 
 
 class Talk:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.stages.facts.extract import extract
-from holdfast.stages.facts.facts import (
+from longhold.core.stages.facts.calls import extract
+from longhold.core.stages.facts.facts import (
     ChangeFact,
     CommandFact,
     Look,

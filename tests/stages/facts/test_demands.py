@@ -1,6 +1,6 @@
 """What a document demands."""
 
-from holdfast.stages.facts.demands import demands
+from longhold.core.stages.facts.carried import demands
 
 PLAN = """# Importer
 ## Tests

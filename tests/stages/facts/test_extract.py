@@ -1,9 +1,9 @@
 """Items in, facts out."""
 
-from holdfast.log.entries import Compacted
-from holdfast.messages import Opaque, RedactedThinking, Text, Thinking, ToolResult, ToolUse
-from holdfast.stages.facts.extract import extract, gather, originals
-from holdfast.stages.facts.facts import (
+from longhold.core.log.entries import Compacted
+from longhold.core.messages import Opaque, RedactedThinking, Text, Thinking, ToolResult, ToolUse
+from longhold.core.stages.facts.calls import extract, gather, originals
+from longhold.core.stages.facts.facts import (
     AnswerFact,
     Interruption,
     PriorSummary,
@@ -11,8 +11,8 @@ from holdfast.stages.facts.facts import (
     Thought,
     WordsFact,
 )
-from holdfast.transcripts.writer import TranscriptWriter
-from holdfast.view import fold
+from longhold.core.view import fold
+from longhold.session.importing.writer import TranscriptWriter
 
 
 def text(said):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.facts.gist import gist, question, remark
+from longhold.core.stages.facts.gist import gist, question, remark
 
 
 def test_a_short_answer_is_its_own_gist():

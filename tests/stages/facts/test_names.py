@@ -1,7 +1,7 @@
 """Exact names, known by their shapes."""
 
-from holdfast.stages.facts.facts import ChangeFact
-from holdfast.stages.facts.names import (
+from longhold.core.stages.facts.facts import ChangeFact
+from longhold.core.stages.facts.names import (
     defined_in,
     named_in,
     put_in,

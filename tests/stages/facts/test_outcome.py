@@ -1,6 +1,6 @@
 """How a command ended, in the lines that say so."""
 
-from holdfast.stages.facts.outcome import (
+from longhold.core.stages.facts.outcome import (
     CommitLine,
     commits_in,
     error_head,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.stages.facts.pastes import without_pastes
+from longhold.core.stages.facts.user_text import without_pastes
 
 LOG = "\n".join(f"2026-01-05 10:00:{n:02} INFO request {n} served" for n in range(40))
 CODE = "```python\n" + "\n".join(f"x{n} = compute(n)" for n in range(40)) + "\n```"

@@ -2,15 +2,8 @@
 
 import pytest
 
-from holdfast.messages import Image, Text
-from holdfast.stages.facts.user_text import (
-    Notice,
-    Typed,
-    is_summary,
-    notices,
-    reply,
-    typed,
-)
+from longhold.core.messages import Image, Text
+from longhold.core.stages.facts.user_text import Notice, Typed, is_summary, notices, reply, typed
 
 IMAGE = Image(source={"type": "base64", "media_type": "image/png", "data": ""})
 

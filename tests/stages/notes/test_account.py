@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Text, Thinking, ToolUse
-from holdfast.stages.notes.account import SessionAccount
-from holdfast.stages.notes.engine_lines import engine_sections
-from holdfast.view.items import Result, Round, Spoken
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.messages import Text, Thinking, ToolUse
+from longhold.core.stages.notes.account import SessionAccount
+from longhold.core.stages.notes.engine_lines import engine_sections
+from longhold.core.view.items import Result, Round, Spoken
+from longhold.core.view.tokens import estimated_tokens
 
 SECTION_TOKENS = 800
 

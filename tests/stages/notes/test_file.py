@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from holdfast.errors import StoreError
-from holdfast.settings.files import Overtaken
-from holdfast.stages.notes.file import NotesFile
-from holdfast.stages.notes.page import read_page, read_template
-from holdfast.tools.files import stamp_of
+from longhold.core.settings.files import Overtaken
+from longhold.core.stages.notes.file import NotesFile
+from longhold.core.stages.notes.page import read_page, read_template
+from longhold.core.tools.files import stamp_of
+from longhold.errors import StoreError
 
 CHANGES = ("open", "os.rename", "os.remove", "os.chmod", "os.listdir", "os.scandir")
 """What writing a page asks of the system, as far as it can be overheard."""

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from holdfast.log.entries import Noted
-from holdfast.log.store import FileStore
-from holdfast.messages import Text, Usage
-from holdfast.models.protocol import Reply
-from holdfast.session import Session
-from holdfast.settings import NotesSettings, Settings, home
-from holdfast.stages.notes.asking import template
-from holdfast.stages.notes.file import NotesFile
+from longhold.core.log.entries import Noted
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Text, Usage
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import NotesSettings, Settings, home
+from longhold.core.stages.notes.asking import template
+from longhold.core.stages.notes.file import NotesFile
+from longhold.session import Session
 
 SETTINGS = Settings(notes=NotesSettings(first_tokens=100, growth_tokens=50))
 TURNS = 200

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast.agent.build import build_agent
-from holdfast.log.entries import CacheBroke, Failed, Forked, Noted
-from holdfast.models import open_model
-from holdfast.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
-from holdfast.simulator import BrainAnswer, SimulatorClock, running
-from holdfast.simulator.brains import text, tool_use
-from holdfast.stages.notes.notes import TAIL_TOKENS
-from holdfast.view.entry_list import BLOCK, RECENT
+from longhold.agent.build import build_agent
+from longhold.core.log.entries import CacheBroke, Failed, Forked, Noted
+from longhold.core.models import open_model
+from longhold.core.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
+from longhold.core.stages.notes.notes import TAIL_TOKENS
+from longhold.core.view.entry_list import BLOCK, RECENT
+from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-sonnet-5-5"
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.settings import NotesSettings, WindowSettings
-from holdfast.stages.notes.due import is_due, model_pays
-from holdfast.turn.engine import Fullness
-from holdfast.view.window import scaled, window_for
+from longhold.core.settings import NotesSettings, WindowSettings
+from longhold.core.stages.notes.notes import is_due, model_pays
+from longhold.core.turn.engine import Fullness
+from longhold.core.view.window import scaled, window_for
 
 WINDOW_TOKENS = 200_000
 

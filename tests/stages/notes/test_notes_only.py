@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from holdfast.messages import ToolUse
-from holdfast.stages.notes.notes import only
-from holdfast.tools.bash import BASH
-from holdfast.tools.edit import EDIT, WRITE
-from holdfast.tools.read import READ
-from holdfast.turn.round import Allowed
+from longhold.agent.tools.bash import BASH
+from longhold.agent.tools.edit import EDIT, WRITE
+from longhold.agent.tools.read import READ
+from longhold.core.messages import ToolUse
+from longhold.core.stages.notes.notes import only
+from longhold.core.turn.round import Allowed
 
 
 @pytest.fixture

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.notes.page import NotesPage, NotesSection, merged, read_page, read_template
+from longhold.core.stages.notes.page import (
+    NotesPage,
+    NotesSection,
+    merged,
+    read_page,
+    read_template,
+)
 
 TEMPLATE = read_template("## Title\n_What it is about._\n\n## Worklog\n_What was done._\n")
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import ConfigError
-from holdfast.log.entries import Ran
-from holdfast.settings import SpillSettings, load_settings
-from holdfast.stages.spill.budget import Arrived, Budgets, overrides, plan_message
+from longhold.core.log.entries import Ran
+from longhold.core.settings import SpillSettings, load_settings
+from longhold.core.stages.spill.budget import Arrived, Budgets, overrides, plan_message
+from longhold.errors import ConfigError
 
 
 def budgets(declared=None, window_tokens=200_000, **fields):
@@ -121,12 +121,12 @@ def test_the_longest_free_results_go_until_the_rest_fits(results, limit):
 @pytest.mark.parametrize("text", ["Bash=", "=5", "Bash=0", "Bash=5;Grep=6", "Bash", "Bash=-1"])
 def test_limits_by_tool_are_checked_on_load(monkeypatch, text):
     """A wrong one is an error that says what is right."""
-    monkeypatch.setenv("HOLDFAST_SPILL_TOOLS", text)
+    monkeypatch.setenv("LONGHOLD_SPILL_TOOLS", text)
     with pytest.raises(ConfigError, match="limits in characters by tool"):
         load_settings()
 
 
 def test_limits_by_tool_are_read(monkeypatch):
     """Spaces and underscores are welcome."""
-    monkeypatch.setenv("HOLDFAST_SPILL_TOOLS", " Bash = 10_000 , mcp__*=5000")
+    monkeypatch.setenv("LONGHOLD_SPILL_TOOLS", " Bash = 10_000 , mcp__*=5000")
     assert overrides(load_settings().spill.tools) == (("Bash", 10_000), ("mcp__*", 5_000))

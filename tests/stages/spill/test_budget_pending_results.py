@@ -3,11 +3,11 @@
 import pytest
 from msgspec import structs
 
-from holdfast.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
-from holdfast.messages import Text, ToolUse
-from holdfast.stages.spill.budget import arrived_in, exit_status_in, unsent
-from holdfast.view import fold
-from holdfast.view.items import last_round
+from longhold.core.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
+from longhold.core.messages import Text, ToolUse
+from longhold.core.stages.spill.budget import arrived_in, exit_status_in, unsent
+from longhold.core.view import fold
+from longhold.core.view.items import last_round
 
 
 def folded(*entries):

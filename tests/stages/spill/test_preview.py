@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.entries import Ran
-from holdfast.log.results import Body
-from holdfast.log.secrets import masked
-from holdfast.stages.spill.budget import Arrived, PreviewRoom
-from holdfast.stages.spill.preview import (
-    head_of,
-    human_size,
-    preview,
-    repetition,
-    tail_of,
-)
+from longhold.core.log.entries import Ran
+from longhold.core.log.results import Body
+from longhold.core.messages.secrets import masked
+from longhold.core.stages.spill.budget import Arrived, PreviewRoom
+from longhold.core.stages.spill.preview import head_of, human_size, preview, repetition, tail_of
 
-FILE = Path("/home/u/.holdfast/projects/p/s/tool-results/toolu_1.txt")
+FILE = Path("/home/u/.longhold/projects/p/s/tool-results/toolu_1.txt")
 ROOM = PreviewRoom(preview_bytes=60, error_bytes=90)
 any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=400)
 

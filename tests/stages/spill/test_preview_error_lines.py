@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log.secrets import masked
-from holdfast.stages.spill.preview import error_lines
+from longhold.core.messages.secrets import masked
+from longhold.core.stages.spill.preview import error_lines
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

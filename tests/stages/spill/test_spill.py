@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import (
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import (
     Asked,
     Cleared,
     Failed,
@@ -22,15 +22,15 @@ from holdfast.log.entries import (
     Switched,
     Undone,
 )
-from holdfast.log.store import FileStore
-from holdfast.messages import Image, Text, Thinking, ToolUse, Usage, text_of
-from holdfast.messages.rules import violations
-from holdfast.models.protocol import Reply
-from holdfast.settings import LogSettings, Settings, SpillSettings, WindowSettings
-from holdfast.stages.spill.spill import Spill
-from holdfast.turn.engine import Engine
-from holdfast.turn.large_results import take_bounded
-from holdfast.view.tokens import default_weights, weigh
+from longhold.core.log.store import FileStore
+from longhold.core.messages import Image, Text, Thinking, ToolUse, Usage, text_of
+from longhold.core.messages.rules import violations
+from longhold.core.models.protocol import Reply
+from longhold.core.settings import LogSettings, Settings, SpillSettings, WindowSettings
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.large_results import take_bounded
+from longhold.core.view.tokens import default_weights, weigh
 
 MODEL = "claude-opus-5-5"
 FRAME = Framed(tools=({"name": "Bash"}, {"name": "History"}, {"name": "Read"}))

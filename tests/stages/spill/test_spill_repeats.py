@@ -1,9 +1,9 @@
 """Results that were there before: found by content, as long as they are shown."""
 
-from holdfast.log.entries import Ran, Replied
-from holdfast.messages import Image, Text, ToolUse
-from holdfast.stages.spill.spill import Repeats, key_of
-from holdfast.view import View
+from longhold.core.log.entries import Ran, Replied
+from longhold.core.messages import Image, Text, ToolUse
+from longhold.core.stages.spill.spill import Repeats, key_of
+from longhold.core.view import View
 
 PICTURE = Image(source={})
 

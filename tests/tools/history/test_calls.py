@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.messages import ToolUse
-from holdfast.tools.history.calls import DIFF_LINES, call_text
+from longhold.core.messages import ToolUse
+from longhold.core.tools.history.records import DIFF_LINES, call_text
 
 
 def text(name, **given):

@@ -6,9 +6,8 @@ import stat
 import pytest
 from msgspec.structs import replace
 
-from holdfast.errors import NotInHistory
-from holdfast.log import Header, Log
-from holdfast.log.entries import (
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import (
     Cleared,
     Collapsed,
     Compacted,
@@ -20,12 +19,13 @@ from holdfast.log.entries import (
     Switched,
     Undone,
 )
-from holdfast.messages import Image, Opaque, Text, Thinking, ToolUse
-from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.history.history import History, is_shown
-from holdfast.tools.history.index import NAME
-from holdfast.transcripts.formats import open_transcript
-from holdfast.turn.engine import Engine
+from longhold.core.messages import Image, Opaque, Text, Thinking, ToolUse
+from longhold.core.settings import HistorySettings, LogSettings, Settings
+from longhold.core.tools.history.history import History, is_shown
+from longhold.core.tools.history.index import NAME
+from longhold.core.turn.engine import Engine
+from longhold.errors import NotInHistory
+from longhold.insight.transcripts.formats import open_transcript
 
 SMALL = Settings(log=LogSettings(body_limit_bytes=1_024))
 IMAGE = Image(source={"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="})

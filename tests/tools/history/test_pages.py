@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.history.pages import LineRange, NoSuchRange, page
+from longhold.core.tools.history.pages import LineRange, NoSuchRange, page
 
 
 def turned(text, limit_chars):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.errors import NotInHistory
-from holdfast.log.entries import Compacted, Ran, Replied, Said
-from holdfast.messages import Text, Thinking
-from holdfast.tools.history.question import kinds_of, parse_question
+from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.messages import Text, Thinking
+from longhold.core.tools.history.question import kinds_of, parse_question
+from longhold.errors import NotInHistory
 
 
 def test_a_question_is_taken_apart():

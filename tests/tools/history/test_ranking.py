@@ -1,6 +1,6 @@
 """Which passages come first: rare words, in them and around them."""
 
-from holdfast.tools.history.ranking import PASSAGE_BITS, TermRows, rank
+from longhold.core.tools.history.question import PASSAGE_BITS, TermRows, rank
 
 
 def rows(*numbers):

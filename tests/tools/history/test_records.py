@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from holdfast.log.results import Results
-from holdfast.messages import Image, Text
-from holdfast.tools.history.index import NAME, Index
-from holdfast.tools.history.question import parse_question
-from holdfast.tools.history.records import Missing, read_body
+from longhold.core.log.results import Results
+from longhold.core.messages import Image, Text
+from longhold.core.tools.history.index import NAME, Index
+from longhold.core.tools.history.question import parse_question
+from longhold.core.tools.history.records import Missing, read_body
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from holdfast.errors import NotInHistory
-from holdfast.log import Header, Log
-from holdfast.log.entries import Cleared, Replied
-from holdfast.messages import Image, Text, ToolUse, text_of
-from holdfast.settings import HistorySettings, LogSettings, Settings
-from holdfast.tools.context import ToolContext
-from holdfast.tools.describe import description_of
-from holdfast.tools.history.history import History
-from holdfast.tools.history.tool import history_tool
-from holdfast.turn.engine import Engine
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Cleared, Replied
+from longhold.core.messages import Image, Text, ToolUse, text_of
+from longhold.core.settings import HistorySettings, LogSettings, Settings
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import description_of
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.tool import history_tool
+from longhold.core.turn.engine import Engine
+from longhold.errors import NotInHistory
 
 PAGE = 1_000
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.tools.permissions import Places
+from longhold.agent.permissions import Places
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))  # the attacks are made up there
 
@@ -49,7 +49,7 @@ def tools():
 def places(tmp_path):
     """Make a working directory with links, hidden places and neighbours."""
     work, outside, home = tmp_path / "project", tmp_path / "outside", tmp_path / "home"
-    for directory in (work / "src", work / ".git" / "hooks", work / ".holdfast", outside, home):
+    for directory in (work / "src", work / ".git" / "hooks", work / ".longhold", outside, home):
         directory.mkdir(parents=True)
     (work / "src" / "a.py").write_text("a = 1\n")
     (work / ".env").write_text("KEY=value\n")

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from holdfast.tools.environment import reading_variables
-from holdfast.tools.permissions import decide, examine, parse_rules
-from holdfast.tools.permissions.call import MAX_BASES, find_reach
-from holdfast.tools.permissions.shell import read_script
+from longhold.agent.permissions import decide, examine, parse_rules
+from longhold.agent.permissions.call import MAX_BASES, find_reach
+from longhold.core.tools.environment import reading_variables
+from longhold.core.tools.shell_reader import read_script
 
 
 def _outcome(tools, command, places):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.tools.permissions.danger import find_danger
-from holdfast.tools.permissions.shell import read_script
+from longhold.agent.permissions.call import find_danger
+from longhold.core.tools.shell_reader import read_script
 
 RUIN = r"""
 rm -rf /

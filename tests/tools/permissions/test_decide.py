@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.tools.permissions import Rules, decide, examine, parse_rules
+from longhold.agent.permissions import Rules, decide, examine, parse_rules
 
 NO_RULES = Rules()
 
@@ -40,7 +40,7 @@ def judge(tools, places):
         ("Edit", {"file_path": "../x"}, "ask", "ask", "deny", "allow"),
         ("Edit", {"file_path": "dangling"}, "ask", "ask", "deny", "allow"),
         ("Edit", {"file_path": ".git/hooks/pre-commit"}, "ask", "ask", "deny", "allow"),
-        ("Edit", {"file_path": ".holdfast/hooks.json"}, "ask", "ask", "deny", "allow"),
+        ("Edit", {"file_path": ".longhold/hooks.json"}, "ask", "ask", "deny", "allow"),
         ("Edit", {}, "ask", "ask", "deny", "allow"),
         ("Bash", {"command": "ls src"}, "allow", "allow", "allow", "allow"),
         ("Bash", {"command": "cat /etc/passwd"}, "ask", "ask", "ask", "allow"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.tools.permissions import decide, examine, parse_rules
+from longhold.agent.permissions import decide, examine, parse_rules
 
 EVASIONS = r"""
 touch x

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.tools.permissions import Answer, Decision, Gate, Rules, combine, parse_rules
+from longhold.agent.permissions import Answer, Decision, Gate, Rules, combine, parse_rules
 
 
 def asker(*choices):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.tools.permissions.places import locate, locate_glob
+from longhold.agent.permissions.places import locate, locate_glob
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_directory_of_our_own_is_readable(places, tmp_path):
     [
         ".git/hooks/pre-commit",
         ".GIT/config",
-        ".holdfast/hooks.json",
+        ".longhold/hooks.json",
         "src/.bashrc",
         ".envrc",
         ".cargo/config.toml",

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from holdfast.hooks import HookContext, Hooks, load_hooks
-from holdfast.tools.mcp import McpTools, load_servers
-from holdfast.tools.permissions import read_sections, trust
+from longhold.agent.hooks import HookContext, Hooks, load_hooks
+from longhold.agent.mcp import McpTools, load_servers
+from longhold.agent.permissions import read_sections, trust
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def project(tmp_path):
     (place / "tool").chmod(0o755)
     (place / "src").mkdir()
     (place / "src" / "app.py").write_text("print('app')\n")
-    (place / ".holdfast").mkdir()
+    (place / ".longhold").mkdir()
     return place
 
 
 def vouched(project, command, home):
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
-    (project / ".holdfast" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    (project / ".longhold" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
     trust(read_sections("hooks", project, at=home)[0], at=home)
     assert load_hooks(project, at=home).hooks
     return Hooks(hooks=load_hooks(project, at=home).hooks)
@@ -70,7 +70,7 @@ REACHED = [
     ("npm run lint", "package.json"),
     ("sh hooks/main.sh", "bin/lib.sh"),
     ('"$CLAUDE_PROJECT_DIR"/tool', "tool"),
-    ("${HOLDFAST_PROJECT_DIR}/tool --all", "bin/lib.sh"),
+    ("${LONGHOLD_PROJECT_DIR}/tool --all", "bin/lib.sh"),
     ("env -C hooks sh x.sh", "hooks/x.sh"),
     ("eval $(cat x.sh)", "x.sh"),
     ("xargs -n1 sh < list.txt", "bin/lib.sh"),

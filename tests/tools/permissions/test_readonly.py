@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.permissions.readonly import is_read_only_command
+from longhold.agent.permissions.readonly import is_read_only_command
 
 PROVED = r"""
 ls

@@ -6,12 +6,12 @@ import subprocess
 import pytest
 
 from attacks.repositories import HOSTILE, forge_repositories, git, make_repository
-from holdfast.tools.bash import BASH
-from holdfast.tools.context import ToolContext
-from holdfast.tools.environment import reading_variables
-from holdfast.tools.git import git_variables
-from holdfast.tools.permissions import Places, decide, examine, parse_rules
-from holdfast.tools.permissions.repositories import suspect
+from longhold.agent.permissions import Places, decide, examine, parse_rules
+from longhold.agent.permissions.repositories import suspect
+from longhold.agent.tools.bash import BASH
+from longhold.agent.tools.git import git_variables
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.environment import reading_variables
 
 COMMANDS = (
     "git status",

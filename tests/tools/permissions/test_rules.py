@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.tools.permissions.places import locate
-from holdfast.tools.permissions.rules import (
+from longhold.agent.permissions.places import locate
+from longhold.agent.permissions.rules import (
     allows_command,
     allows_path,
     allows_url,
@@ -16,7 +15,8 @@ from holdfast.tools.permissions.rules import (
     names_tool,
     parse_rule,
 )
-from holdfast.tools.permissions.shell import read_script
+from longhold.core.tools.shell_reader import read_script
+from longhold.errors import ConfigError
 
 
 def command(text):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.tools.permissions.shell import read_script
+from longhold.core.tools.shell_reader import read_script
 
 
 def words(text):

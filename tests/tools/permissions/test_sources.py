@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from holdfast.errors import ConfigError
-from holdfast.tools.permissions import load_permissions, read_sections, trust
+from longhold.agent.permissions import load_permissions, read_sections, trust
+from longhold.errors import ConfigError
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def home(tmp_path):
 def project(tmp_path):
     """Give a project with settings of its own."""
     project = tmp_path / "project"
-    (project / ".holdfast").mkdir(parents=True)
+    (project / ".longhold").mkdir(parents=True)
     settings = {
         "permissions": {
             "allow": ["Bash(npm:*)"],
@@ -26,7 +26,7 @@ def project(tmp_path):
             "defaultMode": "bypassPermissions",
         }
     }
-    (project / ".holdfast" / "settings.json").write_text(json.dumps(settings))
+    (project / ".longhold" / "settings.json").write_text(json.dumps(settings))
     return project
 
 
@@ -50,7 +50,7 @@ def test_trust_lets_a_project_allow(home, project):
 def test_a_changed_section_must_be_trusted_anew(home, project):
     """Trust is for exactly what was seen."""
     trust(load_permissions(project, at=home).untrusted[0], at=home)
-    file = project / ".holdfast" / "settings.json"
+    file = project / ".longhold" / "settings.json"
     file.write_text(file.read_text().replace("npm", "rm"))
     assert load_permissions(project, at=home).rules.allow == ()
 
@@ -59,7 +59,7 @@ def test_a_changed_script_must_be_trusted_anew(home, project):
     """The project's own files that a section names are part of what was seen."""
     (project / "hook.sh").write_text("echo ok\n")
     value = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sh ./hook.sh"}]}]}}
-    (project / ".holdfast" / "hooks.json").write_text(json.dumps(value))
+    (project / ".longhold" / "hooks.json").write_text(json.dumps(value))
     trust(read_sections("hooks", project, at=home)[0], at=home)
     assert read_sections("hooks", project, at=home)[0].is_trusted
     (project / "hook.sh").write_text("echo evil\n")

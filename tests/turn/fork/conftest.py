@@ -4,15 +4,15 @@ import time
 
 import pytest
 
-from holdfast.log.entries import Forked
-from holdfast.models.protocol import collect
-from holdfast.models.retry import Retries
-from holdfast.models.scripted import ScriptedModel
-from holdfast.session import Session
-from holdfast.tools.context import ToolContext
-from holdfast.tools.standard import STANDARD
-from holdfast.turn.fork import Forks
-from holdfast.turn.round import Toolbox
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log.entries import Forked
+from longhold.core.models.protocol import collect
+from longhold.core.models.retry import Retries
+from longhold.core.models.scripted import ScriptedModel
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.fork import Forks
+from longhold.core.turn.round import Toolbox
+from longhold.session import Session
 
 MODEL = "claude-opus-5-5"
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from holdfast.models.prices import prices
-from holdfast.request.cache.prefix_leader import WAIT_SECONDS
-from holdfast.turn.fork import ForkEnd, ForkRequest
+from longhold.core.models.prices import prices
+from longhold.core.turn.fork import ForkEnd, ForkRequest
+from longhold.core.turn.fork.run import WAIT_SECONDS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "forks.md").read_text(encoding="utf-8")
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from msgspec import structs
 
-from holdfast.errors import RequestRejected
-from holdfast.log import Header, Log
-from holdfast.log.entries import Asked, Failed, Framed, Section, Switched
-from holdfast.messages import Message, ToolUse, Usage, content_from_wire
-from holdfast.messages.rules import violations
-from holdfast.models.protocol import Reply
-from holdfast.request.cache.fingerprint import fingerprint
-from holdfast.request.markers import MarkerPlace
-from holdfast.settings import Settings
-from holdfast.turn.engine import Engine
-from holdfast.turn.fork import Prefix
-from holdfast.turn.fork.prefix import STARTED, answered_alike, joined
+from longhold.core.log import Header, Log
+from longhold.core.log.entries import Asked, Failed, Framed, Section, Switched
+from longhold.core.messages import Message, ToolUse, Usage, content_from_wire
+from longhold.core.messages.rules import violations
+from longhold.core.models.protocol import Reply
+from longhold.core.request.cache.fingerprint import fingerprint
+from longhold.core.request.markers import MarkerPlace
+from longhold.core.settings import Settings
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import Prefix
+from longhold.core.turn.fork.prefix import STARTED, answered_alike, joined
+from longhold.errors import RequestRejected
 from properties.strategies import sequences
 from wire_checks import marked, said, upto
 

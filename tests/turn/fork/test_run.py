@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 
 from casting import idle, until
-from holdfast.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
-from holdfast.log import Header, Log, load
-from holdfast.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
-from holdfast.log.log import agent_log
-from holdfast.log.spending import Budget, FileLedger, spent_in
-from holdfast.messages import Text, ToolUse, Usage
-from holdfast.models.protocol import Started, TextDelta
-from holdfast.settings import BudgetSettings
-from holdfast.turn.fork import ForkRequest, Prefix, check_may_fork
-from holdfast.turn.fork.asking import NO_TOOLS
-from holdfast.turn.repair import INTERRUPTED, NOT_RUN
-from holdfast.turn.round import Allowed, Denied, ToolRan
-from holdfast.view import fold
+from longhold.core.log import Header, Log, load
+from longhold.core.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
+from longhold.core.log.log import agent_log
+from longhold.core.log.spending import Budget, FileLedger, spent_in
+from longhold.core.messages import Text, ToolUse, Usage
+from longhold.core.models.protocol import Started, TextDelta
+from longhold.core.settings import BudgetSettings
+from longhold.core.turn.fork import ForkRequest, Prefix, check_may_fork
+from longhold.core.turn.fork.asking import NO_TOOLS
+from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
+from longhold.core.turn.round import Allowed, Denied, ToolRan
+from longhold.core.view import fold
+from longhold.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
 from wire_checks import marked, said
 
 SUM_UP = ForkRequest(say="Sum up.", source="notes")

@@ -8,17 +8,17 @@ import anthropic
 import pytest
 from msgspec import structs
 
-from holdfast.errors import ModelUnavailable, PrefixMoved
-from holdfast.log.entries import CacheBroke, Framed, Section
-from holdfast.models.anthropic import AnthropicModel
-from holdfast.models.retry import Retries
-from holdfast.session import Session
-from holdfast.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
-from holdfast.simulator.brains import text, thinking, tool_use
-from holdfast.tools.context import ToolContext
-from holdfast.turn.fork import ForkRequest, Forks, out_of_reach
-from holdfast.turn.fork.prefix import STARTED
-from holdfast.turn.round import Denied, Toolbox
+from longhold.core.log.entries import CacheBroke, Framed, Section
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.retry import Retries
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.fork import ForkRequest, Forks, out_of_reach
+from longhold.core.turn.fork.prefix import STARTED
+from longhold.core.turn.round import Denied, Toolbox
+from longhold.errors import ModelUnavailable, PrefixMoved
+from longhold.session import Session
+from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
+from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
 TOOL = {"name": "Read", "description": "reads", "input_schema": {"type": "object"}}

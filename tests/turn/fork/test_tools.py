@@ -1,9 +1,9 @@
 """Tools in a fork: short results, and tools that run elsewhere."""
 
-from holdfast.log.entries import Framed
-from holdfast.messages import Image, Text, ToolUse
-from holdfast.tools.protocol import LIMIT_CHARS, Outcome
-from holdfast.turn.fork.tools import OUT_OF_REACH, bounded, out_of_reach
+from longhold.core.log.entries import Framed
+from longhold.core.messages import Image, Text, ToolUse
+from longhold.core.tools.protocol import LIMIT_CHARS, Outcome
+from longhold.core.turn.fork.asking import OUT_OF_REACH, bounded, out_of_reach
 
 USE = ToolUse(id="a", name="Read", input={})
 

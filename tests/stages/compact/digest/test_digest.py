@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.messages import Document, Image, Opaque, RedactedThinking, Text, Thinking, ToolUse
-from holdfast.stages.compact.digest import SECTIONS, budget_for, digest, engine_part
-from holdfast.stages.compact.digest.context import LIMITS
-from holdfast.stages.facts.extract import extract
-from holdfast.view.items import Result, Round, Spoken
-from holdfast.view.tokens import estimated_tokens
+from longhold.core.messages import (
+    Document,
+    Image,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolUse,
+)
+from longhold.core.stages.compact.digest import SECTIONS, budget_for, digest, engine_part
+from longhold.core.stages.compact.digest.context import LIMITS
+from longhold.core.stages.facts.calls import extract
+from longhold.core.view.items import Result, Round, Spoken
+from longhold.core.view.tokens import estimated_tokens
 
 PLENTY = 4_000
 ROOT = "/home/ann/shop"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from holdfast.stages.compact.digest.headings import carried, judgement, parts
+from longhold.core.stages.compact.digest.headings import carried, judgement, parts
 
 
 def named(number, title):

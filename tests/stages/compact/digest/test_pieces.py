@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.stages.compact.digest.pieces import DigestPiece, fit
+from longhold.core.stages.compact.digest.pieces import DigestPiece, fit
 
 
 def piece(section, place, forms, gains):

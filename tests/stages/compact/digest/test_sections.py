@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from holdfast.stages.compact.digest import digest
-from holdfast.stages.compact.digest.context import DigestContext
-from holdfast.stages.compact.digest.files import edited
-from holdfast.stages.compact.digest.state import failures
-from holdfast.stages.facts.extract import extract
-from holdfast.stages.facts.gist import conclusions
+from longhold.core.stages.compact.digest import digest
+from longhold.core.stages.compact.digest.context import DigestContext
+from longhold.core.stages.compact.digest.files import edited
+from longhold.core.stages.compact.digest.state import failures
+from longhold.core.stages.facts.calls import extract
+from longhold.core.stages.facts.gist import conclusions
 
 PLENTY = 6_000
 

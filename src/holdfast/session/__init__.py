@@ -1,5 +1,0 @@
-"""A session: what a program holds that has a loop of its own."""
-
-from holdfast.session.session import Session
-
-__all__ = ["Session"]

@@ -1,1 +1,0 @@
-"""Spans of finished work shown as one line each, reversibly."""

@@ -1,9 +1,0 @@
-"""Claude Code transcripts: JSONL, several records per answer, boundaries where it compacted."""
-
-from holdfast.transcripts.claude_code.agents import calls_beside
-from holdfast.transcripts.claude_code.read import read, sniff
-from holdfast.transcripts.claude_code.write import write
-
-NAME = "claude-code"
-
-__all__ = ["NAME", "calls_beside", "read", "sniff", "write"]

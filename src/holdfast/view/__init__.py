@@ -1,5 +1,0 @@
-"""What the model sees: a fold over the log, and how large it is."""
-
-from holdfast.view.view import View, fold, folding
-
-__all__ = ["View", "fold", "folding"]

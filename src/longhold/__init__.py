@@ -1,0 +1,89 @@
+"""Longhold keeps an LLM agent working past its context window without losing anything.
+
+The log is what happened, the view is what the model sees: a fold over the log. The names below
+are all that a program needs. Each is imported when first used, so `import longhold` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longhold.core.log import Header, Log, load
+    from longhold.core.log.store import FileStore
+    from longhold.core.messages.rules import violations
+    from longhold.core.view import View, fold
+    from longhold.core.view.gauge import Follower, replay
+    from longhold.core.view.tokens import Gauge
+    from longhold.core.view.window import Window, window_for
+    from longhold.errors import LongholdError
+    from longhold.insight.context import Context, describe
+    from longhold.insight.transcripts.formats import open_transcript, read_lines
+    from longhold.session import Session
+    from longhold.session.compact_messages import CompactedMessages, compact
+    from longhold.session.sync import sync
+    from longhold.session.tool_definitions import Tool
+
+__all__ = [
+    "CompactedMessages",
+    "Context",
+    "FileStore",
+    "Follower",
+    "Gauge",
+    "Header",
+    "Log",
+    "LongholdError",
+    "Session",
+    "Tool",
+    "View",
+    "Window",
+    "compact",
+    "describe",
+    "fold",
+    "load",
+    "open_transcript",
+    "read_lines",
+    "replay",
+    "sync",
+    "violations",
+    "window_for",
+]
+
+_MODULES = {
+    "errors": ("LongholdError",),
+    "log": ("Header", "Log", "load"),
+    "log.store": ("FileStore",),
+    "messages.rules": ("violations",),
+    "reports.context": ("Context", "describe"),
+    "session": ("Session",),
+    "session.compact_messages": ("CompactedMessages", "compact"),
+    "session.sync": ("sync",),
+    "session.tool_definitions": ("Tool",),
+    "transcripts.formats": ("open_transcript", "read_lines"),
+    "view": ("View", "fold"),
+    "view.gauge": ("Follower", "replay"),
+    "view.tokens": ("Gauge",),
+    "view.window": ("Window", "window_for"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_PACKAGES = {module.partition(".")[0] for module in _MODULES}
+
+__version__: str
+
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` lets every name pass
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name == "__version__":
+            value = import_module("importlib.metadata").version(__name__)
+        elif name in _PACKAGES:  # `longhold.errors` works after `import longhold` alone
+            value = import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

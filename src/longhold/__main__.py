@@ -1,0 +1,5 @@
+"""Run the command line with `python -m longhold`."""
+
+from longhold.cli import main
+
+main()

@@ -1,0 +1,264 @@
+"""LangChain: a middleware that sends a managed view of an agent's messages.
+
+    agent = create_agent(model, tools, middleware=[LongholdMiddleware()])
+
+The agent's state keeps every message; each thread's messages are followed by the session of that
+name. An Anthropic model gets blocks with their cache markers, any other LangChain's own messages.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Unpack
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
+
+from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
+from longhold.core.messages import JsonObject
+from longhold.core.models.protocol import Request
+from longhold.errors import LongholdError
+from longhold.session import Session
+from longhold.session.sync import sync
+
+
+class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Manages what the model of an agent sees."""
+
+    def __init__(
+        self,
+        id: str | None = None,
+        *,
+        open_sessions: int = OPEN_SESSIONS,
+        **options: Unpack[AdapterOptions],
+    ) -> None:
+        """Follow each thread in a session of its name; `id` names the one of calls without a thread.
+
+        `options` are those of `Session.open`. With a `client` of Anthropic's or OpenAI's SDK, notes
+        and summaries are written by the model, without one they are made from the log.
+        """
+        super().__init__()
+        self._sessions = Sessions("anthropic", id, open_sessions, options)
+        self.tools: list[BaseTool] = [self._history()] if self._sessions.offers_history else []
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Call the model with the managed view, once more where that helped."""
+        session = self._session(request)
+        while True:
+            managed = await session.follow(**_followed(request))
+            try:
+                response = await handler(_sendable(request, managed))
+            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
+                await _recovered(session, error)
+                continue
+            await _record_answer(session, response)
+            return response
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        """Do the same where the agent is not run asynchronously."""
+        session = self._session(request)
+        while True:
+            managed = sync(session.follow(**_followed(request)))
+            try:
+                response = handler(_sendable(request, managed))
+            except Exception as error:  # noqa: BLE001 - raised again if nothing helps
+                sync(_recovered(session, error))
+                continue
+            sync(_record_answer(session, response))
+            return response
+
+    def close(self) -> None:
+        """Close what is open; the next call resumes it."""
+        self._sessions.close()
+
+    def _session(self, request: ModelRequest[Any]) -> Session:
+        model = request.model
+        name = getattr(model, "model_name", None) or getattr(model, "model", "")
+        return self._sessions.get(_thread(), str(name or ""))
+
+    def _history(self) -> StructuredTool:
+        definition = history_definition()
+
+        async def look(**given: Any) -> Any:
+            call = {"type": "tool_use", "id": "", "name": definition["name"], "input": given}
+            return await self._sessions.current(_thread()).run_tool(call)
+
+        return StructuredTool(
+            name=definition["name"],
+            description=definition["description"],
+            args_schema=definition["input_schema"],
+            func=lambda **given: sync(look(**given)),
+            coroutine=look,
+        )
+
+
+def _thread() -> str | None:
+    return get_config().get("configurable", {}).get("thread_id")
+
+
+def _followed(request: ModelRequest[Any]) -> dict[str, Any]:
+    system = request.system_message
+    return {
+        "messages": [_block_message(one) for one in request.messages if not _is_empty(one)],
+        "system": (system.content if system is not None else ""),
+        "tools": [convert_to_openai_tool(tool) for tool in request.tools],
+    }
+
+
+def _is_empty(message: BaseMessage) -> bool:
+    """Return whether no provider would take a message: an answer without words and calls."""
+    return isinstance(message, AIMessage) and not message.content and not message.tool_calls
+
+
+def _block_message(message: BaseMessage) -> JsonObject:
+    if isinstance(message, ToolMessage):
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+        failed = {"is_error": True} if message.status == "error" else {}
+        return {"role": "user", "content": [result | {"content": message.content} | failed]}
+    if isinstance(message, AIMessage):
+        return {"role": "assistant", "content": list(_answer_blocks(message))}
+    role = "system" if isinstance(message, SystemMessage) else "user"
+    content = message.content
+    blocks = [content] if isinstance(content, str) else map(_said_block, content)
+    return {"role": role, "content": list(blocks)}
+
+
+def _said_block(block: Any) -> Any:
+    """Return a picture or a file as a block of the Messages API; the rest is one, or passes."""
+    if isinstance(block, str) or block.get("type") not in ("image", "image_url", "file"):
+        return block
+    match HumanMessage([block]).content_blocks[0]:
+        case {"type": "image" | "file" as kind, "base64": data, "mime_type": media}:
+            source = {"type": "base64", "media_type": media, "data": data}
+        case {"type": "image" | "file" as kind, "url": url}:
+            source = {"type": "url", "url": url}
+        case _:
+            return block
+    return {"type": "document" if kind == "file" else kind, "source": source}
+
+
+def _own_block(block: JsonObject) -> JsonObject:
+    """Return a picture or a file in LangChain's form."""
+    kind = "file" if block["type"] == "document" else block["type"]
+    match block.get("source"):
+        case {"type": "base64", "media_type": media, "data": data}:
+            return {"type": kind, "base64": data, "mime_type": media}
+        case {"type": "url", "url": url}:
+            return {"type": kind, "url": url}
+    return {key: value for key, value in block.items() if key != "cache_control"}
+
+
+def _answer_blocks(message: AIMessage) -> Iterator[JsonObject]:
+    """Yield an answer's blocks; its calls are where LangChain has parsed them."""
+    content = message.content
+    for block in [content] if isinstance(content, str) else content:
+        if isinstance(block, str):
+            yield {"type": "text", "text": block}
+        elif block.get("type") not in ("tool_use", "function_call"):
+            yield {key: value for key, value in block.items() if key != "index"}
+    for call in message.tool_calls:
+        yield {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
+
+
+def _sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest[Any]:
+    kwargs = managed.kwargs
+    takes_blocks = request.model._llm_type == "anthropic-chat"
+    worded = _with_blocks if takes_blocks else _without_blocks
+    messages = [one for message in kwargs["messages"] for one in worded(message)]
+    system: Any = kwargs.get("system") or ""
+    if not takes_blocks and not isinstance(system, str):
+        system = "\n\n".join(block["text"] for block in system)
+    return request.override(
+        messages=messages, system_message=SystemMessage(system) if system else None
+    )
+
+
+def _with_blocks(message: JsonObject) -> Iterator[AnyMessage]:
+    kind = AIMessage if message["role"] == "assistant" else HumanMessage
+    yield kind(content=message["content"])
+
+
+def _without_blocks(message: JsonObject) -> Iterator[AnyMessage]:
+    """Yield LangChain's own messages: results first, and no cache markers."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    bare = list(map(_own_block, blocks))
+    for block in bare:
+        if block["type"] == "tool_result":
+            yield ToolMessage(
+                content=block.get("content") or "",
+                tool_call_id=block["tool_use_id"],
+                status="error" if block.get("is_error") else "success",
+            )
+    if message["role"] == "assistant":
+        calls = [block for block in bare if block["type"] == "tool_use"]
+        yield AIMessage(
+            content=[block for block in bare if block["type"] != "tool_use"],
+            tool_calls=[{"id": b["id"], "name": b["name"], "args": b["input"]} for b in calls],
+        )
+    elif said := [block for block in bare if block["type"] != "tool_result"]:
+        yield HumanMessage(content=[*said])
+
+
+async def _recovered(session: Session, error: Exception) -> None:
+    """Wait or make room; what neither helps against is raised as the program knows it."""
+    try:
+        await session.failed(error)
+    except LongholdError as ours:
+        raise error from ours
+
+
+async def _record_answer(session: Session, response: ModelResponse[Any]) -> None:
+    answers: Iterable[AIMessage] = (one for one in response.result if isinstance(one, AIMessage))
+    for answer in answers:
+        meta = answer.response_metadata
+        calls = bool(answer.tool_calls)
+        await session.settle(
+            {
+                "id": answer.id or "",
+                "role": "assistant",
+                "model": meta.get("model_name") or meta.get("model") or session.engine.model,
+                "content": list(_answer_blocks(answer)),
+                "stop_reason": meta.get("stop_reason") or ("tool_use" if calls else "end_turn"),
+                "usage": _usage(answer),
+            }
+        )
+
+
+def _usage(answer: AIMessage) -> JsonObject:
+    """Count what was read from the cache and written to it apart from the rest."""
+    usage = answer.usage_metadata
+    if usage is None:
+        return {}
+    details: Any = usage.get("input_token_details") or {}
+    read = details.get("cache_read") or 0
+    lasting = details.get("ephemeral_1h_input_tokens") or 0
+    brief = details.get("ephemeral_5m_input_tokens") or 0
+    written = (details.get("cache_creation") or 0) or lasting + brief
+    return {
+        "input_tokens": max(0, usage["input_tokens"] - read - written),
+        "output_tokens": usage["output_tokens"],
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": written - lasting,
+            "ephemeral_1h_input_tokens": lasting,
+        },
+    }

@@ -1,0 +1,294 @@
+"""Pydantic AI: a capability that sends a managed view of a conversation's messages.
+
+    agent = Agent(model, capabilities=[LongholdCapability()])
+
+A run's history keeps every message; each conversation is followed by the session of that name.
+Cache markers become cache points and a setting. What has no block of its own, such as a call of a
+provider's tool, passes through a session as it is.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+from uuid import uuid4
+
+from pydantic_ai import RetryModelRequest, RunContext, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    ERROR_OUTCOMES,
+    BinaryContent,
+    CachePoint,
+    ImageUrl,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextContent,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.toolsets import FunctionToolset
+
+from longhold.adapters.sessions import OPEN_SESSIONS, AdapterOptions, Sessions, history_definition
+from longhold.core.messages import JsonObject
+from longhold.errors import LongholdError
+
+CARRIED = "pydantic_ai"
+"""The type of a block that carries a part as it is."""
+REDACTED = "redacted_thinking"
+
+
+class LongholdCapability(AbstractCapability[Any]):
+    """Manages what the model of an agent sees."""
+
+    def __init__(
+        self,
+        conversation: str | None = None,
+        *,
+        open_sessions: int = OPEN_SESSIONS,
+        **options: Unpack[AdapterOptions],
+    ) -> None:
+        """Follow each conversation in a session of its id, or all runs in that of `conversation`.
+
+        `options` are those of `Session.open`. With a `client` of Anthropic's or OpenAI's SDK, notes
+        and summaries are written by the model, without one they are made from the log.
+        """
+        self._conversation = conversation
+        self._sessions = Sessions("anthropic", conversation, open_sessions, options)
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put the managed view in the place of the messages of one attempt."""
+        session = self._sessions.get(self._name(ctx), request_context.model.model_name)
+        parameters = request_context.model_request_parameters
+        messages = request_context.messages
+        opening = _system_parts(messages)
+        instructions = [part.content for part in parameters.instruction_parts or ()]
+        request = await session.follow(
+            [_block_message(message, opening) for message in messages],
+            system=[*(part.content for part in opening), *instructions],
+            tools=[
+                {
+                    "name": tool.name,
+                    "description": tool.description or "",
+                    "input_schema": tool.parameters_json_schema,
+                }
+                for tool in (*parameters.function_tools, *parameters.output_tools)
+            ],
+        )
+        settings: Any = request_context.model_settings or {}
+        if ttl := _marked(request.kwargs.get("system") or ()):
+            settings = {"anthropic_cache_instructions": ttl} | settings
+        view = _own_messages(request.kwargs["messages"], opening, request_context.model.system)
+        return replace(request_context, messages=view, model_settings=settings)
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],
+        *,
+        request_context: ModelRequestContext,
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Record an answer."""
+        usage = response.usage
+        cached = usage.cache_read_tokens + usage.cache_write_tokens
+        calls = any(isinstance(part, ToolCallPart) for part in response.parts)
+        await self._sessions.current(self._name(ctx)).settle(
+            {
+                "id": response.provider_response_id or uuid4().hex,
+                "role": "assistant",
+                "model": response.model_name or request_context.model.model_name,
+                "content": list(map(_answer_block, response.parts)),
+                "stop_reason": "tool_use" if calls else "end_turn",
+                "usage": {
+                    "input_tokens": max(0, usage.input_tokens - cached),
+                    "output_tokens": usage.output_tokens,
+                    "cache_read_input_tokens": usage.cache_read_tokens,
+                    "cache_creation_input_tokens": usage.cache_write_tokens,
+                },
+            }
+        )
+        return response
+
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Try once more where waiting or making room helps; otherwise raise what was raised."""
+        cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+        try:
+            await self._sessions.current(self._name(ctx)).failed(cause)
+        except (LongholdError, type(cause)):
+            raise error from cause
+        raise RetryModelRequest from error
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        """Offer the tool that opens what left the view, where sessions have `history=True`."""
+        if not self._sessions.offers_history:
+            return None
+        definition = history_definition()
+
+        async def look(ctx: RunContext[Any], **given: Any) -> Any:
+            call = {"type": "tool_use", "id": "", "name": definition["name"], "input": given}
+            return await self._sessions.current(self._name(ctx)).run_tool(call)
+
+        name, said = definition["name"], definition["description"]
+        tool = Tool.from_schema(look, name, said, definition["input_schema"], takes_ctx=True)
+        return FunctionToolset([tool])
+
+    def close(self) -> None:
+        """Close what is open; the next run resumes it."""
+        self._sessions.close()
+
+    def _name(self, ctx: RunContext[Any]) -> str | None:
+        return self._conversation or ctx.conversation_id
+
+
+def _system_parts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+    """Return the system prompt that stands in the first message."""
+    first = messages[0].parts if messages and isinstance(messages[0], ModelRequest) else ()
+    return [part for part in first if isinstance(part, SystemPromptPart)]
+
+
+def _block_message(message: ModelMessage, opening: Sequence[SystemPromptPart]) -> JsonObject:
+    if isinstance(message, ModelResponse):
+        return {"role": "assistant", "content": list(map(_answer_block, message.parts))}
+    parts = [part for part in message.parts if not any(part is one for one in opening)]
+    return {"role": "user", "content": [block for part in parts for block in _blocks(part)]}
+
+
+def _blocks(part: ModelRequestPart) -> Iterator[JsonObject]:
+    match part:
+        case UserPromptPart(content=str(text)):
+            yield {"type": "text", "text": text}
+        case UserPromptPart(content=items):
+            yield from (_block(item) for item in items if not isinstance(item, CachePoint))
+        case ToolReturnPart():
+            files = [_block(file) for file in part.files]
+            text = part.model_response_str(wrap_if_error=False)
+            said = [{"type": "text", "text": text}] if text else []
+            result = {"type": "tool_result", "tool_use_id": part.tool_call_id}
+            failed = {"is_error": True} if part.outcome in ERROR_OUTCOMES else {}
+            yield result | {"content": [*said, *files] if files else text} | failed
+        case _:
+            yield _carried(ModelRequest(parts=[part]))
+
+
+def _block(item: UserContent) -> JsonObject:
+    match item:
+        case str(text) | TextContent(content=text):
+            return {"type": "text", "text": text}
+        case BinaryContent() if item.is_image:
+            source = {"type": "base64", "media_type": item.media_type, "data": item.base64}
+            return {"type": "image", "source": source}
+        case ImageUrl(url=url):
+            return {"type": "image", "source": {"type": "url", "url": url}}
+    return _carried(ModelRequest(parts=[UserPromptPart([item])]))
+
+
+def _answer_block(part: ModelResponsePart) -> JsonObject:
+    match part:
+        case TextPart(content=text):
+            return {"type": "text", "text": text}
+        case ToolCallPart():
+            call = {"id": part.tool_call_id, "name": part.tool_name, "input": part.args_as_dict()}
+            return {"type": "tool_use"} | call
+        case ThinkingPart(id="redacted_thinking", signature=data):
+            return {"type": REDACTED, "data": data or ""}
+        case ThinkingPart(content=text, signature=signature):
+            return {"type": "thinking", "thinking": text, "signature": signature or ""}
+    return _carried(ModelResponse(parts=[part]))
+
+
+def _carried(message: ModelMessage) -> JsonObject:
+    [plain] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
+    return {"type": CARRIED, "kind": plain["kind"], "parts": plain["parts"]}
+
+
+def _own_messages(
+    view: Sequence[JsonObject], opening: Sequence[SystemPromptPart], system: str
+) -> list[ModelMessage]:
+    """Return a view as messages of the framework, with its cache markers as cache points."""
+    found: list[ModelMessage] = []
+    names: dict[str, str] = {}
+    waiting: list[UserContent] = []
+    for message in view:
+        blocks: list[JsonObject] = message["content"]
+        if message["role"] == "assistant":
+            names |= {b["id"]: b["name"] for b in blocks if b["type"] == "tool_use"}
+            parts = [part for block in blocks for part in _answer_parts(block, system)]
+            found.append(ModelResponse(parts=parts, provider_name=system))
+            waiting = [CachePoint(ttl)] if (ttl := _marked(blocks)) else []
+            continue
+        own = [part for block in blocks for part in _parts(block, names)]
+        before = [UserPromptPart(waiting)] if waiting else []
+        found.append(ModelRequest(parts=[*([] if found else opening), *before, *own]))
+        waiting = []
+    return found
+
+
+def _parts(block: JsonObject, names: dict[str, str]) -> Iterator[ModelRequestPart]:
+    match block:
+        case {"type": "tool_result", "tool_use_id": id, "content": content}:
+            is_plain = isinstance(content, str)
+            yield ToolReturnPart(
+                tool_name=names.get(id, ""),
+                tool_call_id=id,
+                content=content if is_plain else [_item(one) for one in content],
+                outcome="failed" if block.get("is_error") else "success",
+            )
+        case {"type": "pydantic_ai", "parts": parts}:
+            [message] = ModelMessagesTypeAdapter.validate_python(
+                [{"kind": "request", "parts": parts}]
+            )
+            assert isinstance(message, ModelRequest)
+            yield from message.parts
+        case _:
+            yield UserPromptPart([_item(block)])
+    if ttl := _marked([block]):
+        yield UserPromptPart([CachePoint(ttl)])
+
+
+def _item(block: JsonObject) -> Any:
+    match block:
+        case {"type": "text", "text": text}:
+            return text
+        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            return BinaryContent.from_data_uri(f"data:{kind};base64,{data}")
+        case {"type": "image", "source": {"url": url}}:
+            return ImageUrl(url)
+    [message] = ModelMessagesTypeAdapter.validate_python([{"kind": "request", **block}])
+    [part] = message.parts
+    return part.content[0] if isinstance(part, UserPromptPart) else part
+
+
+def _answer_parts(block: JsonObject, system: str) -> Iterator[ModelResponsePart]:
+    match block:
+        case {"type": "text", "text": text}:
+            yield TextPart(text)
+        case {"type": "tool_use", "id": id, "name": name, "input": given}:
+            yield ToolCallPart(name, given, id)
+        case {"type": "thinking", "thinking": text, "signature": signature}:
+            yield ThinkingPart(text, signature=signature or None, provider_name=system)
+        case {"type": "redacted_thinking", "data": data}:
+            yield ThinkingPart("", id=REDACTED, signature=data, provider_name=system)
+        case {"type": "pydantic_ai", "parts": parts}:
+            [message] = ModelMessagesTypeAdapter.validate_python(
+                [{"kind": "response", "parts": parts}]
+            )
+            assert isinstance(message, ModelResponse)
+            yield from message.parts
+
+
+def _marked(blocks: Sequence[JsonObject]) -> Any:
+    """Return how long the cache is to keep what a marker among these blocks ends, or None."""
+    markers = [block["cache_control"] for block in blocks if "cache_control" in block]
+    return markers[-1].get("ttl", "5m") if markers else None

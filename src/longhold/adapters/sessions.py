@@ -1,0 +1,89 @@
+"""The sessions behind an adapter: one for each conversation, resumed if there is one already.
+
+A framework serves many conversations with one object and never says when one ends, so only so many
+stay open; the one that was used longest ago is closed, and resumed when it is needed again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict
+
+from longhold.core.log.store import Store, new_id
+from longhold.core.messages import JsonObject
+from longhold.core.models.clients import DialectName
+from longhold.core.settings import Settings
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.tool import history_tool
+from longhold.errors import SessionExists
+from longhold.session import Session
+
+OPEN_SESSIONS = 100
+"""Each open session has a descriptor and holds its view in memory."""
+
+
+class AdapterOptions(TypedDict, total=False):
+    """What `Session.open` and `Session.resume` take alike."""
+
+    client: object
+    window: int
+    max_tokens: int
+    history: bool
+    directory: Path
+    store: Store
+    settings: Settings
+    notify: Callable[[str], None]
+
+
+class Sessions:
+    """Open sessions by the name of their conversation."""
+
+    def __init__(
+        self,
+        dialect: DialectName,
+        id: str | None,
+        open_sessions: int,
+        options: AdapterOptions,
+    ) -> None:
+        """Keep up to `open_sessions` open; `id` is the conversation of callers that name none."""
+        self._dialect = dialect
+        self._default = id or new_id()
+        self._most = open_sessions
+        self._options = options
+        self._open: OrderedDict[str, Session] = OrderedDict()
+
+    @property
+    def offers_history(self) -> bool:
+        return self._options.get("history", False)
+
+    def get(self, id: str | None, model: str) -> Session:
+        """Return the session of a conversation, in which `model` answers from here on."""
+        name = id or self._default
+        session = self._open.pop(name, None) or self._begun(name, model)
+        self._open[name] = session
+        if session.engine.model != model:
+            session.switch(model, "the program's choice")
+        while len(self._open) > max(1, self._most):
+            self._open.popitem(last=False)[1].close()
+        return session
+
+    def current(self, id: str | None) -> Session:
+        """Return the session of a conversation in which a call was answered."""
+        return self._open[id or self._default]
+
+    def _begun(self, name: str, model: str) -> Session:
+        """Open a session, or resume the one of exactly this name."""
+        try:
+            return Session.open(id=name, model=model, dialect=self._dialect, **self._options)
+        except SessionExists:
+            return Session.resume(name, **self._options)
+
+    def close(self) -> None:
+        """Close them all; each is resumed when it is needed again."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+def history_definition() -> JsonObject:
+    """Return the definition of the tool that opens what left the view."""
+    return history_tool(History(lambda: ())).definition()

@@ -1,0 +1,250 @@
+"""The whole agent: runs on what the user says until the work is done.
+
+`build_agent` puts it together; nothing is assigned to it afterwards. A program that has a loop of its own
+uses `Session` instead, with the same layers.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from longhold.agent.hook_events import HookEvents
+from longhold.agent.notices import Notices
+from longhold.agent.parts import AgentParts, Equipment
+from longhold.agent.permissions import Gate
+from longhold.agent.running_work import Jobs
+from longhold.agent.subagents.supervisor import Supervisor
+from longhold.agent.toolkit import Toolkit
+from longhold.core.log.entries import Compacted
+from longhold.core.log.spending import Budget
+from longhold.core.memory.dream import DreamReport
+from longhold.core.memory.session_memory import MemoryJobs
+from longhold.core.messages import Content, JsonObject, text_of
+from longhold.core.models.protocol import Model
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.abort import unless
+from longhold.core.turn.background import QUEUED, Background
+from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.fork import ForkReply, ForkRequest
+from longhold.core.turn.loop import Loop, LoopEvent, Stopped, StopVerdict
+from longhold.errors import ConfigError
+from longhold.session import Session
+
+NUMBER_DIGITS = 12
+"""A longer number is no budget but part of something else."""
+
+_BUDGET = re.compile(
+    r"^\s*\+(\d+(?:\.\d+)?)([kmb])\b|(?<!not )\b(?:use|spend)\s+(\d+(?:\.\d+)?)\s*([kmb])\s+tokens\b",
+    re.IGNORECASE,
+)
+
+
+def budget_in(text: str) -> int:
+    """Return the tokens that a message grants for its task; 0 if it names none."""
+    found = _BUDGET.search(text)
+    if not found:
+        return 0
+    number, unit = found[1] or found[3], (found[2] or found[4]).lower()
+    if len(number) > NUMBER_DIGITS:
+        return 0
+    return int(float(number) * {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000}[unit])
+
+
+ENDED = "it was stopped: the session ended"
+LEFT = "it was stopped: the user left"
+"""The traces of jobs that were not waited for long enough."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """A session that works by itself."""
+
+    session: Session
+    loop: Loop
+    parts: AgentParts
+    toolkit: Toolkit
+    background: Background
+    abort: asyncio.Event
+    memory: MemoryJobs | None
+    equipment: Equipment
+    jobs: Jobs
+    _events: AsyncGenerator[LoopEvent, None] | None = None
+    """The run in progress."""
+    _is_closed: bool = False
+
+    @property
+    def engine(self) -> Engine:
+        return self.session.engine
+
+    @property
+    def model(self) -> Model:
+        """The model that answers just now."""
+        return self.parts.models.current()
+
+    @property
+    def gate(self) -> Gate:
+        return self.parts.gate
+
+    @property
+    def budget(self) -> Budget:
+        return self.parts.budget
+
+    async def ask(self, request: ForkRequest) -> ForkReply:
+        """Put a question to the model on a fork of the conversation."""
+        assert self.session.ask is not None, "an agent has a model"
+        return await self.session.ask(request)
+
+    @property
+    def notices(self) -> Notices:
+        return self.parts.notices
+
+    @property
+    def tool_context(self) -> ToolContext:
+        return self.parts.tool_context
+
+    @property
+    def hooks(self) -> HookEvents:
+        return self.parts.hooks
+
+    @property
+    def supervisor(self) -> Supervisor | None:
+        return self.equipment.supervisor
+
+    async def run(
+        self, prompt: str | Content = "", attached: Content = ()
+    ) -> AsyncIterator[LoopEvent]:
+        """Work on what the user says, or go on where the session stopped, until done.
+
+        What is attached is for the model, and does not count as the user's words.
+        """
+        self.abort.clear()
+        words = prompt if isinstance(prompt, str) else text_of(prompt)
+        if prompt:
+            verdict = await self.hooks.fire("UserPromptSubmit", {"prompt": words})
+            if verdict.is_blocked or verdict.should_stop:
+                yield Stopped(reason="hook_stopped", detail=verdict.reason or verdict.stop_reason)
+                return
+            self.gate.forget_denials()
+            self.session.user(prompt)
+            if attached:
+                self.engine.say(attached, hidden=True)
+        elif self.engine.is_answered() and not await self._has_news():
+            yield Stopped(reason="completed", detail="nothing was left to do; give a new task")
+            return
+        self._events = self.loop.run(budget_in(words))
+        try:
+            async for event in self._events:
+                yield event
+        finally:
+            await self._events.aclose()
+
+    async def work(self, prompt: str = "") -> AsyncIterator[LoopEvent]:
+        """Work until nothing is left to do, background agents included."""
+        while True:
+            end = Stopped(reason="completed")
+            async for event in self.run(prompt):
+                if isinstance(event, Stopped):
+                    end = event
+                else:
+                    yield event
+            prompt = ""
+            if end.reason != "completed" or not await self._next_news():
+                break
+        yield end
+
+    async def until_news(self) -> list[str]:
+        """Wait until mail or a report arrives that the model has not read; say what, a line each.
+
+        For a front end that waits for its user: `run()` without a prompt lets the model answer.
+        Nothing is taken in here, so a wait that is cancelled loses nothing.
+        """
+        while not (news := self.equipment.waiting(self.engine)):
+            await self.equipment.next_look(self.engine.settings.agents.mail_poll_seconds)
+        return news
+
+    async def _next_news(self) -> bool:
+        """Wait until an agent that works for this one reports; False if none will."""
+        while not await self._has_news():
+            if self.supervisor is None or not await unless(self.abort, self.supervisor.next_news()):
+                return False
+        return True
+
+    async def _has_news(self) -> bool:
+        """Take in mail and reports; return whether there is something new to answer."""
+        for stage in self.equipment.inbox:
+            await stage(self.engine)
+        return self.engine.has_news()
+
+    async def compact(
+        self, focus: str = "", *, start: int | None = None, end: int | None = None
+    ) -> Compacted | None:
+        """Summarise history because the user asks for it; None if they stop it."""
+        self.abort.clear()
+        return await unless(self.abort, self.session.compact(focus, start=start, end=end))
+
+    async def dream(self, *, is_trial: bool) -> DreamReport:
+        """Consolidate memories now; a trial changes nothing."""
+        if self.memory is None:
+            raise ConfigError("there is nothing to put in order: memory is off (memory.on)")
+        return await self.memory.dreams.dream_now(is_trial=is_trial)
+
+    async def use_model(self, model: Model, reason: str) -> Fullness:
+        """Let another model answer from here on; return how full its window is then."""
+        await self.parts.models.switch(model)
+        return self.engine.switch(model.name, reason)
+
+    async def close(self, reason: str = "other") -> None:
+        """End what runs, run SessionEnd hooks, save what was learnt; the log is closed in any case.
+
+        Memory jobs get `memory.drain_seconds` to finish; setting `abort` meanwhile cuts that short.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.abort.clear()  # what stopped the last turn does not stop the jobs
+        leaving = asyncio.create_task(self._leave_on_abort())
+        async with AsyncExitStack() as last_first:  # whatever fails, the other steps are taken
+            last_first.callback(self.session.close)
+            last_first.callback(leaving.cancel)
+            last_first.push_async_callback(self.parts.models.close)
+            if self.loop.source == "main":
+                last_first.push_async_callback(self.hooks.end, reason)
+            if self.toolkit.mcp is not None:
+                last_first.push_async_callback(self.toolkit.mcp.close)
+            last_first.push_async_callback(self.tool_context.close)
+            last_first.push_async_callback(self.background.stop, ENDED)  # they ask the model
+            if self.engine.log.queue is not None:  # what workers do is in the queue by then
+                seconds = self.engine.settings.memory.drain_seconds
+                last_first.push_async_callback(self.background.drain, seconds, *QUEUED)
+            if self.memory is not None:
+                last_first.push_async_callback(self.memory.close)
+            if self.supervisor is not None:
+                last_first.push_async_callback(self.supervisor.close)
+            if self._events is not None:
+                last_first.push_async_callback(self._events.aclose)
+
+    async def _leave_on_abort(self) -> None:
+        await self.abort.wait()
+        self.background.cancel(LEFT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopHooks:
+    """Asks the hooks whether an agent may stop."""
+
+    hooks: HookEvents
+    session: str
+    source: str
+
+    async def __call__(self, text: str, is_active: bool) -> StopVerdict:
+        fields: JsonObject = {"stop_hook_active": is_active, "last_assistant_message": text}
+        event = "Stop"
+        if self.source != "main":
+            event, kind = "SubagentStop", self.source.partition(":")[2]
+            fields |= {"agent_id": self.session, "agent_type": kind}
+        said = await self.hooks.fire(event, fields)
+        if said.should_stop:
+            return StopVerdict(prevents=said.stop_reason or "a hook ended the turn")
+        return StopVerdict(blocks=(said.reason,) if said.is_blocked else ())

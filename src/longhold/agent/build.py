@@ -1,0 +1,390 @@
+"""Builds an agent: everything it is made of, in one place that reads top to bottom.
+
+`build_agent` finds settings, permissions, hooks, MCP servers and the log of a directory; `assemble`
+puts an agent together from that, the main one and sub-agents alike. Afterwards nothing is assigned.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from longhold.agent.agent import Agent, StopHooks
+from longhold.agent.compaction_hooks import compaction_hooks
+from longhold.agent.framing import Framing
+from longhold.agent.hook_events import HookEvents
+from longhold.agent.hooks import Hooks, load_hooks
+from longhold.agent.instructions import Nearby, ground
+from longhold.agent.mcp import McpServer, McpTools, load_servers
+from longhold.agent.notices import Notices, RoomWarning
+from longhold.agent.parts import AgentParts, Blueprint, Equipment, scratchpad_of
+from longhold.agent.permissions import (
+    AskUser,
+    Gate,
+    Mode,
+    SettingsSection,
+    load_permissions,
+    trusted,
+)
+from longhold.agent.running_work import Jobs
+from longhold.agent.subagents.setup import equip_main
+from longhold.agent.tool_guard import ToolGuard
+from longhold.agent.toolkit import Toolkit, references_in
+from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
+from longhold.agent.tools.skills import skills_at
+from longhold.agent.tools.standard import STANDARD
+from longhold.core.log.entries import Ran, Replied
+from longhold.core.log.spending import Budget, spent_in
+from longhold.core.log.store import Store
+from longhold.core.log.stores import default_store
+from longhold.core.memory.session_memory import MemoryJobs
+from longhold.core.memory.tool import MEMORY
+from longhold.core.messages import ToolUse
+from longhold.core.models.capabilities import is_simulated
+from longhold.core.models.protocol import Model
+from longhold.core.request.frame import Framer
+from longhold.core.request.tool_references import is_deferred
+from longhold.core.settings import Settings, home, load_settings
+from longhold.core.settings.files import private_directory
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.stages.standard import Layers, build_layers
+from longhold.core.tools.context import PlanMode, ToolContext
+from longhold.core.tools.environment import shell_variables
+from longhold.core.tools.protocol import CALL_TOOL, Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.background import Background, background_of, watched
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork
+from longhold.core.turn.loop import Loop
+from longhold.core.turn.round import Toolbox
+from longhold.core.turn.telemetry import Telemetry
+from longhold.core.view.window import window_for
+from longhold.session import Session
+from longhold.session.own_tools import history_over
+
+CORE = frozenset({"Bash", "Edit", "Glob", "Grep", "Read", "Write"})
+"""What work on a project cannot do without."""
+
+
+class Fitted(NamedTuple):
+    settings: Settings
+    tools: tuple[Tool, ...]
+    said: tuple[str, ...] = ()
+    """What the user should know about it."""
+
+
+def fitted(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+    """Leave out what a window has no room for."""
+    limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
+    if limit >= full:
+        return Fitted(settings, tools)
+    said = (
+        f"a window of {limit:,} tokens is small: this session has no agents, no memory and only"
+        f" the core tools (prompt.full_tokens is {full:,})"
+    )
+    plain = replace(
+        settings,
+        agents=replace(settings.agents, on=False),
+        memory=replace(settings.memory, on=False),
+    )
+    return Fitted(plain, tuple(tool for tool in tools if tool.name in CORE), (said,))
+
+
+async def build_agent(
+    model: Model,
+    *,
+    directory: Path | None = None,
+    resume: str = "",
+    mode: Mode | None = None,
+    ask: AskUser | None = None,
+    fallback: Model | None = None,
+    tools: tuple[Tool, ...] = STANDARD,
+    store: Store | None = None,
+    settings: Settings | None = None,
+    system: str = "",
+    source: str = "run",
+    clock: Callable[[], float] = time.time,
+) -> Agent:
+    """Begin a session for a directory, or go on with one, with everything an agent needs.
+
+    `system` replaces a new session's prompt; `source`, `chat` or `run`, decides how long the provider
+    keeps it; `clock` tells what its cache still holds.
+    """
+    store, directory = store or default_store(), (directory or Path.cwd()).resolve()
+    settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
+    servers, hooks = load_servers(directory), load_hooks(directory)
+    permissions = load_permissions(directory)
+    untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
+    notices, spill = Notices(kept=(*_not_trusted(untrusted), *hooks.skipped, *said)), Spill()
+    log = store.open(resume) if resume else store.create(directory=directory)
+    with log.closed_on_failure():
+        engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        notices.extend(_resume(engine, model.name) if resume else ())
+        context = _tool_context(engine, directory, permissions.directories, notices)
+        mcp = await _connected(servers.servers, engine, notices)
+    return await assemble(
+        Blueprint(
+            engine=engine,
+            spill=spill,
+            models=Models(model, fallback),
+            tool_context=context,
+            gate=Gate(rules=permissions.rules, mode=mode or permissions.mode, ask=ask),
+            hooks=Hooks(hooks=hooks.hooks),
+            budget=_budget(engine),
+            notices=notices,
+            tools=tools,
+            mcp=mcp,
+            equip=partial(equip_main, assemble=assemble, ask=ask, system=system),
+            caller=source,
+            begins="resume" if resume else "startup",
+            has_memory=settings.memory.on and all(tool.name != MEMORY for tool in tools),
+        )
+    )
+
+
+def _budget(engine: Engine) -> Budget:
+    return Budget(
+        engine.settings.budget,
+        session=spent_in(engine.view.history),
+        ledger=engine.log.shared.ledger,
+        is_simulated=lambda: is_simulated(engine.model),
+    )
+
+
+def _resume(engine: Engine, model: str) -> list[str]:
+    """Go on with a session; return what the user should know about its log."""
+    told = engine.resume()
+    if engine.model != model:
+        engine.switch(model, "chosen on resume")
+    return told
+
+
+def _not_trusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
+    for section in sections:
+        yield f"{section.file} is not trusted yet and not used; `longhold trust` shows it"
+
+
+async def assemble(plan: Blueprint) -> Agent:
+    """Build an agent, give a new session its frame, and run SessionStart hooks."""
+    try:
+        return await _assembled(plan)
+    except BaseException:
+        await plan.abandon()
+        raise
+
+
+async def _assembled(plan: Blueprint) -> Agent:
+    engine, settings = plan.engine, plan.engine.settings
+    parts = _parts(plan)
+    ask = watched(parts.forks().ask)
+    background = background_of(engine)
+    memory = _memory(plan, parts, ask, background) if plan.has_memory else None
+    tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
+    equipment = await plan.equip(parts, tools)
+    toolkit = Toolkit(tools=equipment.tools, parts=parts)
+    framing = _framing(parts, toolkit, equipment, memory)
+    layers = _layers(plan, framing, equipment, ask, background, memory)
+    stages = (
+        framing.say_changes,
+        *equipment.inbox,
+        parts.hooks.say_asides,
+        framing.bring_nearby,
+        *layers.stages,
+    )
+    loop = Loop(
+        engine=engine,
+        models=plan.models,
+        toolbox=parts.toolbox,
+        settings=settings.loop,
+        budget=plan.budget,
+        stages=stages,
+        after_turn=(
+            *layers.after_turn,
+            *((RoomWarning(parts.notices.add),) if plan.is_main else ()),
+        ),
+        can_make_room=layers.compact.can_make_room(settings),
+        recover=partial(layers.compact.recover, engine),
+        on_stop=StopHooks(hooks=parts.hooks, session=parts.session, source=plan.source),
+        abort=plan.abort,
+        source=plan.source,
+    )
+    agent = Agent(
+        session=Session(engine, layers, ask=ask),
+        loop=loop,
+        parts=parts,
+        toolkit=toolkit,
+        background=background,
+        abort=plan.abort,
+        memory=memory,
+        equipment=equipment,
+        jobs=Jobs(background=background, supervisor=equipment.supervisor),
+    )
+    await _begin(agent, framing, plan)
+    return agent
+
+
+def _parts(plan: Blueprint) -> AgentParts:
+    """Build what stands around every tool call, and the forks of the conversation."""
+    engine, context, settings = plan.engine, plan.tool_context, plan.engine.settings
+    hooks = HookEvents(
+        hooks=plan.hooks,
+        engine=engine,
+        tool_context=context,
+        gate=plan.gate,
+        notices=plan.notices,
+        abort=plan.abort,
+    )
+    roots = tuple(root for root in context.more_roots if root != scratchpad_of(engine))
+    place = ground(context.root, more=roots, settings=settings.instructions)
+    nearby = Nearby(ground=place, trusted=trusted())
+    known: dict[str, Tool] = {}
+    guard = ToolGuard(
+        gate=plan.gate,
+        hooks=hooks,
+        engine=engine,
+        tool_context=context,
+        nearby=nearby,
+        known=known,
+    )
+    toolbox = Toolbox(
+        tools=known,
+        tool_context=context,
+        gate=guard.check,
+        after=guard.after,
+        parallel=settings.loop.parallel_tools,
+    )
+    return AgentParts(
+        engine=engine,
+        models=plan.models,
+        tool_context=context,
+        guard=guard,
+        hooks=hooks,
+        budget=plan.budget,
+        notices=plan.notices,
+        mcp=plan.mcp,
+        known=known,
+        nearby=nearby,
+        toolbox=toolbox,
+    )
+
+
+def _memory(plan: Blueprint, parts: AgentParts, ask: AskFork, background: Background) -> MemoryJobs:
+    return MemoryJobs(
+        engine=parts.engine,
+        root=parts.tool_context.root,
+        home=parts.tool_context.home,
+        ask=ask,
+        unasked=parts.guard.unasked,
+        background=background,
+        notify=parts.notices.add,
+        caller=plan.caller,
+    )
+
+
+def _framing(
+    parts: AgentParts, toolkit: Toolkit, equipment: Equipment, memory: MemoryJobs | None
+) -> Framing:
+    context = parts.tool_context
+    framer = Framer(
+        ground=parts.nearby.ground,
+        prompt=parts.engine.settings.prompt,
+        skills=partial(skills_at, context),
+        scratchpad=parts.scratchpad,
+        memory=memory.section if memory and _has(equipment, MEMORY) else str,
+        system=equipment.system,
+        more=equipment.sections,
+        servers=lambda: parts.mcp.offers if parts.mcp else (),
+    )
+    return Framing(framer=framer, toolkit=toolkit, parts=parts)
+
+
+def _has(equipment: Equipment, name: str) -> bool:
+    return any(tool.name == name for tool in equipment.tools)
+
+
+def _layers(
+    plan: Blueprint,
+    framing: Framing,
+    equipment: Equipment,
+    ask: AskFork,
+    background: Background,
+    memory: MemoryJobs | None,
+) -> Layers:
+    parts, context, supervisor = framing.parts, plan.tool_context, equipment.supervisor
+    agents = supervisor.lines if supervisor else tuple
+    return build_layers(
+        plan.spill,
+        ask=ask,
+        hooks=compaction_hooks(parts, framing, agents, is_autonomous=plan.caller != "chat"),
+        background=background,
+        describe=framing.toolkit.described,
+        on_cleared=lambda path: context.files.disarm(context.resolve(path)),
+        notify=parts.notices.add,
+        recall=memory.stage if memory else None,
+        learn=memory.after_turn if memory else None,
+        telemetry=Telemetry(plan.engine),
+        is_main=plan.is_main,
+        edits_notes=plan.is_main,
+    )
+
+
+async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
+    """Give a session that has none its frame, and let hooks know that it begins."""
+    made = None
+    if agent.engine.view.frame is None:
+        made = await framing.make()
+        agent.session.begin(agent.model.name, made.frame, plan.caller)
+    if plan.is_main:
+        await agent.hooks.fire("SessionStart", {"source": plan.begins})
+    if made is not None:
+        await framing.announce(made.gathered, "startup")
+
+
+async def _connected(
+    servers: tuple[McpServer, ...], engine: Engine, notices: Notices
+) -> McpTools | None:
+    """Connect to the MCP servers; tools that the session had found count as found again.
+
+    A session that had servers keeps the tools that stand for them, even if none is left.
+    """
+    names = {str(tool.get("name")) for tool in engine.frame.tools if not is_deferred(tool)}
+    if not servers and CALL_TOOL.name not in names:
+        return None
+    mcp = McpTools(servers, can_refer=references_in(engine))
+    notices.extend(await mcp.connect())
+    mcp.load(names)
+    return mcp
+
+
+def _tool_context(
+    engine: Engine, directory: Path, more: tuple[Path, ...], notices: Notices
+) -> ToolContext:
+    pad = private_directory(scratchpad_of(engine))
+    context = ToolContext(
+        root=directory,
+        home=home(),
+        scratch=engine.directory / "scratch",
+        session=engine.log.header.session,
+        more_roots=(*more, pad),
+        variables=shell_variables(os.environ, engine.settings.shell.passed),
+        report=notices.tool_output,
+    )
+    if _was_planning(engine):
+        return replace(context, plan=PlanMode(is_on=True, file=plan_file(context)))
+    return context
+
+
+def _was_planning(engine: Engine) -> bool:
+    """True if the log ends inside a plan: a session resumed there goes on planning."""
+    names: dict[str, str] = {}
+    is_planning = False
+    for entry in engine.view.history:
+        if isinstance(entry, Replied):
+            names |= {block.id: block.name for block in entry.content if isinstance(block, ToolUse)}
+        elif isinstance(entry, Ran) and not entry.is_error:
+            name = names.get(entry.tool_use_id, "")
+            is_planning = name == ENTER_PLAN.name or (is_planning and name != EXIT_PLAN.name)
+    return is_planning

@@ -1,0 +1,127 @@
+"""An agent's frame and instructions: made when a session begins, renewed after a compaction.
+
+Between the two the frame stays as it is, and with it the cached prompt. MCP servers that come and go,
+instruction files that change, and those near a file that was touched are said as messages.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import structs
+
+from longhold.agent.instructions import (
+    Gathered,
+    LoadReason,
+    instruction_changes,
+    load,
+    loaded_fields,
+    said,
+    sources,
+)
+from longhold.agent.parts import AgentParts
+from longhold.agent.permissions import trusted
+from longhold.agent.prompt.sections import servers_news
+from longhold.agent.toolkit import Toolkit
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, Framed, Said, Source
+from longhold.core.messages import Text
+from longhold.core.request.frame import Framer, MadeFrame, make_frame, reframed
+from longhold.core.turn.engine import Engine
+from longhold.core.view.items import Spoken
+
+
+@dataclass(slots=True)
+class Announced:
+    """Follows a log; messages from before the frame in force count as part of it."""
+
+    _said: list[Said] = field(default_factory=list)
+    _cursor: LogCursor = field(default_factory=LogCursor)
+
+    def follow(self, history: Sequence[AnyEntry]) -> None:
+        for entry in self._cursor.advance(history):
+            if isinstance(entry, Said) and (entry.sources or entry.servers):
+                self._said.append(entry)
+
+    def servers(self, frame: Framed) -> dict[str, str]:
+        """Return a digest of what was said last of each MCP server; "" for one that left."""
+        told = dict(frame.servers)
+        for entry in self._since(frame):
+            told |= entry.servers
+        return told
+
+    def files(self, frame: Framed) -> dict[str, Source]:
+        """Return the instruction files the model was shown, as it was shown them last."""
+        told = {source.file: source for source in frame.sources}
+        for entry in self._since(frame):
+            told |= {source.file: source for source in entry.sources}
+        return told
+
+    def _since(self, frame: Framed) -> list[Said]:
+        return [entry for entry in self._said if entry.n > frame.n]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """Makes the frames of one agent's session, and says what has changed since."""
+
+    framer: Framer
+    toolkit: Toolkit
+    parts: AgentParts
+    announced: Announced = field(default_factory=Announced)
+
+    async def make(self) -> MadeFrame:
+        return await make_frame(self.framer, Framed(tools=self.toolkit.definitions()))
+
+    async def renew(self, engine: Engine) -> Framed:
+        """Read prompt, tools and instructions again, for a view that begins anew."""
+        old = structs.replace(engine.frame, tools=self.toolkit.definitions())
+        made = await make_frame(self.framer, old)
+        await self.announce(made.gathered, "compact")
+        return made.frame
+
+    async def say_changes(self, engine: Engine) -> None:
+        """A stage: say which servers and instruction files changed since the model was told."""
+        self._keep_own_tools(engine)
+        self.announced.follow(engine.view.history)
+        text, servers = servers_news(self.announced.servers(engine.frame), self.framer.servers())
+        last = engine.view.items[-1] if engine.view.items else None
+        if isinstance(last, Spoken) and last.is_asked():  # files are read once a turn
+            await self._say_changed_files(engine)
+        if text:
+            engine.record(Said(content=(Text(text=text),), hidden=True, servers=servers))
+
+    def _keep_own_tools(self, engine: Engine) -> None:
+        """Declare a new frame if the agent's own tools differ, as after an upgrade."""
+        old = engine.frame
+        if not self.toolkit.is_listed_in(old):
+            engine.record(reframed(old, self.toolkit.definitions()))
+
+    async def _say_changed_files(self, engine: Engine) -> None:
+        told = self.announced.files(engine.frame)
+        found = await asyncio.to_thread(load, self.framer.ground, trusted=trusted())
+        changes = instruction_changes(told, found)
+        if changes is not None:
+            text = Text(text=changes.text)
+            engine.record(Said(content=(text,), hidden=True, sources=changes.sources))
+            await self.announce(Gathered(parts=changes.parts), "changed")
+
+    async def bring_nearby(self, engine: Engine) -> None:
+        """A stage: say the instructions that lie near what was touched since the last call."""
+        nearby = self.parts.nearby
+        nearby.follow(engine.view.history)
+        for touched, found in await asyncio.to_thread(nearby.due):
+            if found.parts:
+                text = Text(text=said(found.parts, "nested"))
+                engine.record(Said(content=(text,), hidden=True, sources=sources(found.parts)))
+            await self.announce(found, "nested", touched)
+
+    async def announce(
+        self, found: Gathered, reason: LoadReason, touched: Path | None = None
+    ) -> None:
+        """Let the user and the hooks know which instructions were read."""
+        self.parts.notices.extend(found.notices)
+        for part in found.parts:
+            fields = loaded_fields(part, reason, touched)
+            await self.parts.hooks.fire("InstructionsLoaded", fields)

@@ -1,0 +1,64 @@
+"""An agent's hooks: run at an event, heard by the user, and passed on to the model.
+
+What hooks print for the user becomes a notice; what they add to the context is said to the model
+before its next call.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from longhold.agent.hooks import HookContext, Hooks, HookVerdict
+from longhold.agent.notices import Notices
+from longhold.agent.permissions import Gate
+from longhold.core.messages import JsonObject
+from longhold.core.tools.context import ToolContext
+from longhold.core.turn.abort import unless
+from longhold.core.turn.engine import Engine
+
+
+@dataclass(slots=True, kw_only=True)
+class HookEvents:
+    """Fires the hooks of one agent."""
+
+    hooks: Hooks
+    engine: Engine
+    tool_context: ToolContext
+    gate: Gate
+    notices: Notices
+    abort: asyncio.Event
+    _asides: list[str] = field(default_factory=list)
+    """What hooks want the model to know, said before the next call."""
+
+    async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Run an event's hooks; an abort ends them, and their verdict is then empty."""
+        said = await unless(self.abort, self.hooks.fire(event, fields, self._context()))
+        verdict = said or HookVerdict()
+        self.notices.extend((*verdict.messages, *verdict.errors))
+        return verdict
+
+    async def fire(self, event: str, fields: JsonObject) -> HookVerdict:
+        """Run an event's hooks; what they add to the context is said before the next call."""
+        verdict = await self.ask(event, fields)
+        self._asides.extend(verdict.context)
+        return verdict
+
+    async def end(self, reason: str) -> None:
+        """Run the SessionEnd hooks, aborted or not."""
+        await self.hooks.fire("SessionEnd", {"reason": reason}, self._context())
+
+    async def say_asides(self, engine: Engine) -> None:
+        """A stage: say what hooks want the model to know."""
+        if self._asides:
+            engine.say("\n\n".join(self._asides), hidden=True)
+            self._asides.clear()
+
+    def _context(self) -> HookContext:
+        return HookContext(
+            session=self.engine.log.header.session,
+            transcript=self.engine.log.path,
+            cwd=self.tool_context.directory,
+            mode=self.gate.mode,
+            scratch=self.tool_context.scratch,
+            project=self.tool_context.root,
+            variables=self.tool_context.variables,
+        )

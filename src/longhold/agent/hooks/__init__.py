@@ -1,0 +1,28 @@
+"""The user's own commands that run at certain events and may influence them.
+
+`load_hooks` reads them, `Hooks.fire` runs those of an event, `merge` combines their answers.
+"""
+
+from longhold.agent.hooks.config import (
+    EVENTS,
+    STOP_BLOCKS_MAX,
+    Hook,
+    HookEvent,
+    HookPlan,
+    load_hooks,
+)
+from longhold.agent.hooks.run import HookContext, Hooks
+from longhold.agent.hooks.verdict import HookVerdict, merge
+
+__all__ = [
+    "EVENTS",
+    "STOP_BLOCKS_MAX",
+    "Hook",
+    "HookContext",
+    "HookEvent",
+    "HookPlan",
+    "HookVerdict",
+    "Hooks",
+    "load_hooks",
+    "merge",
+]

@@ -1,0 +1,219 @@
+"""Which hooks are configured, and which of them the user has not trusted yet.
+
+Read from the `hooks` sections of the settings files: event, then matchers, then commands. A
+project's hooks run only once the user has trusted them. An unknown event or kind of hook is
+skipped with a notice, since settings files are shared with other programs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from longhold.agent.permissions.rules import Rule, denies_command, names_tool, parse_rule
+from longhold.agent.permissions.sources import SettingsSection, read_sections
+from longhold.core.messages import Json, JsonObject
+from longhold.core.tools.shell_programs import every_command
+from longhold.core.tools.shell_reader import read_script
+from longhold.errors import ConfigError
+
+TIMEOUT_SECONDS = 600.0
+"""Long enough for a test run after an edit; each hook may set its own."""
+PROMPT_TIMEOUT_SECONDS = 30.0
+"""The user has just pressed return and is waiting."""
+END_TOTAL_SECONDS = 1.5
+"""All hooks together, once the user has left; a hook that sets its own time raises it."""
+END_TOTAL_MAX_SECONDS = 60.0
+"""Longer than a user waits for a program to close."""
+COMPACT_TIMEOUT_SECONDS = 60.0
+"""The window is full, and the work waits until room is made."""
+STOP_BLOCKS_MAX = 8
+"""In a row; a hook that always blocks would never let the session end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEvent:
+    name: str
+    matches_on: str = ""
+    """The field of the input that a matcher is held against; nothing means it has none."""
+    can_block: bool = False
+    text_is_context: bool = False
+    """Plain text on standard output is shown to the model."""
+    timeout_seconds: float = TIMEOUT_SECONDS
+    total_seconds: float | None = None
+    """For all hooks of the event together."""
+
+
+EVENTS = {
+    event.name: event
+    for event in (
+        HookEvent(name="SessionStart", matches_on="source", text_is_context=True),
+        HookEvent(name="SessionEnd", matches_on="reason", total_seconds=END_TOTAL_SECONDS),
+        HookEvent(
+            name="UserPromptSubmit",
+            can_block=True,
+            text_is_context=True,
+            timeout_seconds=PROMPT_TIMEOUT_SECONDS,
+        ),
+        HookEvent(name="PreToolUse", matches_on="tool_name", can_block=True),
+        HookEvent(name="PermissionRequest", matches_on="tool_name"),
+        HookEvent(name="PostToolUse", matches_on="tool_name", can_block=True),
+        HookEvent(name="InstructionsLoaded", matches_on="load_reason"),
+        HookEvent(name="Stop", can_block=True),
+        HookEvent(name="SubagentStart", matches_on="agent_type", text_is_context=True),
+        HookEvent(name="SubagentStop", matches_on="agent_type", can_block=True),
+        HookEvent(
+            name="PreCompact",
+            matches_on="trigger",
+            can_block=True,
+            text_is_context=True,
+            timeout_seconds=COMPACT_TIMEOUT_SECONDS,
+        ),
+        HookEvent(
+            name="PostCompact", matches_on="trigger", timeout_seconds=COMPACT_TIMEOUT_SECONDS
+        ),
+    )
+}
+
+
+_PLAIN_NAMES = re.compile(r"[\w\-, |]*", re.ASCII)
+
+
+class _Command(Struct, frozen=True, kw_only=True):
+    type: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    timeout: float | None = None
+    once: bool = False
+    condition: str = msgspec.field(default="", name="if")
+
+
+class _Group(Struct, frozen=True, kw_only=True):
+    hooks: tuple[_Command, ...]
+    matcher: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    event: str
+    command: str
+    arguments: tuple[str, ...] = ()
+    """With arguments the command is a program and no shell is between."""
+    matcher: str = ""
+    condition: Rule | None = None
+    """Of a tool's call; a call that this rule cannot be about does not run the hook."""
+    timeout_seconds: float | None = None
+    is_once: bool = False
+    """Only the first time in a session."""
+    section: SettingsSection | None = field(default=None, compare=False)
+    """Where it comes from, to be compared with what the user trusted before it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookPlan:
+    hooks: tuple[Hook, ...] = ()
+    untrusted: tuple[SettingsSection, ...] = ()
+    """The project's hooks that wait for the user's trust; see `permissions.trust`."""
+    skipped: tuple[str, ...] = ()
+    """What was not understood, a line each."""
+
+
+def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
+    hooks: list[Hook] = []
+    untrusted: list[SettingsSection] = []
+    skipped: list[str] = []
+    for section in read_sections("hooks", project, at=at):
+        if not section.is_trusted:
+            untrusted.append(section)
+            continue
+        found, unknown = hooks_in(section)
+        hooks += found
+        skipped += unknown
+    return HookPlan(hooks=tuple(hooks), untrusted=tuple(untrusted), skipped=tuple(skipped))
+
+
+def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
+    """Return the hooks of a section, and a line for each part that was not understood."""
+    found = list(_read(section))
+    skipped = [f"{section.file}: {line}" for line in found if isinstance(line, str)]
+    return [hook for hook in found if isinstance(hook, Hook)], skipped
+
+
+def _read(section: SettingsSection) -> Iterator[Hook | str]:
+    for event, groups in section.value.items():
+        if event not in EVENTS:
+            yield f"no event {event}; there are {', '.join(EVENTS)}"
+            continue
+        for group in _groups(groups, section, event):
+            for command in group.hooks:
+                yield _hook(event, group.matcher, command, section)
+
+
+def _groups(value: Json, section: SettingsSection, event: str) -> tuple[_Group, ...]:
+    where = f"{section.file}: hooks.{event}"
+    try:
+        groups = msgspec.convert(value, tuple[_Group, ...])
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    for group in groups:
+        try:
+            re.compile(group.matcher if not _is_plain(group.matcher) else "")
+        except re.error as error:
+            raise ConfigError(f"{where}: matcher {group.matcher!r}: {error}") from error
+    return groups
+
+
+def _hook(event: str, matcher: str, command: _Command, section: SettingsSection) -> Hook | str:
+    if command.type != "command" or not command.command:
+        return f"hooks.{event}: only hooks of type 'command' are run, not {command.type!r}"
+    return Hook(
+        event=event,
+        command=command.command,
+        arguments=command.args,
+        matcher=matcher,
+        condition=parse_rule(command.condition) if command.condition else None,
+        timeout_seconds=command.timeout,
+        is_once=command.once,
+        section=section,
+    )
+
+
+def matches(matcher: str, value: str) -> bool:
+    """Return whether a matcher fits a name: everything, a list of names, or an expression."""
+    if matcher in ("", "*"):
+        return True
+    if _is_plain(matcher):
+        return value in {name.strip() for name in re.split(r"[|,]", matcher)}
+    return re.search(matcher, value) is not None
+
+
+def _is_plain(matcher: str) -> bool:
+    return matcher == "*" or _PLAIN_NAMES.fullmatch(matcher) is not None
+
+
+def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
+    """Return the hooks an event runs; of identical ones only the first."""
+    value = str(fields.get(EVENTS[event].matches_on, ""))
+    picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
+    for hook in hooks:
+        if hook.event == event and matches(hook.matcher, value) and _may_apply(hook, fields):
+            picked.setdefault((hook.command, hook.arguments), hook)
+    return tuple(picked.values())
+
+
+def _may_apply(hook: Hook, fields: JsonObject) -> bool:
+    """Return whether a call may be what the hook's condition is about; True if in doubt."""
+    rule, tool = hook.condition, str(fields.get("tool_name", ""))
+    if rule is None:
+        return True
+    if not names_tool(rule, tool):
+        return False
+    command = fields.get("tool_input", {}).get("command")
+    if not rule.content or not isinstance(command, str):
+        return True
+    script = read_script(command)
+    doubtful = "unreadable" in script.doubts
+    return doubtful or any(denies_command(rule, each) for each in every_command(script))

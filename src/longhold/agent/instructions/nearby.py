@@ -1,0 +1,194 @@
+"""Adds the instructions near a file once a tool touches it.
+
+Instructions already in the view according to the log are not added again until a compaction
+removes them, so a resumed session behaves like an uninterrupted one. Recording the message is
+left to the caller.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, TypeAlias
+from xml.sax.saxutils import quoteattr
+
+from msgspec import structs
+
+from longhold.agent.instructions.gathering import Gathered, InstructionPart, gather
+from longhold.agent.instructions.places import Ground, SourceKind, near
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, Compacted, Framed, Said, Source
+from longhold.core.messages import JsonObject
+from longhold.core.messages.measure import NOTHING, measure_text
+
+LoadReason: TypeAlias = Literal["startup", "nested", "compact", "changed"]
+
+_LOAD_REASONS: dict[LoadReason, str] = {
+    "startup": "session_start",
+    "nested": "nested_traversal",
+    "compact": "compact",
+    "changed": "session_start",
+}
+"""Names that hooks written for other programs expect."""
+
+_FROM: dict[SourceKind, str] = {
+    "user": "the user, for every project",
+    "project": "the project",
+    "local": "the user, for this project",
+}
+
+
+def said(
+    parts: tuple[InstructionPart, ...],
+    when: Literal["start", "nested", "changed"],
+    gone: Sequence[str] = (),
+) -> str:
+    """Return the message with these instructions and files that are gone, or "" if there are none."""
+    if not parts and not gone:
+        return ""
+    intro = (files("longhold.agent.instructions") / "prompts" / f"{when}.md").read_text(
+        encoding="utf-8"
+    )
+    missing = (f"{_readable(file)} is gone: its instructions no longer hold." for file in gone)
+    inner = "\n\n".join((intro.strip(), *map(_tagged, parts), *missing))
+    return f"<reminder>\n{inner}\n</reminder>"
+
+
+def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
+    return tuple(map(source_of, parts))
+
+
+def source_of(part: InstructionPart) -> Source:
+    text = _tagged(part)
+    return Source(
+        file=str(part.path),
+        kind=part.kind,
+        measure=measure_text(text),
+        digest=blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
+    )
+
+
+def loaded_fields(
+    part: InstructionPart, reason: LoadReason, touched: Path | None = None
+) -> JsonObject:
+    """Return a hook's fields for a file whose instructions are loaded."""
+    how = _LOAD_REASONS[reason]
+    if reason != "compact" and part.imported_by:
+        how = "include"
+    elif part.is_for_paths:
+        how = "path_glob_match"
+    return {
+        "reason": reason,
+        "load_reason": how,
+        "file_path": str(part.path),
+        "memory_type": part.kind.capitalize(),
+        "trigger_file_path": str(touched or ""),
+        "parent_file_path": str(part.imported_by or ""),
+    }
+
+
+def _tagged(part: InstructionPart) -> str:
+    """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
+    text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
+    name = quoteattr(_readable(str(part.path)))
+    return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
+
+
+def _readable(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+GONE = "gone"
+"""The digest of a file that the model was told no longer exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionChanges:
+    text: str
+    sources: tuple[Source, ...]
+    parts: tuple[InstructionPart, ...]
+    """The files that are new or different."""
+
+
+def instruction_changes(told: Mapping[str, Source], now: Gathered) -> InstructionChanges | None:
+    """Compare what the model was told with what the files say; None if it is the same."""
+    sources = {part.path: source_of(part) for part in now.parts}
+    parts = tuple(
+        part for part in now.parts if _differs(told.get(str(part.path)), sources[part.path])
+    )
+    gone = [
+        structs.replace(source, digest=GONE, measure=NOTHING)
+        for file, source in told.items()
+        if source.digest != GONE and Path(file) not in sources and not Path(file).exists()
+    ]
+    if not parts and not gone:
+        return None
+    return InstructionChanges(
+        text=said(parts, "changed", gone=[source.file for source in gone]),
+        sources=(*(sources[part.path] for part in parts), *gone),
+        parts=parts,
+    )
+
+
+def _differs(told: Source | None, now: Source) -> bool:
+    """Compare digests; a log from before there were any has only sizes."""
+    if told is None or not told.digest:
+        return told is None or told.measure != now.measure
+    return told.digest != now.digest
+
+
+@dataclass(slots=True, kw_only=True)
+class Nearby:
+    """Which of a project's instructions the model has seen, and which are due."""
+
+    ground: Ground
+    trusted: frozenset[str] = frozenset()
+    _added: set[Path] = field(default_factory=set)
+    _framed: set[Path] = field(default_factory=set)
+    _touched: dict[Path, None] = field(default_factory=dict)
+    _checked: set[Path] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
+    _cursor: LogCursor = field(default_factory=LogCursor)
+
+    def touch(self, path: Path) -> None:
+        self._touched.setdefault(path)
+
+    def follow(self, history: Sequence[AnyEntry]) -> None:
+        """Read from the log which instructions are in the view."""
+        for entry in self._cursor.advance(history):
+            match entry:
+                case Framed(sources=sources):
+                    self._framed = {Path(source.file) for source in sources}
+                case Said(sources=sources) if sources:
+                    self._added.update(Path(source.file) for source in sources)
+                case Compacted():
+                    self._added.clear()
+                    self._checked.clear()
+
+    def due(self) -> list[tuple[Path, Gathered]]:
+        """Return the instructions for files touched since the last call, file by file."""
+        touched, self._touched = list(self._touched), {}
+        if not self.ground.settings.on or not self.ground.settings.nested:
+            return []
+        found: list[tuple[Path, Gathered]] = []
+        known = self._framed | self._added
+        for path in map(Path, map(os.path.realpath, touched)):  # a loop of links is no error
+            if path in self._checked:
+                continue
+            self._checked.add(path)
+            gathered = gather(
+                near(self.ground, path),
+                self.ground,
+                trusted=self.trusted,
+                known=frozenset(known),
+                touched=path,
+            )
+            known.update(part.path for part in gathered.parts)
+            notices = tuple(line for line in gathered.notices if line not in self._reported)
+            self._reported.update(notices)
+            if gathered.parts or notices:
+                found.append((path, replace(gathered, notices=notices)))
+        return found

@@ -1,0 +1,223 @@
+"""Where instruction files may lie, and which of them a project may reach.
+
+Candidates come in order of precedence, lowest first: the user's, then from the top down to the
+working directory. A project's files reach only the project; a link or an import out of it needs
+the user's trust.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from longhold.agent.tools.globs import (
+    VERSION_CONTROL,
+    glob_expression,
+    is_ignored,
+    rules_above,
+    walk,
+)
+from longhold.core.settings import InstructionsSettings, home
+from longhold.core.settings.project import checkout_top
+
+SourceKind: TypeAlias = Literal["user", "project", "local"]
+
+SHARED = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".longhold/AGENTS.md")
+"""In each directory, in this order: the common name first, so that the other can build on it."""
+RULES = (".claude/rules", ".longhold/rules")
+"""Directories of files on one subject each; one with `paths` applies once such a file is touched."""
+LISTED_RULES = 2_000
+"""Ten times what is used, so that omitted files can be named; a larger tree is not rules."""
+LOCAL = ("AGENTS.local.md", "CLAUDE.local.md")
+"""One person's, in a project: placed last, so that they outweigh what is shared."""
+AFTER_A_PATH = ".,;:!?)]}>\"'*_"
+"""What a sentence may put after a path."""
+_REFUSED = "leads out of the project, to {}; no rules are read there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionCandidate:
+    path: Path
+    kind: SourceKind = "project"
+    base: Path | None = None
+    """For a rule: the directory to which its `paths` are relative."""
+    is_above: bool = False
+    """It lies above the project, where only files of the user or root count."""
+    only_for_paths: bool = False
+    """It counts only if one of its `paths` matches the touched file."""
+    refused: str = ""
+    """Why nothing is read there, for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a session works, and whose files are whose."""
+
+    directory: Path
+    """The working directory, links resolved."""
+    top: Path
+    """The repository's or worktree's top; the working directory where there is none."""
+    users: tuple[Path, ...]
+    """The user's own directories of instructions, highest precedence last."""
+    more: tuple[Path, ...] = ()
+    """Further directories the session works in."""
+    settings: InstructionsSettings = field(default_factory=InstructionsSettings)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The trees from which the project's files may import."""
+        return (self.top, *self.more)
+
+    def is_users(self, path: Path) -> bool:
+        return any(path.is_relative_to(place) for place in self.users)
+
+    def is_inside(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self.roots)
+
+    def is_excluded(self, path: Path) -> bool:
+        """Return whether the settings exclude a file; never used for the user's own."""
+        patterns = [part.strip() for part in self.settings.exclude.split(",") if part.strip()]
+        below = str(path.relative_to(self.top)) if path.is_relative_to(self.top) else ""
+        return any(_fits(pattern, path, below) for pattern in patterns)
+
+
+def ground(
+    directory: Path,
+    *,
+    more: tuple[Path, ...] = (),
+    settings: InstructionsSettings | None = None,
+    at: Path | None = None,
+) -> Ground:
+    """Find the repository and the user's directories; `.claude` is the one beside ours."""
+    settings = settings or InstructionsSettings()
+    own = (at or home()).resolve()
+    beside = (own.parent / ".claude",) if settings.user_claude else ()
+    directory = directory.resolve()
+    return Ground(
+        directory=directory,
+        top=checkout_top(directory),
+        users=(*beside, own),
+        more=tuple(path.resolve() for path in more),
+        settings=settings,
+    )
+
+
+def at_start(ground: Ground) -> Iterator[InstructionCandidate]:
+    for place in ground.users:
+        yield InstructionCandidate(path=place / "CLAUDE.md", kind="user")
+        yield InstructionCandidate(path=place / "AGENTS.md", kind="user")
+    yield from _users_rules(ground)
+    for place in (*reversed(ground.directory.parents), ground.directory):
+        is_above = not place.is_relative_to(ground.top)
+        if not is_above or ground.settings.above_project:
+            for candidate in _in_directory(place, ground):
+                yield replace(candidate, is_above=is_above)
+
+
+def near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
+    """List the candidates for a touched file, whose path is resolved.
+
+    Those of the session's start are not repeated. Directories that version control ignores hold
+    other people's work and are skipped.
+    """
+    root = next((root for root in ground.roots if touched.is_relative_to(root)), None)
+    if root is None:
+        return
+    for rule in _users_rules(ground):
+        yield replace(rule, only_for_paths=True)
+    for place in reversed([place for place in touched.parents if place.is_relative_to(root)]):
+        if place != root and (
+            place.name in VERSION_CONTROL or is_ignored(str(place), True, rules_above(place))
+        ):
+            return
+        is_old = ground.directory.is_relative_to(place)
+        for candidate in _in_directory(place, ground):
+            if (candidate.base or not is_old) and not (candidate.refused and is_old):
+                yield replace(candidate, only_for_paths=is_old)
+
+
+def everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
+    """List every candidate anywhere in the project, for review by the user."""
+    yield from at_start(ground)
+    for root in ground.roots:
+        holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
+        places = {root / _holder(Path(directory)) for directory in holds}
+        for place in sorted(places):
+            yield from _in_directory(place, ground)
+
+
+def _holder(directory: Path) -> Path:
+    """Return the directory that a directory of instructions belongs to."""
+    for name in (".claude", ".longhold"):
+        if name in directory.parts:
+            return Path(*directory.parts[: directory.parts.index(name)])
+    return directory
+
+
+def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
+    for place in ground.users:
+        yield from _rules(place / "rules", ground.top, "user")
+
+
+def _in_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
+    """List one directory's candidates, without the user's own files."""
+    listed = [InstructionCandidate(path=place / name) for name in SHARED]
+    for name in RULES:
+        directory = place / name
+        real = real_path(directory)
+        if real and not ground.is_inside(real) and not real.is_relative_to(place):
+            listed.append(InstructionCandidate(path=directory, refused=_REFUSED.format(real)))
+        else:
+            listed += _rules(directory, place, "project")
+    listed += [InstructionCandidate(path=place / name, kind="local") for name in LOCAL]
+    for candidate in listed:
+        if not ground.is_users(candidate.path) and not ground.is_excluded(candidate.path):
+            yield candidate
+
+
+def real_path(path: Path) -> Path | None:
+    """Resolve all links; None if there is no such file or the path is invalid."""
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def spellings(directory: Path, written: str) -> Iterator[Path]:
+    """Yield the paths an import may mean: as written, and without trailing punctuation."""
+    for text in dict.fromkeys((written, written.rstrip(AFTER_A_PATH))):
+        if text.startswith("~/"):
+            yield Path.home() / text[2:]
+        elif text and not text.startswith("~"):
+            yield directory / text
+
+
+def is_users_or_roots(path: Path) -> bool:
+    """Return whether a file, and a link to it, belong to the user or to root."""
+    try:
+        owners = {path.stat().st_uid, path.lstat().st_uid}
+    except OSError:
+        return False
+    return owners <= {0, os.getuid()}
+
+
+def _rules(directory: Path, base: Path, kind: SourceKind) -> list[InstructionCandidate]:
+    found = sorted(islice(_pages(directory), LISTED_RULES))
+    return [InstructionCandidate(path=path, kind=kind, base=base) for path in found]
+
+
+def _pages(directory: Path) -> Iterator[Path]:
+    """Yield a tree's Markdown files in order of their names, independent of the file system."""
+    for where, below, names in os.walk(directory):
+        below.sort()
+        yield from (Path(where, name) for name in sorted(names) if name.endswith(".md"))
+
+
+def _fits(pattern: str, path: Path, below: str) -> bool:
+    if pattern.startswith("~/"):
+        pattern = str(Path.home()) + pattern[1:]
+    below = str(path)[1:] if pattern.startswith("/") else below
+    return bool(below) and re.fullmatch(glob_expression(pattern), below, re.DOTALL) is not None

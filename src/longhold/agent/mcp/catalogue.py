@@ -1,0 +1,226 @@
+"""All tools of all servers, as `mcp__server__tool`: listed by name, looked up when needed.
+
+A name costs a few tokens, a definition hundreds, so only names are listed until `ToolSearch` finds a
+tool. A request's tools stay as they are all the while: what was found is referred to where the
+provider has its definition, and else shown, to be called through `CallTool`. What a server says
+about itself is data: it cannot call a tool harmless, and its descriptions are cut and cleaned.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from longhold.agent.mcp.link import McpLink, ServerFailed, read_result
+from longhold.agent.mcp.servers import McpServer
+from longhold.core.messages import JsonObject, Opaque
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import MCP_CHARS
+from longhold.core.tools.protocol import NAME as CALL_TOOL
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+if TYPE_CHECKING:
+    from mcp.types import Tool as Offered
+
+ASKED_CHARS = 500_000
+"""What a tool may ask for at most in its own description."""
+ASKS = "anthropic/maxResultSizeChars"
+"""Under this name in its `_meta`."""
+DESCRIPTION_CHARS = 2_000
+"""Servers advertise; a definition should not cost more than a page."""
+NAME_CHARS = 64
+"""What every provider takes for a tool's name."""
+FOUND = 5
+"""Tools found by one search unless more are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOffer:
+    """What one server offers, and what it says of itself, which is data."""
+
+    server: str
+    names: tuple[str, ...] = ()
+    instructions: str = ""
+
+
+class ToolSearchInput(Input, frozen=True, kw_only=True):
+    query: Annotated[
+        str, Meta(description="`select:NAME,NAME`, or words to look for.", min_length=1)
+    ]
+    max_results: Annotated[int, Meta(description="How many to find at most.", ge=1, le=20)] = FOUND
+
+
+class McpTools:
+    def __init__(
+        self,
+        servers: Iterable[McpServer],
+        *,
+        is_deferred: bool = True,
+        can_refer: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        """`can_refer` says whether requests carry a tool's deferred definition."""
+        self._links = {server.name: McpLink(server) for server in servers}
+        self._reached: dict[str, McpLink] = {}
+        """The links of servers that answered, those of another session included."""
+        self._tools: dict[str, Tool] = {}
+        self._server_of: dict[str, str] = {}
+        """The server of each tool."""
+        self._loaded: set[str] = set()
+        self._said: dict[str, str] = {}
+        """What each server that answered said of itself."""
+        self._is_deferred = is_deferred
+        self._can_refer = can_refer
+        self.search_tool: Tool = make_tool(
+            "ToolSearch", ToolSearchInput, self._search, kind="other", is_read_only=True
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._tools))
+
+    @property
+    def offers(self) -> tuple[ServerOffer, ...]:
+        """What each server offers that can be reached, as far as is known, sorted."""
+        return tuple(
+            ServerOffer(
+                server=server,
+                names=tuple(name for name in self.names if self._server_of[name] == server),
+                instructions=self._said[server],
+            )
+            for server in sorted(self._said)
+            if not self._reached[server].is_away
+        )
+
+    @property
+    def loaded(self) -> tuple[Tool, ...]:
+        """The tools that were found, sorted by name; the next frame lists their definitions."""
+        return tuple(self._tools[name] for name in sorted(self._loaded))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools, sorted by name."""
+        return tuple(self._tools[name] for name in self.names)
+
+    async def connect(self) -> tuple[str, ...]:
+        """Ask every server for its tools at once; return a line for each that failed."""
+        found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
+        return tuple(problem for problem in found if problem)
+
+    def load(self, names: Iterable[str]) -> tuple[Tool, ...]:
+        """Count tools as found, also those a resumed session had; unknown names are ignored."""
+        known = tuple(self._tools[name] for name in names if name in self._tools)
+        self._loaded.update(tool.name for tool in known)
+        return known
+
+    def find(self, query: str, limit: int = FOUND) -> tuple[Tool, ...]:
+        """Find tools by words, best first; a word in a name counts more than in a description."""
+        words = set(re.findall(r"[a-z0-9]+", query.casefold()))
+        scored = [(_score(tool, words), tool.name) for tool in self._tools.values()]
+        best = sorted((-score, name) for score, name in scored if score)
+        return tuple(self._tools[name] for _, name in best[:limit])
+
+    def share(self, other: "McpTools", names: Iterable[str]) -> None:
+        """Also offer the tools of another session's servers, over its connections; it closes them."""
+        for name in names:
+            server = other._server_of[name]
+            self._reached.setdefault(server, other._reached[server])
+            self._add(other._tools[name], server)
+            self._said.setdefault(server, other._said.get(server, ""))
+
+    def _add(self, tool: Tool, server: str) -> None:
+        if self._tools.setdefault(tool.name, tool) is tool:
+            self._server_of[tool.name] = server
+
+    async def close(self) -> None:
+        """End the connections this session opened."""
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+    async def _ask(self, link: McpLink) -> str:
+        try:
+            offered = await link.offered()
+        except ServerFailed as failure:
+            return str(failure)
+        self._reached[link.server.name] = link
+        self._said[link.server.name] = link.instructions
+        for each in offered:
+            tool = as_tool(each, link)
+            self._add(tool, link.server.name)
+            if not self._is_deferred:
+                self._loaded.add(tool.name)
+        return ""
+
+    async def _search(self, given: ToolSearchInput, _tool_context: ToolContext) -> Outcome:
+        away = [link for link in self._links.values() if link.is_worth_retrying()]
+        await asyncio.gather(*map(self._ask, away))
+        if given.query.startswith("select:"):
+            wanted = [name.strip() for name in given.query.removeprefix("select:").split(",")]
+            found = self.load(wanted)
+        else:
+            found = self.load(item.name for item in self.find(given.query, given.max_results))
+        if not found:
+            raise Refused(f"No tool matches {given.query!r}; there are {len(self._tools)} by name.")
+        note = f"found {', '.join(item.name for item in found)}"
+        if all(self._can_refer(item.name) for item in found):
+            return Outcome(content=tuple(map(_reference, found)), note=note)
+        intro = f"Call these through {CALL_TOOL}."
+        return Outcome(content="\n\n".join((intro, *map(_render, found))), note=note)
+
+
+def as_tool(offered: "Offered", link: McpLink) -> Tool:
+    name = _full_name(link.server.name, offered.name)
+    description = "".join(c for c in offered.description or "" if c.isprintable() or c in "\n\t")
+
+    async def run(given: JsonObject, tool_context: ToolContext) -> Outcome:
+        try:
+            result = await link.call(offered.name, given)
+        except ServerFailed as failure:
+            return Outcome(content=str(failure), is_error=True, note=str(failure))
+        return read_result(result, name, tool_context)
+
+    return Tool(
+        name=name,
+        description=description[:DESCRIPTION_CHARS],
+        input_schema=offered.input_schema,
+        kind=link.server.kinds.get(offered.name, "other"),
+        limit_chars=_limit(offered.meta),
+        run=run,
+    )
+
+
+def _limit(meta: JsonObject | None) -> int:
+    """Return how long a tool's results may be: what it asks for, within reason."""
+    asked = (meta or {}).get(ASKS)
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 1:
+        return MCP_CHARS
+    return int(min(asked, ASKED_CHARS))
+
+
+def _full_name(server: str, tool: str) -> str:
+    """Make a name every provider accepts; one that had to be changed ends in a hash."""
+    exact = f"mcp__{server}__{tool}"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", exact)
+    if plain == exact and len(exact) <= NAME_CHARS:
+        return exact
+    mark = hashlib.sha256(exact.encode()).hexdigest()[:8]
+    return f"{plain[: NAME_CHARS - 9]}_{mark}"
+
+
+def _score(tool: Tool, words: set[str]) -> int:
+    name = set(re.findall(r"[a-z0-9]+", tool.name.casefold()))
+    said = set(re.findall(r"[a-z0-9]+", tool.description.casefold()))
+    inside = sum(any(word in part for part in name) for word in words if len(word) > 2)
+    return 10 * len(words & name) + 3 * inside + len(words & said)
+
+
+def _reference(tool: Tool) -> Opaque:
+    return Opaque(raw={"type": "tool_reference", "tool_name": tool.name})
+
+
+def _render(tool: Tool) -> str:
+    schema = msgspec.json.encode(tool.input_schema).decode()
+    return f"{tool.name}\n{tool.description}\ninput: {schema}"

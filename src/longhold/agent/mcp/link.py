@@ -1,0 +1,255 @@
+"""The connection to one MCP server, and its answers as outcomes.
+
+A server that cannot be started, dies or hangs raises `ServerFailed` with words for the model,
+and is started again by the next call. The connection lives in a task of its own because the
+SDK's scopes must be left in the task that entered them. A long result is returned whole: it
+passes its budget where every result does.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Awaitable, Iterator
+from contextlib import AsyncExitStack
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from longhold.agent.mcp.servers import McpServer, expanded
+from longhold.agent.permissions.sources import is_unchanged
+from longhold.core.messages import Image, JsonObject, ResultContent, Text, text_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome
+from longhold.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.types import CallToolResult, ContentBlock, Tool
+
+CLOSE_SECONDS = 8.0
+"""The SDK asks a server to end, terminates and kills it within six."""
+MAX_PAGES = 50
+"""A listing that never ends is no listing."""
+LAST_WORDS_BYTES = 2_000
+"""Of what a server printed on its error stream: enough for its last line."""
+WARN_TOKENS = 10_000
+"""Worth telling the user which server is that talkative."""
+
+Response = TypeVar("Response")
+
+
+class ServerFailed(Exception):
+    """A server did not do what was asked; the message is for the model."""
+
+
+class McpLink:
+    """One server and the task that holds the connection to it."""
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self._starting = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._failed_at: float | None = None
+        """When it was last tried to start in vain, unless it was reached since."""
+        self._errors: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
+
+    @property
+    def is_away(self) -> bool:
+        """True if the server could not be reached when it was last tried."""
+        return self._failed_at is not None
+
+    def is_worth_retrying(self) -> bool:
+        """True if the server is away, and was not tried a moment ago."""
+        failed = self._failed_at
+        return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
+
+    async def offered(self) -> list["Tool"]:
+        client = await self._connected()
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._answer(client.list_tools(cursor=cursor), self.server.start_seconds)
+            tools.extend(page.tools)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return tools
+
+    @property
+    def instructions(self) -> str:
+        """What the server says of itself, while it is connected."""
+        return (self._client.instructions or "") if self._client is not None else ""
+
+    async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
+        client = await self._connected()
+        return await self._answer(client.call_tool(tool, given), self.server.call_seconds)
+
+    async def close(self) -> None:
+        """End the connection, and the server if we started it."""
+        await self._leave()
+        self._errors.close()
+
+    async def _leave(self) -> None:
+        task, self._task, self._client = self._task, None, None
+        self._stop.set()
+        if task is not None:
+            await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            _ = task.cancelled() or task.exception()
+
+    async def _connected(self) -> "Client":
+        async with self._starting:
+            if self._client is None or self._task is None or self._task.done():
+                await self._leave()
+                await self._start()
+            assert self._client is not None
+            return self._client
+
+    async def _start(self) -> None:
+        load_sdk()
+        section = self.server.section
+        if section is not None and not await asyncio.to_thread(is_unchanged, section):
+            raise ServerFailed(
+                f"the server {self.server.name} was not started: files it may run have changed "
+                "since the user trusted it"
+            )
+        self._stop, ready = asyncio.Event(), asyncio.Event()
+        task = self._task = asyncio.create_task(self._live(ready, self._stop))
+        waiting = asyncio.ensure_future(ready.wait())
+        try:
+            await asyncio.wait(
+                {task, waiting},
+                timeout=self.server.start_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        finally:
+            waiting.cancel()
+        if not ready.is_set():
+            self._failed_at = time.monotonic()
+            raise ServerFailed(await self._why_not(task))
+        self._failed_at = None
+
+    async def _why_not(self, task: asyncio.Task[None]) -> str:
+        """Explain why a server did not start, and leave nothing of it running."""
+        if task.done():
+            reason = f"could not be reached: {_innermost(task.exception())}"
+        else:
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+            reason = f"did not answer within {self.server.start_seconds:g} s"
+        return f"The MCP server {self.server.name!r} {reason}.{self._last_words()}"
+
+    async def _live(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
+        async with AsyncExitStack() as stack:
+            transport = await self._transport(stack)
+            client: Client = import_module("mcp").Client(transport)
+            self._client = await stack.enter_async_context(client)
+            ready.set()
+            await stop.wait()
+            self._client = None
+
+    async def _transport(self, stack: AsyncExitStack) -> "Transport":
+        from mcp import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = expanded(self.server, os.environ)
+        if server.url:
+            http = import_module("httpx2").AsyncClient(
+                headers=server.headers, timeout=server.call_seconds
+            )
+            await stack.enter_async_context(http)
+            return streamable_http_client(server.url, http_client=http)
+        started = StdioServerParameters(
+            command=server.command, args=list(server.args), env=server.env, cwd=server.cwd or None
+        )
+        return stdio_client(started, errlog=self._errors)  # type: ignore[arg-type]
+
+    async def _answer(self, request: Awaitable[Response], seconds: float) -> Response:
+        """Await an answer; turn every failure into words for the model."""
+        from anyio import BrokenResourceError, ClosedResourceError
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        name, broken = self.server.name, (BrokenResourceError, ClosedResourceError)
+        try:
+            async with asyncio.timeout(seconds):
+                return await request
+        except TimeoutError:
+            said = f"did not answer within {seconds:g} s, and the call was given up."
+        except MCPError as error:
+            if error.code != CONNECTION_CLOSED:
+                raise ServerFailed(f"The MCP server {name!r} refused: {error}.") from None
+            said = "ended in the middle of the call; the next call starts it again."
+            self._break()
+        except (*broken, OSError, RuntimeError, ValueError) as error:
+            said = f"cannot be understood: {error}. The next call connects anew."
+            self._break()
+        raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
+
+    def _break(self) -> None:
+        """Drop the connection; the next call makes another."""
+        self._client = None
+        self._stop.set()
+
+    def _last_words(self) -> str:
+        number = self._errors.fileno()
+        size = os.fstat(number).st_size
+        tail = os.pread(number, LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
+        lines = tail.decode("utf-8", "replace").strip().splitlines()
+        return f" It last said: {lines[-1][:500]}" if lines else ""
+
+
+def load_sdk() -> None:
+    try:
+        import_module("mcp")
+    except ModuleNotFoundError as error:
+        if error.name != "mcp":
+            raise
+        raise ConfigError(
+            "MCP servers need the package 'mcp'; pip install 'longhold[mcp]'"
+        ) from error
+
+
+def _innermost(error: BaseException | None) -> str:
+    """Return the first real cause inside exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{error}" or type(error).__name__
+
+
+def read_result(result: "CallToolResult", name: str, tool_context: ToolContext) -> Outcome:
+    blocks = tuple(block for item in result.content for block in _blocks(item))
+    if not blocks and result.structured_content is not None:
+        blocks = (Text(text=msgspec.json.encode(result.structured_content).decode()),)
+    texts_only = all(isinstance(block, Text) for block in blocks)
+    content: ResultContent = text_of(blocks) if texts_only else blocks
+    size_tokens = tool_context.count_tokens(text_of(content))
+    return Outcome(
+        content=content or "(no content)",
+        is_error=result.is_error,
+        note=f"about {size_tokens:,} tokens from {name}" if size_tokens > WARN_TOKENS else "",
+    )
+
+
+def _blocks(item: "ContentBlock") -> Iterator[Text | Image]:
+    match item.type:
+        case "text":
+            yield Text(text=item.text)
+        case "image":
+            source = {"type": "base64", "media_type": item.mime_type, "data": item.data}
+            yield Image(source=source)
+        case "audio":
+            yield Text(text=f"[sound, {item.mime_type}, which cannot be heard here]")
+        case "resource_link":
+            yield Text(text=f"{item.name}: {item.uri}")
+        case "resource":
+            inner = item.resource
+            text = getattr(inner, "text", None)
+            yield Text(text=text if text is not None else f"[{inner.uri}: not text]")

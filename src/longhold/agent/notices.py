@@ -1,0 +1,82 @@
+"""Lines for the user: how the session was set up, what hooks and layers did.
+
+Each line reaches the listener at once where there is one, and is kept until taken otherwise.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from longhold.core.turn.engine import Engine, Fullness
+
+
+@dataclass(slots=True)
+class RoomWarning:
+    """Warns once past the warning line, and again only after there was room."""
+
+    tell: Callable[[str], None]
+    _is_given: bool = False
+
+    def __call__(self, engine: Engine) -> None:
+        full = engine.fullness()
+        is_near = full.window.level(full.used_tokens) != "ok"
+        if is_near and not self._is_given:
+            self.tell(warning(full))
+        self._is_given = is_near
+
+
+def warning(full: Fullness) -> str:
+    window = full.window
+    used = f"the context is nearly full: {full.used_tokens:,} of {window.limit_tokens:,} tokens"
+    if window.auto:
+        return f"{used}; from {window.auto_tokens:,} on history is summarised by itself"
+    return (
+        f"{used}; history is not summarised by itself (window.auto is off), and from "
+        f"{window.blocking_tokens:,} on nothing more is sent"
+    )
+
+
+Listener: TypeAlias = Callable[[str], None]
+
+
+class Notices:
+    """What the user should know, in the order it came up."""
+
+    def __init__(self, listener: Listener | None = None, kept: Iterable[str] = ()) -> None:
+        self._listener = listener
+        self._kept = list(kept)
+        self._output: Listener | None = None
+
+    def listen(self, listener: Listener | None) -> None:
+        """Pass lines on from now on; with None, keep them."""
+        self._listener = listener
+
+    def listen_to_tools(self, listener: Listener | None) -> None:
+        """Pass on what running tools print, a line now and then."""
+        self._output = listener
+
+    def tool_output(self, line: str) -> None:
+        """Show what a tool printed last; of no use to someone who does not look."""
+        if self._output is not None:
+            self._output(line)
+
+    def add(self, line: str) -> None:
+        if self._listener is None:
+            self._kept.append(line)
+        else:
+            self._listener(line)
+
+    def extend(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.add(line)
+
+    def progress(self, line: str) -> None:
+        """Show that work goes on; of no use to someone who reads it later."""
+        if self._listener is not None:
+            self._listener(line)
+
+    def take(self) -> list[str]:
+        """Return the lines kept since the last time, each once."""
+        taken = list(dict.fromkeys(self._kept))
+        self._kept.clear()
+        return taken

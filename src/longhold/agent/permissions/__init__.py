@@ -1,0 +1,45 @@
+"""Permissions: rules, modes, and asking the user.
+
+`Gate` is asked before every tool runs; `decide` is the pure decision behind it; both rest on a
+strict reading of shell commands (`is_read_only_command`).
+"""
+
+from longhold.agent.permissions.call import examine
+from longhold.agent.permissions.decide import Decision, Mode, decide
+from longhold.agent.permissions.gate import Answer, AskUser, Gate, Question, combine
+from longhold.agent.permissions.places import Places
+from longhold.agent.permissions.readonly import is_read_only_command
+from longhold.agent.permissions.rules import Rules, parse_rule, parse_rules
+from longhold.agent.permissions.sources import (
+    Permissions,
+    SettingsSection,
+    load_permissions,
+    read_sections,
+    trust,
+    trusted,
+    vouch,
+)
+
+__all__ = [
+    "Answer",
+    "AskUser",
+    "Decision",
+    "Gate",
+    "Mode",
+    "Permissions",
+    "Places",
+    "Question",
+    "Rules",
+    "SettingsSection",
+    "combine",
+    "decide",
+    "examine",
+    "is_read_only_command",
+    "load_permissions",
+    "parse_rule",
+    "parse_rules",
+    "read_sections",
+    "trust",
+    "trusted",
+    "vouch",
+]

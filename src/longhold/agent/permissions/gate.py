@@ -1,0 +1,160 @@
+"""Checks every tool call: decides, asks the user if need be, and remembers.
+
+An answer holds for one call or becomes a rule for the session; a denial is remembered, so that
+the same call is not asked about twice. If there is no user to ask, asking is denying. Writing
+rules to a settings file is left to the command line.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from longhold.agent.permissions.call import ToolCall, examine
+from longhold.agent.permissions.decide import Decision, Mode, decide, narrower
+from longhold.agent.permissions.places import Places
+from longhold.agent.permissions.rules import Rule, Rules, plain_host
+from longhold.core.messages import JsonObject
+from longhold.core.tools.protocol import Tool
+from longhold.core.tools.shell_reader import names
+
+_HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle")
+"""Programs whose second word says what they do, so that a rule should name it too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    tool: str
+    given: JsonObject
+    reason: str
+    suggestion: Rule | None
+    """The rule that a lasting yes would add."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    choice: Literal["once", "always", "no"]
+    reason: str = ""
+    """Shown to the model with a no."""
+
+
+AskUser: TypeAlias = Callable[[Question], Awaitable[Answer]]
+AskFirst: TypeAlias = Callable[[Question], Awaitable[Decision | None]]
+"""Decides in the user's place; None leaves it to the user."""
+
+
+class Gate:
+    """The permissions of one session; the one place here that changes."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        mode: Mode = "ask",
+        ask: AskUser | None = None,
+        above: "Gate | None" = None,
+    ) -> None:
+        self.rules = rules
+        self.mode: Mode = mode
+        self._ask = ask
+        self._above = above
+        """The parent agent's gate: this one never lets more through than that would now."""
+        self._denials: dict[bytes, str] = {}
+        """The calls the user refused, and the reasons."""
+
+    def switch_mode(self, mode: Mode) -> Mode:
+        """Decide by another mode from now on; return the one before."""
+        before, self.mode = self.mode, mode
+        return before
+
+    @property
+    def in_force(self) -> Mode:
+        """The mode that applies now: this gate's own, or the narrower one of a gate above."""
+        return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
+
+    def judge(self, tool: Tool, given: JsonObject, places: Places) -> Decision:
+        """Decide without asking anyone."""
+        return decide(examine(tool, given, places), self.rules, self.in_force, places)
+
+    async def check(
+        self,
+        tool: Tool,
+        given: JsonObject,
+        places: Places,
+        *,
+        hook: Decision | None = None,
+        ask_first: AskFirst | None = None,
+    ) -> Decision:
+        """Allow or deny a call, asking the user if need be; `hook` is what a hook decided before.
+
+        `ask_first` gets the question before the user does, also where there is no user.
+        """
+        call = examine(tool, given, places)
+        decision = combine(decide(call, self.rules, self.in_force, places), hook)
+        key = msgspec.json.encode([tool.name, given], order="deterministic")
+        if decision.outcome == "ask" and key in self._denials:
+            reason = f"this was refused before: {self._denials[key]}"
+            decision = Decision(outcome="deny", reason=reason)
+        elif decision.outcome == "ask":
+            question = Question(
+                tool=call.tool,
+                given=given,
+                reason=decision.reason,
+                suggestion=suggest_rule(call),
+            )
+            first = await ask_first(question) if ask_first is not None else None
+            decision = first or await self._ask_user(question)
+        if decision.by_user:
+            self._denials[key] = decision.reason
+        return decision
+
+    def forget_denials(self) -> None:
+        """Let everything be asked again, after a new message of the user."""
+        self._denials.clear()
+
+    async def _ask_user(self, question: Question) -> Decision:
+        if self._ask is None:
+            reason = f"there is no user to ask, and {question.reason}"
+            return Decision(outcome="deny", reason=reason)
+        suggestion = question.suggestion
+        answer = await self._ask(question)
+        if answer.choice == "no":
+            reason = answer.reason or "the user said no"
+            return Decision(outcome="deny", reason=reason, by_user=True, words=answer.reason)
+        if answer.choice == "always" and suggestion is not None:
+            self.rules = replace(self.rules, allow=(*self.rules.allow, suggestion))
+        return Decision(outcome="allow", reason="the user said yes")
+
+
+def combine(decision: Decision, hook: Decision | None) -> Decision:
+    """Combine our decision with a hook's: a deny from either wins, then the hook's."""
+    return decision if hook is None or decision.outcome == "deny" else hook
+
+
+def suggest_rule(call: ToolCall) -> Rule | None:
+    """Return the narrowest rule that would save the next question of this kind."""
+    match call.kind:
+        case "shell":
+            return _suggest_command(call)
+        case "fetch":
+            host = plain_host(call.url)
+            return Rule(tool=call.tool, content=f"domain:{host}") if host else None
+        case "read" | "search" | "write":
+            path = call.paths[0].path if call.paths else None
+            tool = "Edit" if call.kind == "write" else "Read"
+            return Rule(tool=tool, content=str(path)) if path else None
+        case "ask" | "other":
+            return Rule(tool=call.tool)
+
+
+def _suggest_command(call: ToolCall) -> Rule | None:
+    shell = call.shell
+    if shell is None:
+        return None
+    words = shell.script.commands[0].words if len(shell.script.commands) == 1 else ()
+    simple = bool(words) and not shell.script.doubts and shell.danger is None
+    if simple and words[0].text in _HAS_VERBS and len(words) > 1 and words[1].text.isidentifier():
+        return Rule(tool=call.tool, content=f"{words[0].text} {words[1].text}:*")
+    text = shell.text.strip()
+    return Rule(tool=call.tool, content=text) if "*" not in text else None

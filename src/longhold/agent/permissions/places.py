@@ -1,0 +1,183 @@
+"""Resolves where a path leads: inside the working directories, outside, or unclear.
+
+Links, `..` and `~` are resolved against the disk. What was seen can change before the tool
+opens the file; a tool that must be certain looks again.
+"""
+
+import errno
+import os
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Where: TypeAlias = Literal["inside", "readable", "own", "outside", "unclear", "impossible"]
+
+PROTECTED_NAMES = frozenset(
+    {
+        ".git",
+        ".longhold",
+        ".claude",
+        ".vscode",
+        ".idea",
+        ".husky",
+        ".ssh",
+        ".gnupg",
+        ".cargo",
+        ".yarn",
+        ".devcontainer",
+        ".circleci",
+    }
+)
+"""Directories whose files make programs run things; writing there always asks."""
+
+PROTECTED_FILES = frozenset(
+    {
+        ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile",
+        ".gitconfig", ".gitmodules", ".npmrc", ".pypirc", ".netrc", ".envrc", ".mcp.json",
+        ".ripgreprc", ".pre-commit-config.yaml", ".yarnrc", ".yarnrc.yml", "agents.md",
+        "claude.md", "claude.local.md",
+    }
+)  # fmt: skip
+"""Files of the same sort that lie among others."""
+
+_SIMPLE = re.compile(r"(?!\.[.*?]|~)(?!.*\*\*)[\w.*?+,@%=:^-]+")
+"""A part of a pattern that every shell reads alike; `.*` and `.?` match `..` in some."""
+
+MAX_MATCHES = 1_000
+"""A glob with more matches than this is not looked through; it counts as unclear."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    roots: tuple[Path, ...]
+    """The working directories."""
+    cwd: Path
+    """Where relative paths start."""
+    readable: tuple[Path, ...] = ()
+    """Directories of our own, such as spilled results, that may be read but not written."""
+    writable: tuple[Path, ...] = ()
+    """Files of our own, such as the plan, that may be written in every mode."""
+    home: Path = field(default_factory=Path.home)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    text: str
+    where: Where
+    path: Path | None = None
+    """With every link followed."""
+    spelled: Path | None = None
+    """Absolute and without `..`, links not followed."""
+    is_protected: bool = False
+
+
+def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
+    if "\0" in text or not text:
+        return Located(text=text, where="impossible")
+    if _is_odd(text):
+        return Located(text=text, where="unclear")
+    expanded = _expand_home(text, places.home)
+    if expanded is None:
+        return Located(text=text, where="unclear")
+    joined = (base or places.cwd) / expanded
+    spelled = Path(os.path.normpath(joined))
+    try:
+        path, plainly = _resolved(joined), _resolved(spelled)
+    except (OSError, RuntimeError, ValueError):
+        return Located(text=text, where="unclear", spelled=spelled)
+    return Located(
+        text=text,
+        # a `..` behind a link leads to two places, depending on who follows it
+        where=_where(path, spelled, places) if path == plainly else "unclear",
+        path=path,
+        spelled=spelled,
+        is_protected=_is_protected(path, places) or _is_protected(spelled, places),
+    )
+
+
+def _resolved(path: Path) -> Path:
+    """Follow all links, as far as there are files; a loop of them is an error in every Python."""
+    real = path.resolve()
+    try:
+        real.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+    return real
+
+
+def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple[Located, ...]:
+    """Locate every match of a simple shell pattern, and the directory it starts in.
+
+    Only stars and question marks within a name are looked up: shells differ in the rest. A name
+    that a program would take for an option is unclear, too.
+    """
+    unclear = Located(text=text, where="unclear")
+    if "\0" in text or _is_odd(text):
+        return (unclear,)
+    start = base or places.cwd
+    parts = Path(text).parts
+    fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
+    patterns = parts[len(fixed) :]
+    found = [locate(str(Path(*fixed)), places, base=start)]
+    if not patterns:
+        return tuple(found)
+    if not all(_SIMPLE.fullmatch(part) for part in patterns):
+        found.insert(0, unclear)
+    # a character may be several to a shell with another locale, so that `?` can stand for more
+    wide = str(Path(*(re.sub(r"[*?]+", _widened, part) for part in patterns)))
+    try:
+        for match in start.joinpath(*fixed).glob(wide):
+            found.append(locate(str(match), places, base=start))
+            is_option = text[0] in "*?" and str(match.relative_to(start)).startswith("-")
+            if is_option or len(found) > MAX_MATCHES:
+                return (unclear, *found)
+    except (OSError, ValueError, RuntimeError, NotImplementedError):
+        return (unclear,)
+    return tuple(found)
+
+
+def _widened(found: re.Match[str]) -> str:
+    return "**" if found[0] == found.string == "**" else "*"
+
+
+def _is_odd(text: str) -> bool:
+    """Notice characters that hide, reverse or imitate parts of a path."""
+    if not text.isprintable() or "\\" in text:
+        return True
+    folded = unicodedata.normalize("NFKC", text)
+    return any(folded.count(mark) != text.count(mark) for mark in ("/", "..", "~", "\\"))
+
+
+def _expand_home(text: str, home: Path) -> Path | None:
+    if text == "~" or text.startswith("~/"):
+        return home / text[2:]
+    return None if text.startswith("~") else Path(text)
+
+
+def _where(path: Path, spelled: Path, places: Places) -> Where:
+    if spelled.parts[:2] in (("/", "proc"), ("/", "dev")) and str(spelled) != "/dev/null":
+        return "outside"
+    if path in (own.resolve() for own in places.writable):
+        return "own"
+    if str(spelled) == "/dev/null" or is_below(path, places.roots):
+        return "inside"
+    return "readable" if is_below(path, places.readable) else "outside"
+
+
+def is_below(path: Path, roots: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(root.resolve()) for root in roots)
+
+
+def _is_protected(path: Path, places: Places) -> bool:
+    """Check the names below the working directory; case may not matter to the disk."""
+    roots = (root.resolve() for root in places.roots)
+    root = next((root for root in roots if path.is_relative_to(root)), None)
+    below = path if root is None else path.relative_to(root)
+    parts = [part.casefold() for part in below.parts]
+    if (".github", "workflows") in pairwise(parts):
+        return True
+    return not PROTECTED_NAMES.isdisjoint(parts) or not PROTECTED_FILES.isdisjoint(parts[-1:])

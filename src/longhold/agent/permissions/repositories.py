@@ -1,0 +1,160 @@
+"""Tells whether git, run in a directory, could run or read what the repository wants.
+
+Git itself is asked where it would take its files and settings from, in the environment that the
+command will have, so that there is no second reading of git's rules. A setting that is not in
+the list below, or files that lie anywhere but in the usual places, make it untrusted.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from longhold.agent.permissions.places import Places, is_below
+from longhold.agent.tools.git import list_settings, run_git
+from longhold.errors import StoreError
+
+INSPECT_SECONDS = 5.0
+"""Git answers in milliseconds; a pipe in the place of a file would keep it for ever."""
+MAX_SUBMODULES = 50
+"""More are not looked at, and the repository is not trusted."""
+MAX_GIT_FILES = 20_000
+"""A repository's own files besides objects and hooks: references, their logs and states; few have hundreds."""
+
+_HARMLESS = re.compile(
+    r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
+    r"|symlinks|autocrlf|eol|safecrlf|abbrev|quotepath|longpaths|worktree|sparsecheckout"
+    r"|sparsecheckoutcone|untrackedcache|commitgraph|preloadindex|compression|trustctime"
+    r"|sharedrepository|protecthfs|protectntfs|hidedotfiles|hookspath)"
+    r"|remote\.(.*\.)?(url|fetch|pushurl|push|tagopt|prune|prunetags|mirror|gh-resolved|pushdefault)"
+    r"|(user|author|committer)\.\w+"
+    r"|(branch|pull|push|rebase|init|advice|color|gui|http|gc|fetch)\..*"
+    r"|submodule\.(.*\.)?(url|active|branch|update|ignore)"
+    r"|extensions\.(objectformat|refstorage|worktreeconfig)"
+    r"|(commit|tag)\.gpgsign|lfs\.(repositoryformatversion|.*\.(access|locksverify))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Settings that run nothing in a command that only reads; hooks are switched off there."""
+
+_COMPARING = frozenset({"status", "diff", "describe"})
+"""These start a git of their own in every submodule."""
+_OPENING = _COMPARING | {"grep"}
+"""These open the files that the index names, wherever those lie."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    reason: str
+    is_trap: bool = False
+    """The files lie so oddly that it looks intended."""
+
+
+def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion | None:
+    """Return why git should not run here unasked, or None."""
+    if not directory.is_dir():
+        return None
+    try:
+        return _suspect(directory, verbs, places, depth=0)
+    except StoreError:
+        return Suspicion(reason="git does not say where it would take its settings from")
+
+
+def _suspect(
+    directory: Path, verbs: frozenset[str], places: Places, *, depth: int
+) -> Suspicion | None:
+    asked = ("--path-format=absolute", "--git-dir", "--git-common-dir", "--show-toplevel")
+    found = run_git(directory, "rev-parse", *asked, timeout_seconds=INSPECT_SECONDS)
+    paths = [Path(line) for line in found.stdout.decode("utf-8", "surrogateescape").splitlines()]
+    if not paths and found.returncode:
+        return _no_repository(directory)
+    if found.returncode or len(paths) != 3:
+        return Suspicion(reason="this directory is a repository without files", is_trap=True)
+    git, common, top = (path.resolve() for path in paths)
+    if not _is_usual(git, common, top, places) or _has_links({git, common}):
+        return Suspicion(reason="git would take its files from an unusual place", is_trap=True)
+    for is_own, key, value in list_settings(directory, timeout_seconds=INSPECT_SECONDS):
+        is_switch = key == "core.fsmonitor" and value in ("true", "false")
+        if is_own and not is_switch and not _HARMLESS.fullmatch(key):
+            return Suspicion(reason=f"the repository sets {key!r}, which could run a program")
+        if key.endswith(".insteadof") and "remote" in verbs:
+            return Suspicion(reason="addresses are rewritten, which can put a password in them")
+    return _suspect_index(top, verbs, places, depth) if verbs & _OPENING else None
+
+
+def _no_repository(directory: Path) -> Suspicion | None:
+    """Git found none; what looks like one all the same may be one to another version of git."""
+    for place in (directory, *directory.parents):
+        if (place / "HEAD").exists() and (
+            (place / "objects").exists() or (place / "commondir").exists()
+        ):
+            return Suspicion(
+                reason="git would take its settings from a plain directory", is_trap=True
+            )
+        if (place / ".git").exists():
+            break
+    return None
+
+
+def _is_usual(git: Path, common: Path, top: Path, places: Places) -> bool:
+    """Return whether these are a repository's own files, or a worktree's known to its repository."""
+    if git == common == top / ".git":
+        return True
+    if all(is_below(path, places.roots) for path in (git, common, top)):
+        return True
+    if is_below(git, places.roots) or common != git.parent.parent:
+        return False
+    try:
+        return Path((git / "gitdir").read_text(encoding="utf-8").strip()).resolve() == top / ".git"
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _has_links(directories: set[Path]) -> bool:
+    """Return whether files of a repository are links, or its objects are borrowed from another.
+
+    Git prints parts of the files in which it keeps the state of a rebase or a worktree.
+    """
+    seen = 0
+    for git in directories:
+        if (git / "objects" / "info" / "alternates").exists():
+            return True
+        for place, below, files in os.walk(git):
+            seen += len(files)
+            names = (Path(place, name) for name in (*below, *files))
+            if seen > MAX_GIT_FILES or any(path.is_symlink() for path in names):
+                return True
+            is_objects = Path(place).name == "objects"
+            # a hook is often a link into the project, and none is run
+            below[:] = {*below} & {"info", "pack"} if is_objects else {*below} - {"hooks"}
+    return False
+
+
+def _suspect_index(
+    top: Path, verbs: frozenset[str], places: Places, depth: int
+) -> Suspicion | None:
+    staged = run_git(top, "ls-files", "--stage", "-z", timeout_seconds=INSPECT_SECONDS)
+    rows = staged.stdout.decode("utf-8", "surrogateescape").split("\0")
+    if _leads_out((row.partition("\t")[2] for row in rows), top, places):
+        return Suspicion(reason="git would open files outside, which its index names", is_trap=True)
+    modules = [row.partition("\t")[2] for row in rows if row.startswith("160000 ")]
+    if len(modules) > MAX_SUBMODULES or (modules and depth > 3):
+        return Suspicion(reason="there are too many submodules to look at")
+    for module in modules if verbs & _COMPARING else ():
+        if (top / module / ".git").exists():
+            found = _suspect(top / module, verbs, places, depth=depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _leads_out(names: Iterable[str], top: Path, places: Places) -> bool:
+    """Return whether a name in the index leaves the files: git checks none when it reads them."""
+    parents = {Path(each) for each in {name[: name.rfind("/") + 1] for name in names}}
+    above = {place for parent in parents for place in (parent, *parent.parents)} - {Path()}
+    return any(
+        place.is_absolute()
+        or ".." in place.parts
+        or ((top / place).is_symlink() and not is_below((top / place).resolve(), places.roots))
+        for place in above
+    )

@@ -1,0 +1,222 @@
+"""Rules: what a user allows or forbids beforehand, in one line each.
+
+`Bash(git status:*)`, `Edit(src/**)`, `WebFetch(domain:example.org)`, a bare tool name. The
+same words are read in two ways: to allow, a rule must cover exactly what would happen; to
+deny, it is enough that what would happen may be covered.
+
+In a path, `*` and `?` stay within one directory and `**` crosses them; everything else stands
+for itself. A pattern without a slash matches at any depth, one that begins with `/` or `~/` is
+absolute, any other is relative to a working directory. One that names a directory covers what
+lies in it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from longhold.agent.permissions.places import Located, Places
+from longhold.core.tools.shell_programs import program
+from longhold.core.tools.shell_reader import Command, read_script
+from longhold.errors import ConfigError
+
+_SHAPE = re.compile(r"([A-Za-z_][\w.*-]*)(?:\((.*)\))?", re.S)
+
+_GLOB_PIECE = re.compile(r"\*\*/|\*\*|.", re.S)
+
+READERS = frozenset({"Read", "Grep", "Glob"})
+"""A rule for one way of reading a path holds for all; the same goes for writing."""
+WRITERS = frozenset({"Edit", "Write", "NotebookEdit"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    tool: str
+    content: str = ""
+    """What stands in the brackets; nothing is every call."""
+
+    @property
+    def is_exact(self) -> bool:
+        return bool(self.content) and "*" not in self.content
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.content})" if self.content else self.tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+
+def parse_rule(text: str) -> Rule:
+    found = _SHAPE.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(f"{text!r} is not a permission rule; write Tool or Tool(pattern)")
+    content = (found[2] or "").strip()
+    rule = Rule(tool=found[1], content="" if content in ("*", ":*") else content)
+    if rule.tool == "Bash" and rule.content and not rule.is_exact and not _wanted(rule.content)[0]:
+        raise ConfigError(f"{rule} is not a family of commands; write Bash(name word:*)")
+    return rule
+
+
+def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Rules:
+    return Rules(
+        allow=tuple(parse_rule(text) for text in allow),
+        deny=tuple(parse_rule(text) for text in deny),
+    )
+
+
+def names_tool(rule: Rule, tool: str) -> bool:
+    """Return whether a rule is about this tool: by name, by family, or by MCP server."""
+    if rule.tool.startswith("mcp__"):
+        return fnmatchcase(tool, rule.tool) or tool.startswith(rule.tool + "__")
+    same_family = any({rule.tool, tool} <= family for family in (READERS, WRITERS))
+    return rule.tool == tool or (bool(rule.content) and same_family)
+
+
+def allows_command(rule: Rule, command: Command) -> bool:
+    """Return whether a rule covers one simple command, word by word from its name on."""
+    if not rule.content:
+        return True
+    wanted, is_open = _wanted(rule.content)
+    given = tuple(word.text for word in command.words)
+    if not wanted or len(given) < len(wanted) or (len(given) > len(wanted) and not is_open):
+        return False
+    return all(_matches(word, pattern) for word, pattern in zip(given, wanted, strict=False))
+
+
+def denies_command(rule: Rule, command: Command) -> bool:
+    """Return whether a rule may cover a command, in any directory and behind any options."""
+    if not rule.content:
+        return True
+    wanted, is_open = _wanted(rule.content)
+    given = [word.text for word in command.words]
+    if not wanted or not given or not _same_word(program(given[0]), program(wanted[0])):
+        return False
+    return _follows(given[1:], list(wanted[1:]), is_open)
+
+
+def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
+    """Match the wanted words in front, skipping options and what may be their values."""
+    reached = _past_options(given, {0})
+    for pattern in wanted:
+        matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
+        reached = _past_options(given, matched)
+    return bool(reached) and (is_open or len(given) in reached)
+
+
+def _past_options(given: list[str], starts: set[int]) -> set[int]:
+    """Add every position that can be reached by taking words for options or their values."""
+    reached = set(starts)
+    for at, word in enumerate(given):
+        if at in reached and word.startswith("-"):
+            reached |= {at + 1, min(at + 2, len(given))}
+    return reached
+
+
+def _same_word(given: str, pattern: str) -> bool:
+    return _matches(given.casefold(), pattern.casefold())
+
+
+def _matches(word: str, pattern: str) -> bool:
+    """Match a word; in a command the star is the only wildcard."""
+    return fnmatchcase(word, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
+    """Split a command rule into words; return them and whether more words may follow."""
+    is_open = content.endswith((":*", " *"))
+    head = content[:-2] if is_open else content
+    commands = read_script(head).commands
+    return tuple(word.text for word in commands[0].words) if len(commands) == 1 else (), is_open
+
+
+def allows_path(rule: Rule, located: Located, places: Places) -> bool:
+    """Return whether a rule covers where a path really leads."""
+    if not rule.content:
+        return False
+    roots = tuple(root.resolve() for root in places.roots)
+    return located.path is not None and _covers(rule.content, located.path, roots, places.home)
+
+
+def denies_path(rule: Rule, located: Located, places: Places) -> bool:
+    """Return whether a rule covers a path as written or as it is, in any case of letters."""
+    if not rule.content:
+        return True
+    roots = tuple(Path(str(root.resolve()).casefold()) for root in places.roots)
+    spelled = tuple(Path(str(root).casefold()) for root in places.roots)
+    home = Path(str(places.home).casefold())
+    return any(
+        _covers(rule.content.casefold(), Path(str(path).casefold()), roots + spelled, home)
+        for path in (located.path, located.spelled)
+        if path is not None
+    )
+
+
+def _covers(pattern: str, path: Path, roots: tuple[Path, ...], home: Path) -> bool:
+    if pattern.startswith("~/"):
+        return _fits(str(home) + pattern[1:], str(path))
+    if pattern.startswith("/"):
+        return _fits("/" + pattern.lstrip("/"), str(path))
+    pattern = pattern.removeprefix("./")
+    anywhere = "/" not in pattern.rstrip("/")
+    pattern = "**/" + pattern if anywhere else pattern
+    return any(
+        _fits(pattern, str(path.relative_to(root))) for root in roots if path.is_relative_to(root)
+    )
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Match piece by piece, keeping every place reached; an expression could go back for ever."""
+    reached = {0}
+    for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
+        if piece in ("*", "**", "**/"):
+            reached = set(_passed(piece, reached, path))
+        else:
+            fits = {*path} - {"/"} if piece == "?" else {piece}
+            reached = {at + 1 for at in reached if path[at : at + 1] in fits}
+    return any(path[at : at + 1] in ("", "/") for at in reached)
+
+
+def _passed(star: str, reached: set[int], path: str) -> Iterator[int]:
+    """Yield where stars can end that begin at these places."""
+    is_inside = False
+    for at in range(min(reached, default=len(path) + 1), len(path) + 1):
+        begins, is_slash = at in reached, path[at : at + 1] == "/"
+        if begins or (is_inside and (star != "**/" or path[at - 1] == "/")):
+            yield at
+        goes_on = is_inside and not (star == "*" and is_slash)
+        is_inside = goes_on or (begins and not (is_slash and star != "**"))
+
+
+def allows_url(rule: Rule, url: str) -> bool:
+    """Return whether a rule covers an address whose host is beyond doubt."""
+    host = plain_host(url)
+    if not rule.content:
+        return bool(host)
+    wanted = rule.content.removeprefix("domain:").casefold()
+    return bool(host) and rule.content.startswith("domain:") and fnmatchcase(host, wanted)
+
+
+def denies_url(rule: Rule, url: str) -> bool:
+    """Return whether a rule may cover an address; one that cannot be read may be any."""
+    host = plain_host(url)
+    wanted = rule.content.removeprefix("domain:").casefold()
+    return not rule.content or not host or fnmatchcase(host, wanted) or host.endswith("." + wanted)
+
+
+def plain_host(url: str) -> str:
+    """Return the host of an ordinary web address, or "" if parsers could disagree on it."""
+    if not url.isascii() or not url.isprintable() or any(c in url for c in "\\ \"'<>^`{|}"):
+        return ""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").rstrip(".").casefold()
+        _ = parts.port
+    except ValueError:
+        return ""
+    well_formed = parts.scheme in ("http", "https") and "@" not in parts.netloc and "%" not in host
+    return host if well_formed else ""

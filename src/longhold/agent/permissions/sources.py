@@ -1,0 +1,368 @@
+"""Sections of settings files (`hooks`, `permissions`, `mcpServers`), and which are trusted.
+
+Files in the user's home are the user's own. Files of a project came with the project, so what
+they would run or allow counts only once the user has trusted exactly this content (what they
+forbid counts always): the hash covers the section and the project's own files that its commands
+may run (see `reach`). It is taken again right before a command runs.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from longhold.agent.permissions.decide import MODES, Mode
+from longhold.agent.permissions.rules import Rules, parse_rules
+from longhold.agent.tools.globs import VERSION_CONTROL
+from longhold.core.messages import Json, JsonObject
+from longhold.core.settings import home
+from longhold.core.settings.files import write_private
+from longhold.core.settings.project import UnusableFile, checkout_top, read_text
+from longhold.core.settings.reading import parse_toml
+from longhold.core.tools.shell_reader import names, read_script
+from longhold.errors import ConfigError
+
+FILES = 50_000
+"""Of a larger project the files found first are covered."""
+TEXT_BYTES = 256 << 10
+"""How far into a file names are looked for; scripts are shorter."""
+PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+
+_WORD = re.compile(r"[\w.+@-]{1,255}")
+_PLAIN = names("bash cat date echo false jq node perl printf python python3 ruby sh true")
+"""Programs that run the file they are given, or none."""
+_RUNNING = names("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
+"""Options by which those run something else."""
+_BUILD = names(
+    "BUILD CMakeLists.txt Dockerfile GNUmakefile Gemfile Justfile Makefile Procfile Rakefile"
+    " Taskfile.yml WORKSPACE build.gradle build.rs compose.yaml conftest.py deno.json"
+    " docker-compose.yml go.mod justfile lefthook.yml makefile mise.toml noxfile.py package.json"
+    " pom.xml pyproject.toml setup.cfg setup.py sitecustomize.py tox.ini"
+)
+_SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
+
+
+def reached_files(value: Json, project: Path) -> tuple[Path, ...]:
+    """List the project's files that the commands in a section of settings may run."""
+    commands = tuple(_commands(value))
+    tree = _Tree(project)
+    if commands:
+        texts = [_with_project(text, project) for text in _texts(value)]
+        tree.cover_paths(texts)
+        tree.cover_named(texts)
+        if not all(_is_plain(_with_project(command, project), project) for command in commands):
+            tree.cover_runnable()
+        tree.follow()
+    else:
+        tree.cover_paths(_texts(value))
+    return tuple(sorted(tree.covered))
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _commands(value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        command, more = value.get("command"), value.get("args")
+        if isinstance(command, str):
+            words = [str(word) for word in more] if isinstance(more, list) else []
+            yield shlex.join([command, *words]) if words else command
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
+        yield from _commands(inner)
+
+
+def _with_project(text: str, project: Path) -> str:
+    for name in PROJECT_VARIABLES:
+        text = text.replace(f"${{{name}}}", str(project))
+        text = re.sub(rf"\${name}(?!\w)", lambda _: str(project), text)
+    return text
+
+
+def _is_plain(text: str, project: Path) -> bool:
+    """Return whether a command is nothing but programs that run the files it names, or none."""
+    script = read_script(text)
+    if script.doubts or not script.commands:
+        return False
+    for command in script.commands:
+        words = command.words
+        if command.assignments or any(not word.is_literal or word.has_glob for word in words):
+            return False
+        if any(one.operator.startswith("<") for one in command.redirects):
+            return False
+        is_script = "/" in command.name and (project / command.name).is_file()
+        if not is_script and command.name not in _PLAIN:
+            return False
+        if not is_script and not _RUNNING.isdisjoint(command.arguments):
+            return False
+    return True
+
+
+@dataclass(slots=True)
+class _Tree:
+    """A project's files by name, and those that are covered."""
+
+    project: Path
+    covered: set[Path] = field(default_factory=set)
+    _by_name: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    _runnable: list[Path] = field(default_factory=list)
+    _below: dict[str, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    """By the name of each directory above them."""
+
+    def __post_init__(self) -> None:
+        count = 0
+        for where, directories, files in os.walk(self.project):
+            directories[:] = sorted(set(directories) - set(VERSION_CONTROL))
+            parts = Path(where).relative_to(self.project).parts
+            for name in sorted(files):
+                count += 1
+                if count > FILES:
+                    return
+                self._add(Path(where, name), parts)
+
+    def _add(self, path: Path, parts: tuple[str, ...]) -> None:
+        for key in {path.name, path.stem}:
+            self._by_name[key].append(path)
+        for part in parts:
+            self._below[part].append(path)
+        if _is_runnable(path):
+            self._runnable.append(path)
+
+    def cover_paths(self, texts: Iterable[str]) -> None:
+        """Cover files whose path from the top is named, also where nothing else is looked for."""
+        for text in texts:
+            for command in read_script(text).commands:
+                found = (
+                    self.project / word.text for word in command.words if "\0" not in word.text
+                )
+                self.covered.update(path for path in found if path.is_file())
+
+    def cover_named(self, texts: list[str]) -> None:
+        for text in texts:
+            for found in _WORD.findall(text):
+                for word in {found, *found.split(".")}:
+                    self.covered.update(self._by_name.get(word, ()))
+                    self.covered.update(self._below.get(word, ()))
+
+    def cover_runnable(self) -> None:
+        self.covered.update(self._runnable)
+
+    def follow(self) -> None:
+        """Cover what covered files name: by whole names anywhere, by stems beside them."""
+        waiting = sorted(self.covered)
+        while waiting:
+            path = waiting.pop()
+            for word in set(_WORD.findall(_head_of(path))):
+                for found in self._by_name.get(word, ()):
+                    is_named = found.name == word and (found.suffix or found in self._runnable)
+                    if found not in self.covered and (is_named or found.parent == path.parent):
+                        self.covered.add(found)
+                        waiting.append(found)
+
+
+def _is_runnable(path: Path) -> bool:
+    name = path.name
+    if name in _BUILD or name.endswith(_SCRIPTS) or ".config." in name:
+        return True
+    if name.startswith(".") and "rc" in name:
+        return True
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
+
+
+def _head_of(path: Path) -> str:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ""
+        with path.open("rb") as file:
+            return file.read(TEXT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+_USER_FILES = ("settings.toml", "settings.json", "hooks.json")
+_PROJECT_FILES = (
+    ".longhold/settings.toml",
+    ".longhold/settings.json",
+    ".longhold/hooks.json",
+    ".claude/settings.json",
+    ".mcp.json",
+)
+FILE_BYTES = 1 << 20
+"""A larger settings file is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsSection:
+    file: Path
+    value: JsonObject
+    fingerprint: str
+    is_trusted: bool
+    name: str = ""
+    project: Path | None = None
+    """None for a file of the user's own."""
+
+
+def read_sections(
+    name: str, project: Path | None, *, at: Path | None = None
+) -> tuple[SettingsSection, ...]:
+    """Read a section from every settings file that has it, the user's files first."""
+    base = at or home()
+    files: list[tuple[Path, Path | None]] = [(base / file, None) for file in _USER_FILES]
+    if project is not None:
+        files += [(project / file, project) for file in _PROJECT_FILES]
+    return tuple(
+        as_section(name, file, value, owner, at=base)
+        for file, owner in files
+        if file.is_file() and (value := _value(name, file, owner)) is not None
+    )
+
+
+def as_section(
+    name: str, file: Path, value: JsonObject, project: Path | None, *, at: Path | None = None
+) -> SettingsSection:
+    """Check a section against what is trusted; `project` is None for a file of the user's own."""
+    mark = _fingerprint(name, file, value, project) if project is not None else ""
+    return SettingsSection(
+        file=file,
+        value=value,
+        fingerprint=mark,
+        is_trusted=project is None or mark in trusted(at=at),
+        name=name,
+        project=project,
+    )
+
+
+def trusted(*, at: Path | None = None) -> frozenset[str]:
+    """Return the fingerprints the user has vouched for."""
+    file = (at or home()) / "trusted.json"
+    try:
+        return frozenset(msgspec.json.decode(file.read_bytes(), type=list[str]))
+    except FileNotFoundError:
+        return frozenset()
+    except (msgspec.DecodeError, OSError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+
+
+def trust(section: SettingsSection, *, at: Path | None = None) -> None:
+    """Trust a section as it is now; a change to it asks anew."""
+    vouch(section.fingerprint, at=at)
+
+
+def vouch(fingerprint: str, *, at: Path | None = None) -> None:
+    base = at or home()
+    known = trusted(at=base) | {fingerprint}
+    write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
+
+
+def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
+    try:
+        text = read_text(file, FILE_BYTES, within=project and checkout_top(project))
+        content: Json = parse_toml(text) if file.suffix == ".toml" else json.loads(text)
+    except (ValueError, RecursionError, UnusableFile) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}; mend or remove it") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: must hold an object, not {type(content).__name__}")
+    value = content.get(name)
+    if not isinstance(value, dict | None):
+        raise ConfigError(f"{file}: {name} must be an object, not {value!r}")
+    return value
+
+
+def is_unchanged(section: SettingsSection) -> bool:
+    """Return whether what a trusted section may run is still what the user trusted."""
+    if section.project is None:
+        return True
+    now = _fingerprint(section.name, section.file, section.value, section.project)
+    return now == section.fingerprint
+
+
+def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str:
+    """Hash a section together with its location and the project's files it may run."""
+    digest = hashlib.sha256()
+    digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
+    for path in reached_files(value, project):
+        digest.update(str(path).encode("utf-8", "surrogateescape") + b"\0" + _hash(path))
+    return digest.hexdigest()
+
+
+def _hash(path: Path) -> bytes:
+    """Hash a file's content, or say that it has none that could run."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return b"not a file"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b"unreadable"
+
+
+class _PermissionsSection(Struct, frozen=True, kw_only=True):
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    mode: str = msgspec.field(default="", name="defaultMode")
+    directories: tuple[str, ...] = msgspec.field(default=(), name="additionalDirectories")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    rules: Rules
+    mode: Mode = "ask"
+    directories: tuple[Path, ...] = ()
+    """Working directories besides the project's own."""
+    untrusted: tuple[SettingsSection, ...] = ()
+    """Sections of the project that would allow more, were they trusted."""
+
+
+def load_permissions(project: Path | None, *, at: Path | None = None) -> Permissions:
+    allow: list[str] = []
+    deny: list[str] = []
+    mode: Mode = "ask"
+    directories: list[Path] = []
+    untrusted: list[SettingsSection] = []
+    for section in read_sections("permissions", project, at=at):
+        wire = _read_permissions(section)
+        deny.extend(wire.deny)
+        if not section.is_trusted:
+            untrusted.extend([section] if wire.allow or wire.mode or wire.directories else [])
+            continue
+        allow.extend(wire.allow)
+        mode = _mode(wire.mode, section) if wire.mode else mode
+        directories.extend(Path(text).expanduser() for text in wire.directories)
+    return Permissions(
+        rules=parse_rules(allow=tuple(allow), deny=tuple(deny)),
+        mode=mode,
+        directories=tuple(directories),
+        untrusted=tuple(untrusted),
+    )
+
+
+def _read_permissions(section: SettingsSection) -> _PermissionsSection:
+    try:
+        return msgspec.convert(section.value, _PermissionsSection)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{section.file}: permissions: {error}") from error
+
+
+def _mode(text: str, section: SettingsSection) -> Mode:
+    if text not in MODES:
+        raise ConfigError(f"{section.file}: no mode {text!r}; there are {', '.join(MODES)}")
+    return MODES[text]

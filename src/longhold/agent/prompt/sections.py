@@ -1,0 +1,240 @@
+"""The system prompt: sections that all sessions share, then those of one session.
+
+The static sections, with scope "global", come first, so that sessions share the longest possible
+prefix. Their texts are in `prompts/`. A section is computed once, when the frame is made, and
+kept until a clear or a compaction; what changes meanwhile is said in a message.
+"""
+
+import asyncio
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+from longhold.agent.mcp import ServerOffer
+from longhold.agent.tools.git import git_variables
+from longhold.agent.tools.process import find_program, run
+from longhold.core.log.entries import Section
+from longhold.core.settings import PromptSettings
+
+LINE_CHARS = 200
+"""Limit of a branch, a path or a commit's subject; longer ones are not names but texts."""
+OUTPUT_BYTES = 1 << 18
+"""Limit of what is read from git; far more than is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    branch: str
+    main: str = ""
+    """The remote's default branch, if known."""
+    status: str = ""
+    """One line per changed file, as in `git status --short`."""
+    commits: str = ""
+
+
+async def look_at_repository(directory: Path, settings: PromptSettings) -> Repository | None:
+    """Run all git commands at once; None if this is no repository, or git is missing or slow."""
+    if not settings.git:
+        return None
+    count = str(settings.git_commits)
+    questions = (
+        _ask(directory, "symbolic-ref", "--short", "HEAD"),
+        _ask(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD"),
+        _ask(directory, "log", "--oneline", "--no-decorate", "--no-color", "-n", count),
+        _status(directory),
+        _ask(directory, "rev-parse", "--is-inside-work-tree"),
+    )
+    try:
+        async with asyncio.timeout(settings.git_seconds):
+            branch, main, commits, status, inside = await asyncio.gather(*questions)
+    except (TimeoutError, OSError):
+        return None
+    if inside is None:
+        return None
+    return Repository(
+        branch=_lines(branch or "none checked out"),
+        main=_lines((main or "").removeprefix("origin/")),
+        status=_cut(_lines(status or ""), settings.git_status_chars),
+        commits=_lines(commits or "") if settings.git_commits else "",
+    )
+
+
+async def _status(directory: Path) -> str | None:
+    """List changed files, unless that would run a program set by the repository."""
+    scoped = ("config", "--includes", "--show-scope", "--get-regexp", r"^filter\.")
+    filters = await _ask(directory, *scoped) or ""
+    if any(line.startswith(("local", "worktree")) for line in filters.split("\n")):
+        return "(not looked at: this repository sets filters, which are programs)"
+    status = await _ask(directory, "status", "--short", "--ignore-submodules=all")
+    return None if status is None else status or "(nothing has changed)"
+
+
+async def _ask(directory: Path, *words: str) -> str | None:
+    done = await run(
+        ("git", "--no-pager", *words),
+        cwd=directory,
+        variables={**git_variables(os.environ, {"core.quotePath": "true"}), "LC_ALL": "C"},
+        timeout_seconds=None,
+        output_bytes=OUTPUT_BYTES,
+    )
+    return done.stdout.decode("utf-8", "replace").rstrip() if done.status == 0 else None
+
+
+def _lines(text: str) -> str:
+    shown = (
+        "".join(char if char.isprintable() else "?" for char in line[:LINE_CHARS])
+        for line in text.split("\n")
+    )
+    return "\n".join(shown)
+
+
+def _cut(text: str, chars: int) -> str:
+    """Cut at a line's end and count the lines left out."""
+    if len(text) <= chars:
+        return text
+    kept = text[:chars].rpartition("\n")[0]
+    more = text.count("\n") - kept.count("\n") if kept else text.count("\n") + 1
+    return f"{kept}\n({more} more)".lstrip("\n")
+
+
+STATIC = ("identity", "rules", "tasks", "care", "tools", "tone", "brevity")
+"""The same in all sessions, in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What a session's own sections are made of; read once, so that nothing of it can move."""
+
+    directory: Path
+    date: str
+    platform: str = field(
+        default_factory=lambda: f"{platform.system()} {platform.release()}".strip()
+    )
+    shell: str = field(default_factory=lambda: find_program("bash") or "/bin/sh")
+    repository: Repository | None = None
+    tools: tuple[str, ...] = ()
+    """Names of the tools; some have a line of guidance."""
+    skills: str = ""
+    """The listing of skills."""
+    memory: str = ""
+    """The memory section, as `memory_text` renders it."""
+    language: str = ""
+    scratchpad: Path | None = None
+    more: tuple[Section, ...] = ()
+    """Sections of other layers, placed last."""
+
+
+def sections(given: Environment) -> tuple[Section, ...]:
+    """Render all sections; empty ones are left out."""
+    static = tuple(Section(name=name, text=_text(name), scope="global") for name in STATIC)
+    dynamic = {
+        "guidance": _guidance(given.tools),
+        "skills": filled("skills", listing=given.skills),
+        "memory": given.memory.strip(),
+        "environment": filled(
+            "environment",
+            directory=str(given.directory),
+            platform=given.platform,
+            shell=given.shell,
+            date=given.date,
+        ),
+        "git": filled("git", state=_state(given.repository)),
+        "language": filled("language", language=given.language),
+        "scratchpad": filled("scratchpad", directory=str(given.scratchpad or "")),
+    }
+    own = tuple(Section(name=name, text=text) for name, text in dynamic.items() if text)
+    return (*static, *own, *(section for section in given.more if section.text.strip()))
+
+
+def custom(text: str) -> tuple[Section, ...]:
+    return (Section(name="system", text=text.strip()),) if text.strip() else ()
+
+
+def boundary(sections: Iterable[Section]) -> int:
+    """Count the shared sections: a session's own begin there."""
+    return sum(section.scope == "global" for section in sections)
+
+
+def memory_text(index: str) -> str:
+    """Render the section on long-term memory, with its current index."""
+    listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
+    return Template(_text("memory")).substitute(index=listed).strip()
+
+
+def _guidance(tools: tuple[str, ...]) -> str:
+    names = (f"guidance/{name.lower()}" for name in sorted(tools) if name.isalnum())
+    lines = (_text(name) for name in names if _file(name).is_file())
+    return filled("guidance", lines="\n".join(lines))
+
+
+def _state(repository: Repository | None) -> str:
+    if repository is None:
+        return ""
+    found = {"branch: ": repository.branch, "main branch: ": repository.main}
+    found |= {"status:\n": repository.status, "recent commits:\n": repository.commits}
+    return "\n".join(f"{label}{text}" for label, text in found.items() if text)
+
+
+def filled(name: str, **values: str) -> str:
+    """Fill in a section's template; "" if all values are empty."""
+    if not any(value.strip() for value in values.values()):
+        return ""
+    return Template(_text(name)).substitute(values).strip()
+
+
+@cache
+def _text(name: str) -> str:
+    return _file(name).read_text(encoding="utf-8").strip()
+
+
+def _file(name: str) -> Traversable:
+    return files("longhold.agent.prompt").joinpath("prompts", f"{name}.md")
+
+
+SERVER_CHARS = 2_000
+"""Limit of an MCP server's instructions: a page, as for a tool's description."""
+
+
+def servers_text(offers: Iterable[ServerOffer]) -> str:
+    """Render the section on MCP servers, sorted, so that start-up order does not show."""
+    servers = map(_server, sorted(offers, key=lambda offer: offer.server))
+    return filled("mcp", servers="\n\n".join(servers))
+
+
+def server_digests(offers: Iterable[ServerOffer]) -> dict[str, str]:
+    """Return a digest of what is said of each server."""
+    return {
+        offer.server: blake2b(_server(offer).encode(), digest_size=8).hexdigest()
+        for offer in offers
+    }
+
+
+def servers_news(
+    told: Mapping[str, str], offers: Iterable[ServerOffer]
+) -> tuple[str, dict[str, str]]:
+    """Return a message on what changed since the model was `told`, and the digests it stands for."""
+    now = {offer.server: offer for offer in offers}
+    digests = server_digests(now.values())
+    fresh = {name: digest for name, digest in digests.items() if told.get(name) != digest}
+    gone = {name: "" for name, digest in told.items() if digest and name not in now}
+    parts = [_server(now[name]) for name in sorted(fresh)]
+    parts += [f"## {name}\ngone; its tools cannot be called" for name in sorted(gone)]
+    if not parts:
+        return "", {}
+    return filled("servers_changed", servers="\n\n".join(parts)), fresh | gone
+
+
+def _server(offer: ServerOffer) -> str:
+    said = "".join(c for c in offer.instructions if c.isprintable() or c in "\n\t").strip()
+    if len(said) > SERVER_CHARS:
+        said = f"{said[:SERVER_CHARS]}… (cut)"
+    names = ", ".join(offer.names) or "none"
+    quoted = "".join(f"\n> {line}" for line in said.splitlines())
+    return f"## {offer.server}\ntools: {names}{quoted}"

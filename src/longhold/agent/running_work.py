@@ -1,0 +1,84 @@
+"""What works beside the conversation: background jobs, and agents in the background.
+
+Each piece of work has a number that stays its own, so that a list on the screen may be acted on
+after another piece has ended. Stopping one leaves an entry in the log.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from longhold.agent.subagents.supervisor import Supervisor
+from longhold.core.turn.background import Background, JobProgress
+from longhold.errors import ConfigError
+
+STOPPED = "it was stopped by the user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    kind: str
+    """`dream`, `memory`, `notes` and so on, or `agent`."""
+    name: str
+    progress: JobProgress
+    number: int = 0
+    doing: tuple[str, ...] = ()
+    """Its last steps."""
+    stop: Callable[[], Awaitable[object]]
+
+    def line(self, now: float | None = None) -> str:
+        seconds = (time.time() if now is None else now) - self.progress.since
+        called = self.kind if self.kind == self.name else f"{self.kind} {self.name}"
+        return f"{self.number}  {called}, for {seconds:.0f} s: {self.progress.line()}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Jobs:
+    """The work beside one agent's conversation."""
+
+    background: Background
+    supervisor: Supervisor | None
+    _numbers: dict[tuple[str, float], int] = field(default_factory=dict)
+
+    def running(self) -> list[RunningJob]:
+        found = [
+            RunningJob(
+                kind=job.name.partition(":")[0],
+                name=job.name,
+                progress=job.progress,
+                doing=tuple(job.steps),
+                stop=partial(job.stop, STOPPED),
+            )
+            for job in self.background.busy
+        ]
+        return [replace(one, number=self._number(one)) for one in (*found, *self._agents())]
+
+    def _agents(self) -> list[RunningJob]:
+        supervisor = self.supervisor
+        if supervisor is None:
+            return []
+        return [
+            RunningJob(
+                kind="agent",
+                name=one.order.called,
+                progress=one.progress,
+                doing=("waits for mail",) if one.is_idle else tuple(filter(None, (one.doing,))),
+                stop=partial(supervisor.stop, id, by_user=True),
+            )
+            for id, one in supervisor.running.items()
+            if one.is_background
+        ]
+
+    def _number(self, job: RunningJob) -> int:
+        key = (job.name, job.progress.since)
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+    async def stop(self, which: str) -> RunningJob:
+        """Stop a piece of work by its number or name, and wait until it has cleaned up."""
+        for job in self.running():
+            if which in (str(job.number), job.name):
+                await job.stop()
+                return job
+        known = ", ".join(f"{job.number} ({job.name})" for job in self.running()) or "none"
+        raise ConfigError(f"no job {which!r} is running; running: {known}")

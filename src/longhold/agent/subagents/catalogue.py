@@ -1,0 +1,121 @@
+"""Where definitions are found, and which one a name means.
+
+A project's definitions take precedence over the user's, and these over the built-in ones. A project
+is not trusted: it may add names, but replaces an existing one only with the user's trust. A file
+that cannot be used is skipped with a line that says why.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from longhold.agent.permissions.sources import SettingsSection, as_section
+from longhold.agent.subagents.definition import (
+    Definition,
+    DefinitionDraft,
+    DefinitionSource,
+    granted,
+    read_definition,
+)
+from longhold.core.settings import home
+from longhold.core.settings.front_matter import UnreadableFrontMatter
+from longhold.core.settings.project import UnusableFile, read_text
+from longhold.errors import ConfigError
+
+FILE_BYTES = 256 << 10
+"""A larger file is not a prompt."""
+FILES = 200
+"""Per directory; more is a mistake or an attack."""
+PROJECT_PLACES = (".claude/agents", ".longhold/agents")
+"""In a project; later ones take precedence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    known: tuple[Definition, ...] = ()
+    """Sorted by name."""
+    untrusted: tuple[SettingsSection, ...] = ()
+    """What requires the user's trust; see `permissions.trust`."""
+    skipped: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Definition | None:
+        """Find a definition by its name, in any case."""
+        wanted = name.casefold()
+        return next((one for one in self.known if one.name.casefold() == wanted), None)
+
+
+def load_definitions(project: Path | None) -> Definitions:
+    found: dict[str, Definition] = {}
+    taken: dict[str, str] = {}
+    untrusted: list[SettingsSection] = []
+    skipped: list[str] = []
+    for draft, reason in _drafts(project):
+        if draft is None:
+            skipped.append(reason)
+            continue
+        definition = draft.definition
+        name = definition.name.casefold()
+        if definition.source != "project":
+            taken[name] = definition.source
+        section = _section(draft, taken.get(name, ""), project)
+        if section is not None and not section.is_trusted:
+            untrusted.append(section)
+            if "replaces" in section.value:
+                continue
+        try:
+            held, unknown = granted(draft, section)
+        except ConfigError as error:
+            skipped.append(str(error))
+            continue
+        skipped += unknown
+        found[name] = held
+    return Definitions(
+        known=tuple(found[name] for name in sorted(found)),
+        untrusted=tuple(untrusted),
+        skipped=tuple(skipped),
+    )
+
+
+def listing(definitions: Iterable[Definition]) -> str:
+    """Write one line per definition, for a model."""
+    return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
+
+
+def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> SettingsSection | None:
+    """Compare the demands of a project's definition with what the user trusted."""
+    definition = draft.definition
+    demands = dict(draft.demands)
+    if taken_by:
+        demands |= {"replaces": f"{definition.name} ({taken_by})", "sha256": draft.sha256}
+    if definition.source != "project" or not demands:
+        return None
+    assert definition.file is not None
+    return as_section("agents", definition.file, demands, project)
+
+
+def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]]:
+    with as_file(files("longhold.agent.subagents") / "definitions") as ours:
+        yield from _in(ours, ours, "built in")
+    yield from _in(home() / "agents", home() / "agents", "user")
+    if project is not None:
+        for place in PROJECT_PLACES:
+            yield from _in(project / place, project, "project")
+
+
+def _in(
+    directory: Path, root: Path, source: DefinitionSource
+) -> Iterator[tuple[DefinitionDraft | None, str]]:
+    """Read the definitions in a directory; a project's must be inside the project."""
+    within = root.resolve() if source == "project" else None
+    if not directory.is_dir():
+        return
+    for count, file in enumerate(sorted(directory.rglob("*.md"))):
+        if count >= FILES:
+            yield None, f"{directory}: only the first {FILES} files are read"
+            return
+        try:
+            text = read_text(file, FILE_BYTES, within=within)
+            yield read_definition(text, file, source), ""
+        except (UnreadableFrontMatter, UnusableFile, ConfigError) as error:
+            yield None, f"{file}: {error}"

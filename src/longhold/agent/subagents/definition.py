@@ -1,0 +1,203 @@
+"""What an agent is: its prompt, its tools and how it runs, read from a Markdown file.
+
+`tools_for` and `mode_for` apply a definition to a parent: tools only become fewer, modes only
+narrower. Whatever in a project's file would widen something (hooks, servers, a model, the user's
+own memory, replacing another definition) requires the user's trust; until then it is left out and
+the rest is used. `catalogue` knows where definitions are.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from longhold.agent.hooks.config import Hook, hooks_in
+from longhold.agent.mcp.servers import McpServer, read_server
+from longhold.agent.permissions.decide import MODES, Mode, narrower
+from longhold.agent.permissions.sources import SettingsSection
+from longhold.agent.subagents.names import checked_name
+from longhold.core.messages import JsonObject
+from longhold.core.settings.front_matter import (
+    UnreadableFrontMatter,
+    is_on,
+    names_in,
+    number_in,
+    read_front,
+    text_in,
+)
+
+DESCRIPTION_CHARS = 1_536
+"""The parent's model reads it to choose an agent; more belongs in the prompt."""
+
+FORK = "fork"
+"""The agent that continues the conversation itself; no file defines it."""
+STAGED = ("scripted:", "replay:", "chaos:")
+"""Prefixes of models with prepared answers, which are for tests."""
+
+DefinitionSource: TypeAlias = Literal["built in", "user", "project"]
+MemoryScope: TypeAlias = Literal["", "user", "project", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    description: str
+    prompt: str
+    source: DefinitionSource = "built in"
+    file: Path | None = None
+    tools: tuple[str, ...] | None = None
+    """Names or patterns; None is all the parent has."""
+    disallowed: tuple[str, ...] = ()
+    model: str = ""
+    """'' is the parent's."""
+    mode: Mode | None = None
+    """Narrows the parent's mode and never widens it."""
+    turns: int = 0
+    """0 is the session's limit."""
+    skills: tuple[str, ...] = ()
+    servers: tuple[str, ...] | None = None
+    """Names of configured servers; None is all the parent has."""
+    own_servers: tuple[McpServer, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    memory: MemoryScope = ""
+    is_background: bool = False
+    isolation: Literal["", "worktree"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionDraft:
+    """A definition as written, and what of it requires the user's trust."""
+
+    definition: Definition
+    hooks: JsonObject
+    own_servers: JsonObject
+    demands: JsonObject
+    """What requires trust; empty if nothing does."""
+    sha256: str
+    """Of the whole file: trust covers exactly this content."""
+
+
+def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ...]:
+    """Choose among the parent's tools; none is ever added."""
+    return tuple(
+        name
+        for name in available
+        if (definition.tools is None or _covers(definition.tools, name))
+        and not _touches(definition.disallowed, name)
+    )
+
+
+def mode_for(definition: Definition, parent: Mode) -> Mode:
+    """Return the agent's mode, which is never wider than its parent's."""
+    return parent if definition.mode is None else narrower(definition.mode, parent)
+
+
+def _covers(patterns: tuple[str, ...], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns if "[" not in pattern)
+
+
+def _touches(patterns: tuple[str, ...], name: str) -> bool:
+    """Return whether a tool is forbidden; forbidding a part forbids all of it."""
+    return any(fnmatchcase(name, pattern.partition("(")[0].strip()) for pattern in patterns)
+
+
+def read_definition(text: str, file: Path, source: DefinitionSource) -> DefinitionDraft:
+    """Read a definition; raise `UnreadableFrontMatter` or `ConfigError` if it is invalid."""
+    fields, prompt = read_front(text)
+    name = checked_name(text_in(fields, "name") or file.stem, "an agent")
+    if name.casefold() == FORK:
+        raise UnreadableFrontMatter(
+            f"{FORK!r} is reserved for forks of the conversation; choose another name"
+        )
+    description = " ".join(text_in(fields, "description").split())[:DESCRIPTION_CHARS]
+    if not description or not prompt:
+        raise UnreadableFrontMatter("it has no description or no prompt")
+    hooks, servers, own_servers = _programs(fields)
+    definition = Definition(
+        name=name,
+        description=description,
+        prompt=prompt,
+        source=source,
+        file=file,
+        tools=names_in(fields, "tools"),
+        disallowed=names_in(fields, "disallowedtools") or (),
+        model=_model(fields),
+        mode=MODES.get(text_in(fields, "permissionmode")),
+        turns=number_in(fields, "maxturns") or number_in(fields, "turns"),
+        skills=names_in(fields, "skills") or (),
+        servers=servers,
+        memory=_memory(fields),
+        is_background=is_on(fields, "background"),
+        isolation="worktree" if text_in(fields, "isolation") == "worktree" else "",
+    )
+    mark = sha256(text.encode()).hexdigest()
+    return DefinitionDraft(
+        definition=definition,
+        hooks=hooks,
+        own_servers=own_servers,
+        demands=_demands(definition, hooks, own_servers, mark),
+        sha256=mark,
+    )
+
+
+def _programs(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...] | None, JsonObject]:
+    """Separate what would run here (hooks, own servers) from servers it only names."""
+    hooks, servers = fields.get("hooks") or {}, fields.get("mcpservers")
+    if not isinstance(hooks, dict):
+        raise UnreadableFrontMatter("its hooks cannot be read as YAML")
+    own: JsonObject = dict(servers) if isinstance(servers, dict) else {}
+    for item in servers if isinstance(servers, list) else ():
+        own |= item if isinstance(item, dict) else {}
+    named = names_in(fields, "mcpservers") if isinstance(servers, list | str) else None
+    return hooks, named if servers is not None else None, own
+
+
+def _model(fields: JsonObject) -> str:
+    name = text_in(fields, "model").strip()
+    if name.casefold().startswith(STAGED):
+        raise UnreadableFrontMatter(f"its model {name!r} is for tests only")
+    return "" if name == "inherit" else name
+
+
+def _memory(fields: JsonObject) -> MemoryScope:
+    match text_in(fields, "memory"):
+        case "user" | "project" | "local" as scope:
+            return scope
+        case _:
+            return ""
+
+
+def _demands(
+    definition: Definition, hooks: JsonObject, own_servers: JsonObject, mark: str
+) -> JsonObject:
+    """Return what requires trust, bound to the content of the file."""
+    wants: JsonObject = {}
+    if hooks:
+        wants["hooks"] = hooks
+    if own_servers:
+        wants["mcpServers"] = own_servers
+    if definition.model:  # it decides who reads the work and who is paid
+        wants["model"] = definition.model
+    if definition.memory == "user":
+        wants["memory"] = "user"
+    return wants | {"sha256": mark} if wants else {}
+
+
+def granted(
+    draft: DefinitionDraft, section: SettingsSection | None
+) -> tuple[Definition, list[str]]:
+    """Return a definition as far as it is trusted, and what in it was not understood."""
+    definition = draft.definition
+    if section is not None and not section.is_trusted:
+        memory = "local" if definition.memory == "user" else definition.memory
+        return replace(definition, model="", memory=memory), []
+    file = definition.file or Path()
+    own = SettingsSection(file=file, value=draft.hooks, fingerprint="", is_trusted=True)
+    hooks, skipped = hooks_in(own)
+    servers = tuple(
+        read_server(name, value, section or own) for name, value in draft.own_servers.items()
+    )
+    vouched = tuple(replace(hook, section=section) for hook in hooks)
+    return replace(definition, hooks=vouched, own_servers=servers), skipped

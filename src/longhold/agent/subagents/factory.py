@@ -1,0 +1,411 @@
+"""Makes the agents that an agent starts, with no more permissions than their parent has.
+
+An order becomes an agent on a log of its own: the parent's tools less what its definition leaves
+out, the parent's permissions at most, questions put to the same user, calls paid from the parent's
+budget. A fork is the parent itself on a prefix of its own. `SubagentContext` is what all agents of
+a session share; `attach_subagents` gives one of them its supervisor, its mail and the tools for
+both.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from longhold.agent.hooks import Hooks
+from longhold.agent.mcp import McpTools
+from longhold.agent.notices import Notices
+from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment
+from longhold.agent.permissions import Answer, AskUser, Gate, Question
+from longhold.agent.prompt.sections import memory_text
+from longhold.agent.subagents.agent_tool import agent_stop_tool, agent_tool
+from longhold.agent.subagents.catalogue import Definitions
+from longhold.agent.subagents.definition import Definition, mode_for, tools_for
+from longhold.agent.subagents.ledger import Delivery
+from longhold.agent.subagents.mail_socket import MailSocket
+from longhold.agent.subagents.mailer import AgentDirectory, Mailer, agent_box, send_tool
+from longhold.agent.subagents.memory_scopes import OwnMemory, open_scope
+from longhold.agent.subagents.names import LEAD, MAIN
+from longhold.agent.subagents.order import Order, ToolReach, Worker
+from longhold.agent.subagents.supervisor import Slots, Supervisor
+from longhold.agent.subagents.tasks import task_tools
+from longhold.agent.subagents.teammates import Teammates
+from longhold.agent.subagents.worker import AgentWorker, Borrowed, ChildBudget, ForkWorker
+from longhold.agent.toolkit import references_in
+from longhold.agent.tools.skills import Skill, skills_at
+from longhold.core.log.cursor import last_n
+from longhold.core.log.protocol import StoredMail
+from longhold.core.memory.tool import MEMORY
+from longhold.core.memory.waiting import when_free
+from longhold.core.messages import ToolUse
+from longhold.core.models.protocol import Model
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.answering import Models
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import Forks
+from longhold.core.turn.round import Allowed, Denied
+from longhold.errors import LongholdError
+
+
+def briefing(
+    order: Order,
+    root: Path,
+    *,
+    pad: Path,
+    skills: Sequence[Skill] = (),
+    memory: str = "",
+    is_planning: bool = False,
+) -> str:
+    parts = (
+        order.definition.prompt,
+        _place(order, root, pad),
+        _team(order),
+        _plan() if order.is_teammate and is_planning else "",
+        *(f"# {skill.name}\n\n{skill.body}" for skill in skills),
+        memory,
+    )
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _place(order: Order, root: Path, pad: Path) -> str:
+    lines = [
+        "# Where you work",
+        "",
+        f"Your directory is {root}. Notes and other files that do not belong to the project, also "
+        f"those that other agents should find, go to {pad}.",
+    ]
+    if order.tree is not None:
+        lines.append(
+            f"It is a git worktree of your own, on the branch {order.tree.record.branch}. Paths you are "
+            f"given in {order.tree.record.repository} mean the same files here. Change nothing there. "
+            "Commit here what is to be kept."
+        )
+    return "\n".join(lines)
+
+
+def _team(order: Order) -> str:
+    if not order.is_teammate:
+        return ""
+    return (
+        f"# Your team\n\nYou are {order.called}, in a team that {LEAD!r} leads. Your answer goes "
+        "nowhere by itself: tell the others what they need with SendMessage. When you have "
+        "answered you wait for mail; shared tasks are found with TaskList. Asked to shut down, "
+        "agree with SendMessage as soon as nothing is left half done."
+    )
+
+
+def _plan() -> str:
+    return (
+        f"# Your plan\n\nYou are in plan mode: you can read and search, and change nothing. Work out "
+        f"a plan, send it to {LEAD!r} with SendMessage and a message of type plan_request, and end "
+        "your answer. Begin once it is approved; if it is not, change it and send it again."
+    )
+
+
+OWN_TOOLS = frozenset(
+    {
+        "Agent", "AgentStop", "EnterPlan", "ExitPlan", "History", "SendMessage", "TaskClaim",
+        "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "memory",
+    }
+)  # fmt: skip
+"""Tools that belong to one agent alone: each gets those of its own."""
+NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendMessage"})
+"""They would act in the parent's name: a fork's prefix lists them, but it may not use them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentContext:
+    """What all agents of a session share."""
+
+    session: str
+    directory: Path
+    """The session's directory beside its log."""
+    definitions: Definitions
+    slots: Slots
+    teammates: Teammates
+    base: tuple[Tool, ...]
+    """The tools there are, before any are left out."""
+    ask: AskUser | None
+    open_model: Callable[[str], Model]
+    assemble: Assemble
+    is_outside: Callable[[], bool]
+    """Whether one of them took in text from outside."""
+    stored_mail: StoredMail | None = None
+    """How sessions of the same store write to each other; None: through sockets on this machine."""
+    mails: dict[str, Delivery] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An agent's place among the agents of a session; the defaults are the main one's."""
+
+    order: Order | None = None
+    above: Supervisor | None = None
+    only_back: bool = False
+    """It starts agents in the background only."""
+    mail_socket: MailSocket | None = None
+
+
+def attach_subagents(parts: AgentParts, shared: SubagentContext, place: Place) -> Equipment:
+    """Give an agent its supervisor, its mail, and the tools for both."""
+    order, settings = place.order, parts.engine.settings.agents
+    id, name = (order.id, order.called) if order else (MAIN, MAIN)
+    supervisor = Supervisor(
+        engine=parts.engine,
+        create=AgentFactory(parent=parts, shared=shared).create,
+        definitions=shared.definitions,
+        root=parts.tool_context.root,
+        scratch=parts.tool_context.scratch,
+        fire=parts.hooks.ask,
+        slots=shared.slots,
+        teammates=shared.teammates,
+        tell=parts.notices.add,
+        depth=order.depth if order else 0,
+        mail_socket=place.mail_socket,
+    )
+    near = AgentDirectory(
+        id=order.id if order else "",
+        name=order.name if order else "",
+        own=supervisor,
+        above=place.above,
+        teammates=shared.teammates,
+    )
+    mailer = Mailer(
+        session=shared.session,
+        directory=shared.directory,
+        around=near.around,
+        resume=near.resume,
+        team=lambda: shared.teammates.team,
+        approve_plan=supervisor.approve_plan,
+        limit_chars=settings.mail_chars,
+        stored=shared.stored_mail,
+    )
+    stored = shared.stored_mail if id == MAIN else None
+    mail = shared.mails[id] = Delivery(agent_box(shared.directory, id), stored=stored)
+    frozen = {str(tool.get("name")): tool for tool in parts.engine.frame.tools}
+    said = str(frozen["Agent"].get("description", "")) if "Agent" in frozen else ""
+    starts = supervisor.depth < settings.depth
+    tools = (
+        *((agent_tool(supervisor, description=said, only_back=place.only_back),) if starts else ()),
+        *((agent_stop_tool(supervisor),) if starts else ()),
+        send_tool(mailer),
+        *task_tools(shared.teammates.tasks, name, is_lead=order is None),
+    )
+    return Equipment(tools=tools, supervisor=supervisor, inbox=(mail, supervisor.report), mail=mail)
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentFactory:
+    parent: AgentParts
+    shared: SubagentContext
+    _forks: Forks | None = None
+
+    async def create(self, order: Order, above: Supervisor) -> Worker:
+        """Make the worker that an order asks for; `above` supervises it."""
+        team = self.shared.teammates.team
+        if order.is_teammate and team is not None:
+            self.shared.mails[MAIN].also(team.box(LEAD))
+        return await (self._fork(order) if order.is_fork else self._agent(order, above))
+
+    async def _agent(self, order: Order, above: Supervisor) -> AgentWorker:
+        memory = await self._own_memory(order.definition)
+        try:
+            agent = await self.shared.assemble(await self._blueprint(order, above, memory))
+        except BaseException:
+            if memory is not None:
+                memory.close()
+            raise
+        if order.prompt:
+            agent.session.user(order.prompt)
+        mail = self.shared.mails[order.id]
+        team = self.shared.teammates.team
+        if order.is_teammate and team is not None:
+            mail.also(team.box(order.called))
+        return AgentWorker(agent, mail, memory, lambda: self.parent.gate.mode)
+
+    async def _own_memory(self, definition: Definition) -> OwnMemory | None:
+        place, shared = self.parent.tool_context, self.shared
+        limits = self.parent.engine.settings.memory
+        opening = partial(open_scope, definition, place.root, place.home, limits)
+        store = await when_free(opening, limits.busy_seconds)
+        if store is None:
+            return None
+        return OwnMemory(
+            store, definition.name, session=shared.session, is_outside=shared.is_outside
+        )
+
+    async def _blueprint(
+        self, order: Order, above: Supervisor, memory: OwnMemory | None
+    ) -> Blueprint:
+        parent, definition = self.parent, order.definition
+        spill, model = Spill(), self._model(definition)
+        engine = self._engine(order, spill)
+        if engine.model and engine.model != model.name:
+            engine.switch(model.name, "the parent's model by now")
+        fallback = parent.models.fallback
+        try:
+            mcp = await self._servers(order, engine)
+        except BaseException:
+            engine.close()
+            raise
+        return Blueprint(
+            engine=engine,
+            spill=spill,
+            models=Models(model, Borrowed(fallback) if fallback else None),
+            tool_context=_tool_context(order, parent),
+            gate=self._gate(order),
+            hooks=Hooks(hooks=(*parent.hooks.hooks.hooks, *definition.hooks)),
+            budget=ChildBudget(
+                limits=parent.budget.limits,
+                above=parent.budget,
+                engine=parent.engine,
+                source=order.source,
+            ),
+            notices=Notices(lambda line: parent.notices.add(f"{order.called}: {line}")),
+            mcp=mcp,
+            equip=partial(self._equip, order=order, above=above, memory=memory),
+            source=order.source,
+            caller=order.source,
+        )
+
+    async def _equip(
+        self,
+        parts: AgentParts,
+        tools: tuple[Tool, ...],
+        *,
+        order: Order,
+        above: Supervisor,
+        memory: OwnMemory | None,
+    ) -> Equipment:
+        attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
+        root, wanted = parts.tool_context.root, order.definition.skills
+        remembers = (memory.tool(parts.engine, root),) if memory else ()
+        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *remembers))
+        has_tool = any(tool.name == MEMORY for tool in chosen)
+        system = briefing(
+            order,
+            root,
+            pad=self.parent.scratchpad,
+            skills=[one for one in skills_at(parts.tool_context) if one.name in wanted],
+            memory=memory_text(memory.store.index()) if memory and has_tool else "",
+            is_planning=parts.gate.mode == "plan",
+        )
+        return replace(attached, tools=chosen, system=system)
+
+    def _engine(self, order: Order, spill: Spill) -> Engine:
+        """Begin an agent's log under its parent's, or reopen it."""
+        settings = self.parent.engine.settings
+        turns = order.definition.turns or settings.loop.max_turns
+        settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
+        parent, begins = self.parent.engine, not order.log.exists()
+        log = order.log.open(
+            parent.log.header,
+            directory=str(_root(order, self.parent)),
+            at=last_n(parent.view.history),
+        )
+        engine = Engine(log, settings, on_result=spill.arrive)
+        if not begins:
+            engine.resume()
+        return engine
+
+    def _model(self, definition: Definition) -> Model:
+        """Open the model a definition names; if that fails, the parent's answers."""
+        parents = self.parent.models.current()
+        if definition.model and definition.model != parents.name:
+            try:
+                return self.shared.open_model(definition.model)
+            except LongholdError as error:
+                self.parent.notices.add(f"{definition.name}: {error}; {parents.name} answers")
+        return Borrowed(parents)
+
+    def _gate(self, order: Order) -> Gate:
+        """Allow what the parent's gate would at most; questions say who asks."""
+        gate, ask = self.parent.gate, self.shared.ask
+        mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
+        return Gate(
+            rules=gate.rules,
+            mode=order.reach.narrowed(mode),
+            ask=prefixed(order.called, ask) if ask is not None else None,
+            above=gate,
+        )
+
+    async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
+        """Connect to the agent's own servers; its parent's are shared."""
+        definition = order.definition
+        own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
+        mcp = McpTools(own, can_refer=references_in(engine))
+        self.parent.notices.extend(await mcp.connect() if own else ())
+        theirs = self.parent.mcp
+        if theirs is not None:
+            names = [one for one in tools_for(definition, theirs.names) if order.reach.keeps(one)]
+            kept = definition.servers
+            mcp.share(
+                theirs,
+                [one for one in names if kept is None or one.split("__")[1] in kept],
+            )
+        return mcp if mcp.names else None
+
+    async def _fork(self, order: Order) -> ForkWorker:
+        parent = self.parent
+        if self._forks is None:
+            self._forks = parent.forks()
+        gate = self._gate(order)
+        worker = ForkWorker(
+            order,
+            engine=parent.engine,
+            forks=self._forks,
+            permit=partial(self._check_fork, gate),
+            box=agent_box(self.shared.directory, order.id),
+            reach=ToolReach(mode=gate.mode),
+        )
+        await worker.share()
+        return worker
+
+    async def _check_fork(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
+        if use.name in NOT_IN_A_FORK:
+            return Denied(reason=f"A fork may not use {use.name}; do the work, then report.")
+        return await self.parent.guard.check_at(gate, use, tool)
+
+
+def prefixed(name: str, ask: AskUser) -> AskUser:
+    """Ask in an agent's name, so that the user knows who asks."""
+
+    async def asked(question: Question) -> Answer:
+        return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
+
+    return asked
+
+
+def _had(reach: ToolReach, server: str) -> bool:
+    """Return whether an agent had used a server of its own before it was resumed."""
+    return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
+
+
+def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    """Choose an agent's tools, sorted as requests list them; a memory of its own brings its tool."""
+    there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
+    there |= {tool.name: tool for tool in own}
+    definition = order.definition
+    if definition.tools is not None and MEMORY in there:
+        definition = replace(definition, tools=(*definition.tools, MEMORY))
+    names = sorted(tools_for(definition, there))
+    return tuple(there[name] for name in names if order.reach.keeps(name))
+
+
+def _root(order: Order, parent: AgentParts) -> Path:
+    return order.tree.path if order.tree is not None else parent.tool_context.root
+
+
+def _tool_context(order: Order, parent: AgentParts) -> ToolContext:
+    place = parent.tool_context
+    return ToolContext(
+        root=_root(order, parent),
+        home=place.home,
+        scratch=order.log.directory / "scratch",
+        session=order.id,
+        directory=order.tree.path if order.tree is not None else place.directory,
+        more_roots=place.more_roots,
+        variables=place.variables,
+    )

@@ -1,0 +1,381 @@
+"""A file of JSON lines that several processes append to under a lock and read as it grows.
+
+Who appends holds the lock and can first read what others wrote, so decisions rest on the current
+state. An unfinished line of a killed writer was never acknowledged; the next writer removes it.
+Mailboxes, task lists and teams are ledgers.
+"""
+
+import errno
+import os
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+from filelock import lock_descriptor
+from msgspec import Struct
+
+from longhold.agent.subagents.mail import Mail, not_for_a_session, render
+from longhold.core.log.entries import AnyEntry, Failed, Said
+from longhold.core.log.protocol import StoredMail
+from longhold.core.messages import Text, text_of
+from longhold.core.turn.engine import Engine
+from longhold.errors import StoreError
+
+LIMIT_BYTES = 64 << 20
+"""Far more than agents write to each other; a ledger this long is a runaway loop."""
+LOCK_SECONDS = 10.0
+"""A holder writes one line; a longer wait means that its process was suspended."""
+PAUSE_SECONDS = 0.004
+"""Between two attempts to lock: the time of a few writes."""
+CHUNK_BYTES = 4_096
+"""Read at a time when looking back for the last whole line."""
+
+T = TypeVar("T", bound=Struct)
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The first line: the format, and an id that reveals whether the file was replaced."""
+
+    longhold: int = 1
+    ledger: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLine(Generic[T]):
+    value: T | None
+    """None if it could not be decoded."""
+    cursor: str
+    """Says how far a reader is that has read this line; see `read_cursor`."""
+    reason: str = ""
+    """Why it could not be decoded."""
+
+
+Append: TypeAlias = Callable[[Sequence[T]], None]
+
+
+class SharedLedger(Generic[T]):
+    """A ledger, and how far this reader has read; `after` has offsets to begin from, by id."""
+
+    def __init__(
+        self,
+        path: Path,
+        kind: type[T],
+        *,
+        after: Mapping[str, int] | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        self.path = path
+        self.id = ""
+        """The id from the first line; known once something was read."""
+        self._after = after or {}
+        self._place = 0
+        """The offset behind the last line read."""
+        self._limit_bytes = limit_bytes
+        self._inode = 0
+        self._decoder = msgspec.json.Decoder(kind)
+        self._mine = threading.RLock()
+
+    def values(self) -> list[T]:
+        """Return the new values, leaving out what cannot be decoded."""
+        return [line.value for line in self.news() if line.value is not None]
+
+    def news(self) -> list[LedgerLine[T]]:
+        """Return the complete lines added since the last call."""
+        with self._mine:
+            try:
+                descriptor = _open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                return []
+            try:
+                self._recognise(descriptor)
+                size = os.fstat(descriptor).st_size
+                return self._read(os.pread(descriptor, max(0, size - self._place), self._place))
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
+    def locked(self) -> Iterator[Append[T]]:
+        """Hold the lock; yield a function that appends values, all of them or none."""
+        with self._mine:
+            try:
+                descriptor = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            except FileNotFoundError as error:
+                raise StoreError(f"{self.path.parent} does not exist; nothing was added") from error
+            try:
+                _take_lock(descriptor, self.path)
+                self._recognise(descriptor)
+                _repair(descriptor)
+                yield lambda values: self._append(descriptor, values)
+            finally:
+                os.close(descriptor)
+
+    def _append(self, descriptor: int, values: Sequence[T]) -> None:
+        size = os.fstat(descriptor).st_size
+        lines = [] if size else [msgspec.json.encode(Head(ledger=secrets.token_hex(8)))]
+        lines += [self._encoded(value) for value in values]
+        content = b"".join(line + b"\n" for line in lines)
+        if size + len(content) > self._limit_bytes:
+            raise StoreError(f"{self.path} is full ({size:,} bytes); nothing was added")
+        try:
+            if os.write(descriptor, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError as error:
+            with suppress(OSError):  # readers must not find what was not acknowledged
+                os.ftruncate(descriptor, size)
+            raise StoreError(
+                f"{self.path}: {error.strerror or error}; nothing was added"
+            ) from error
+
+    def _encoded(self, value: T) -> bytes:
+        """Encode a value, and make sure that readers can decode it."""
+        try:
+            line = msgspec.json.encode(value)
+            self._decoder.decode(line)
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            raise StoreError(f"{self.path.name} cannot hold that: {error}") from error
+        return line
+
+    def _recognise(self, descriptor: int) -> None:
+        """Raise if another file has replaced the one that was read."""
+        status = os.fstat(descriptor)
+        with suppress(FileNotFoundError):
+            if self.path.stat().st_ino == status.st_ino and self._inode in (0, status.st_ino):
+                self._inode = status.st_ino
+                return
+        raise StoreError(f"{self.path} was removed or replaced meanwhile; reopen it")
+
+    def _read(self, content: bytes) -> list[LedgerLine[T]]:
+        found: list[LedgerLine[T]] = []
+        for line in content[: content.rfind(b"\n") + 1].splitlines(keepends=True):
+            is_first = self._place == 0
+            self._place += len(line)
+            if is_first:
+                self.id = _head(line, self.path).ledger
+            elif self._place > self._after.get(self.id, 0):
+                found.append(self._decoded(line, f"{self.id}:{self._place}"))
+        return found
+
+    def _decoded(self, line: bytes, cursor: str) -> LedgerLine[T]:
+        try:
+            return LedgerLine(value=self._decoder.decode(line), cursor=cursor)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return LedgerLine(value=None, cursor=cursor, reason=str(error))
+
+
+def read_cursor(text: str) -> tuple[str, int] | None:
+    """Return the ledger and offset of a cursor; None if the text is not one."""
+    ledger, _, place = text.rpartition(":")
+    return (ledger, int(place)) if ledger and place.isascii() and place.isdigit() else None
+
+
+def _head(line: bytes, path: Path) -> Head:
+    try:
+        head = msgspec.json.decode(line, type=Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StoreError(f"{path} has no valid first line; move it away") from error
+    if head.longhold != 1:
+        raise StoreError(f"{path} was written by a newer version; update to use it")
+    return head
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a plain file; links are refused."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; it must be a plain file of yours") from error
+
+
+def _take_lock(descriptor: int, path: Path) -> None:
+    """Wait for the lock, at random intervals so that waiters do not retry in step."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while not lock_descriptor(descriptor, blocking=False):
+        if time.monotonic() > deadline:
+            raise StoreError(f"{path} is held by another process; try again later")
+        time.sleep(PAUSE_SECONDS * random.uniform(0.25, 1.0))
+
+
+def _repair(descriptor: int) -> None:
+    """Cut off what a killed writer left after the last whole line; the lock is held."""
+    size = end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - CHUNK_BYTES)
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            end = start + newline + 1
+            break
+        end = start
+    if end != size:
+        os.ftruncate(descriptor, end)
+
+
+Letter: TypeAlias = LedgerLine[Mail]
+"""A mail with the cursor of its reader once it is delivered, or why it cannot be read."""
+
+
+class Mailbox:
+    """The sending side of one agent's mailbox."""
+
+    def __init__(self, path: Path) -> None:
+        self._ledger = SharedLedger(path, Mail)
+        self._there: set[tuple[str, str, str]] = set()
+
+    def send(self, mail: Mail) -> bool:
+        """Append a mail; return False if it was there already. Raises `StoreError` on failure."""
+        with self._ledger.locked() as append:
+            self._there.update(map(_key, self._ledger.values()))
+            if _key(mail) in self._there:
+                return False
+            append((mail,))
+            return True
+
+
+def _key(mail: Mail) -> tuple[str, str, str]:
+    return mail.session, mail.sender, mail.id
+
+
+class UnreadMail:
+    """The reading side of one agent's mailbox."""
+
+    def __init__(self, path: Path, cursors: Mapping[str, int] | None = None) -> None:
+        self._ledger = SharedLedger(path, Mail, after=cursors)
+        self._waiting: list[Letter] = []
+
+    def letters(self) -> list[Letter]:
+        """Return what is waiting, oldest first; it stays until it is `delivered`."""
+        self._waiting += self._news()
+        return list(self._waiting)
+
+    def _news(self) -> list[Letter]:
+        return self._ledger.news()
+
+    def delivered(self, letter: Letter) -> None:
+        """Remove the oldest letter, after its entry was written."""
+        assert self._waiting[0] is letter, "mail is delivered in order"
+        self._waiting.pop(0)
+
+
+class UnreadStoredMail(UnreadMail):
+    """The reading side of a session's mailbox in a store."""
+
+    def __init__(self, box: StoredMail, cursors: Mapping[str, int]) -> None:
+        self._box = box
+        self._cursors = dict(cursors)
+        self._waiting = []
+
+    def _news(self) -> list[Letter]:
+        found = [_letter(cursor, body) for cursor, body in self._box.after(self._cursors)]
+        for letter in found:
+            ledger, place = read_cursor(letter.cursor) or ("", 0)
+            self._cursors[ledger] = place
+        return found
+
+
+def _letter(cursor: str, body: bytes) -> Letter:
+    """Read a mail; it is data, and only notes may come from another session."""
+    try:
+        mail = msgspec.json.decode(body, type=Mail)
+    except (ValueError, RecursionError) as error:
+        return LedgerLine(value=None, cursor=cursor, reason=str(error))
+    if why := not_for_a_session(mail):
+        return LedgerLine(value=None, cursor=cursor, reason=why)
+    return LedgerLine(value=mail, cursor=cursor)
+
+
+class _BoxError(Exception):
+    """A mailbox could not be read; unlike an error of the log, this stops nothing."""
+
+
+class Delivery:
+    """The stage of one agent, over its own mailbox and that of its team."""
+
+    def __init__(self, *boxes: Path, stored: StoredMail | None = None) -> None:
+        self._boxes = boxes
+        self._stored = stored
+        """The session's mailbox in a store, for the agent that other sessions write to."""
+        self._inboxes: tuple[UnreadMail, ...] | None = None
+        self._problem = ""
+
+    async def __call__(self, engine: Engine) -> None:
+        """Deliver what waits; an unreadable mailbox is recorded once and retried."""
+        try:
+            self._deliver(engine)
+            self._problem = ""
+        except _BoxError as error:
+            self._inboxes = None
+            if str(error) != self._problem:
+                self._problem = str(error)
+                engine.record(Failed(what="mailbox", error=self._problem))
+
+    def also(self, box: Path) -> None:
+        """Add a mailbox, such as that of a team created since."""
+        if box not in self._boxes:
+            self._boxes = (*self._boxes, box)
+            self._inboxes = None
+
+    def is_waiting(self, engine: Engine) -> bool:
+        """Return whether mail waits; an unreadable mailbox counts as empty."""
+        return bool(self.waiting_lines(engine))
+
+    def waiting_lines(self, engine: Engine) -> list[str]:
+        """Say in a line each which mail waits; an unreadable mailbox counts as empty."""
+        try:
+            return [_line(letter) for _, letter in self._waiting(engine)]
+        except _BoxError:
+            return []
+
+    def _deliver(self, engine: Engine) -> None:
+        room_chars = engine.settings.agents.mail_round_chars
+        for inbox, letter in self._waiting(engine):
+            entry = delivered_as(letter)
+            size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
+            if size_chars > room_chars < engine.settings.agents.mail_round_chars:
+                return  # the first mail may be of any length, further ones must fit
+            engine.record(entry)
+            inbox.delivered(letter)
+            room_chars -= size_chars
+
+    def _waiting(self, engine: Engine) -> list[tuple[UnreadMail, Letter]]:
+        if self._inboxes is None:
+            cursors = cursors_in(engine.view.history)
+            stored = (UnreadStoredMail(self._stored, cursors),) if self._stored else ()
+            self._inboxes = (*(UnreadMail(box, cursors) for box in self._boxes), *stored)
+        try:
+            return [(inbox, letter) for inbox in self._inboxes for letter in inbox.letters()]
+        except StoreError as error:
+            raise _BoxError(str(error)) from error
+
+
+def delivered_as(letter: Letter) -> Said | Failed:
+    """Make the entry that holds a mail and its cursor."""
+    if letter.value is None:
+        return Failed(
+            what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
+        )
+    return Said(content=(Text(text=render(letter.value)),), hidden=True, mail=letter.cursor)
+
+
+def _line(letter: Letter) -> str:
+    mail = letter.value
+    return "mail that cannot be read" if mail is None else f"mail from {mail.sender}"
+
+
+def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:
+    """Return how far each mailbox was read, according to a log."""
+    cursors: dict[str, int] = {}
+    for entry in history:
+        match entry:
+            case Said(mail=mark) | Failed(what="mail", detail=mark):
+                if found := read_cursor(mark):
+                    cursors[found[0]] = max(found[1], cursors.get(found[0], 0))
+    return cursors

@@ -1,0 +1,172 @@
+"""A session's mail socket, through which other sessions of the same user send it mail.
+
+It is in the session's private directory and open while the session runs. Each connection carries
+one plain note of limited size and one reply: taken, or why not. The peer must be a process of the
+same user according to the kernel; on systems that cannot tell, no socket is opened. A mail is in
+the session's mailbox before the reply, so it is delivered like any other.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from longhold.agent.subagents.mail import Mail, not_for_a_session
+from longhold.errors import StoreError
+
+SOCKET_NAME = "mail.sock"
+"""In a session's directory."""
+LINE_BYTES = 1 << 20
+"""A mail with the longest body, as JSON."""
+WAIT_SECONDS = 5.0
+"""For one mail and its reply; both ends are on this machine."""
+AT_ONCE = 8
+"""Connections served concurrently; others wait."""
+PATH_BYTES = 100
+"""The length of a socket's path that every system allows; longer ones go through a link."""
+
+
+class SocketReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    is_taken: bool
+    why: str = ""
+
+
+class MailSocket:
+    def __init__(self, directory: Path, take: Callable[[Mail], object]) -> None:
+        self.path = directory / SOCKET_NAME
+        self._take = take
+        self._server: asyncio.Server | None = None
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def open(self) -> bool:
+        """Start listening; return False if this system cannot identify peers."""
+        if not hasattr(socket, "SO_PEERCRED"):
+            return False
+        _clear(self.path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with _reachable(self.path) as short:
+                listener.bind(short)
+            self.path.chmod(0o600)
+            self._server = await asyncio.start_unix_server(
+                self._attend, sock=listener, limit=LINE_BYTES
+            )
+        except BaseException:
+            listener.close()
+            raise
+        return True
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._server = None
+            with suppress(OSError):  # what stays behind is cleared by the next process
+                self.path.unlink()
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection; its errors concern only the peer."""
+        try:
+            async with self._room, asyncio.timeout(WAIT_SECONDS):
+                reply = await self._received(reader, writer)
+                writer.write(msgspec.json.encode(reply) + b"\n")
+                await writer.drain()
+        except (TimeoutError, OSError):
+            pass
+        finally:
+            writer.close()
+
+    async def _received(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> SocketReply:
+        if _peer_user(writer) != os.getuid():
+            return SocketReply(is_taken=False, why="this session belongs to another user")
+        try:
+            mail = msgspec.json.decode(await reader.readline(), type=Mail)
+        except (ValueError, RecursionError) as error:  # also a line over the limit
+            return SocketReply(is_taken=False, why=f"that is not a mail: {error}")
+        if why := not_for_a_session(mail):
+            return SocketReply(is_taken=False, why=why)
+        try:
+            await asyncio.to_thread(self._take, mail)
+        except StoreError as error:
+            return SocketReply(is_taken=False, why=str(error))
+        return SocketReply(is_taken=True)
+
+
+async def hand_over(directory: Path, mail: Mail) -> None:
+    """Send a mail to another session; raise `StoreError` if it was not taken."""
+    path = directory / SOCKET_NAME
+    _check_ours(path)
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            reply = await _exchanged(path, mail)
+    except (TimeoutError, OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"the session does not answer ({error or 'timeout'})") from error
+    if not reply.is_taken:
+        raise StoreError(f"the session did not take it: {reply.why}")
+
+
+async def _exchanged(path: Path, mail: Mail) -> SocketReply:
+    with _reachable(path) as short:
+        reader, writer = await asyncio.open_unix_connection(short, limit=LINE_BYTES)
+    try:
+        if _peer_user(writer) != os.getuid():
+            return SocketReply(is_taken=False, why="it belongs to another user")
+        writer.write(msgspec.json.encode(mail) + b"\n")
+        await writer.drain()
+        return msgspec.json.decode(await reader.readline(), type=SocketReply)
+    finally:
+        writer.close()
+
+
+def _peer_user(writer: asyncio.StreamWriter) -> int | None:
+    """Return the user id of the peer, according to the kernel."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    end = writer.get_extra_info("socket")
+    size = struct.calcsize("3i")
+    _pid, user, _group = struct.unpack(
+        "3i", end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return int(user)
+
+
+def _check_ours(path: Path) -> None:
+    """Raise unless the socket and its directory belong to the user alone."""
+    try:
+        found, parent = path.lstat(), path.parent.stat()
+    except OSError as error:
+        raise StoreError("the session is not running or accepts no mail") from error
+    if not stat.S_ISSOCK(found.st_mode) or {found.st_uid, parent.st_uid} != {os.getuid()}:
+        raise StoreError(f"{path} is not a socket of yours")
+    if parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(f"{path.parent} can be written by others; make it private")
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket of a dead process; the log's lock ensures that no other one runs."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise StoreError(f"{path} is not a socket; move it away")
+        path.unlink()
+
+
+@contextmanager
+def _reachable(path: Path) -> Iterator[str]:
+    """Yield a path to a socket that is short enough for the system."""
+    if len(os.fsencode(path)) <= PATH_BYTES:
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="hf-") as place:
+        link = Path(place) / "d"
+        link.symlink_to(path.parent.resolve(), target_is_directory=True)
+        yield str(link / path.name)

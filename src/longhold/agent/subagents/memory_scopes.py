@@ -1,0 +1,151 @@
+"""An agent's own memory: one store per kind of agent, in one of three places.
+
+`user` is for all projects, `project` in the repository for everyone who works there, `local` for
+this project on this machine. They are written by the rules of the project's own memory: with the
+user's consent where that is wanted or untrusted text was read, and with where each came from. A
+repository may contain links, so a project's memory behind a link is refused; its history lies in
+the home directory.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.names import checked_name
+from longhold.core.log.entries import Said
+from longhold.core.memory.inbox import ConsentedMemories
+from longhold.core.memory.memory import NoSuchMemory
+from longhold.core.memory.paths import team_directory
+from longhold.core.memory.provenance import Provenance
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.tool import MemoryPlace, ViewedMemories, memory_tool
+from longhold.core.memory.waiting import LOOP_SECONDS
+from longhold.core.settings import MemorySettings
+from longhold.core.settings.project import project_root, slug
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.engine import Engine
+from longhold.errors import LongholdError, StoreError
+
+Scope: TypeAlias = Literal["project", "local", "user"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+OWN = "agent-memory"
+
+
+def directory_for(name: str, scope: Scope, root: Path, home: Path) -> Path:
+    """Return the memory directory of a kind of agent."""
+    match scope:
+        case "user":
+            return home / OWN / name
+        case "project":
+            return _within(project_root(root), name)
+        case "local":
+            return _beside_sessions(root, home) / OWN / name
+
+
+def _beside_sessions(root: Path, home: Path) -> Path:
+    return home / "projects" / slug(project_root(root))
+
+
+def _within(project: Path, name: str) -> Path:
+    """Return a path in the project; raise if there is a link on the way."""
+    project = project.resolve()
+    place = project / ".longhold" / OWN / name
+    if place.resolve() != place:
+        raise StoreError(
+            f"{place} is a link or behind one; an agent's memory must be a plain directory"
+        )
+    return place
+
+
+def open_store(
+    name: str,
+    scope: Scope,
+    root: Path,
+    home: Path,
+    limits: MemorySettings,
+    *,
+    wait_seconds: float | None = None,
+) -> MemoryStore:
+    place = directory_for(name, scope, root, home)
+    if scope != "project":
+        return MemoryStore(place, limits, wait_seconds=wait_seconds)
+    history = _beside_sessions(root, home) / "agent-history" / f"{name}.db"
+    return MemoryStore(place, limits, history=history, wait_seconds=wait_seconds)
+
+
+def open_scope(
+    definition: Definition, root: Path, home: Path, limits: MemorySettings
+) -> MemoryStore | None:
+    """Open the memory of a kind of agent; None if it has none or memory is off."""
+    if not definition.memory or not limits.on:
+        return None
+    scope = definition.memory
+    store = open_store(definition.name, scope, root, home, limits, wait_seconds=LOOP_SECONDS)
+    store.adopt()
+    return store
+
+
+def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
+    """Return where agents of this name have memories; raise if nowhere."""
+    checked_name(name, "an agent")
+    found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
+    if not found:
+        raise NoSuchMemory(f"agents named {name!r} have no memories here")
+    return found
+
+
+def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
+    """Yield every kind of agent that has memories in a scope."""
+    for scope in SCOPES:
+        above = directory_for("x", scope, root, home).parent
+        for place in sorted(above.iterdir()) if above.is_dir() else ():
+            if place.is_dir() and not place.is_symlink():
+                yield place.name, scope
+
+
+class OwnMemory:
+    """The memory of one agent while it works."""
+
+    def __init__(
+        self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
+    ) -> None:
+        """`session` is the one it works in, `is_outside` whether untrusted text was read there."""
+        self.store = store
+        self._name = name
+        self._session = session
+        self._is_outside = is_outside
+        self._claim: Callable[[], object] = lambda: None
+        """Keeps what the agent wrote into the directory itself."""
+
+    def tool(self, engine: Engine, root: Path) -> Tool:
+        """Make the agent's memory tool; what it writes follows the rules of the project's."""
+        viewed = ViewedMemories(MemoryPlace(store=self.store.root, root=root))
+
+        def provenance() -> Provenance:
+            said = (entry.n for entry in reversed(engine.view.history) if isinstance(entry, Said))
+            return Provenance(
+                session=f"{self._session}/{engine.log.header.session}",
+                message=next(said, 0),
+                repository=team_directory(root).parent.parent,
+            )
+
+        def claimed() -> MemoryStore:
+            viewed.follow(engine.view.history).hand_over(partial(memories.take_written, self.store))
+            return self.store
+
+        memories = ConsentedMemories(
+            open=claimed,
+            by="agent",
+            provenance=provenance,
+            is_outside=self._is_outside,
+            command=f"longhold memory --agent {self._name}",
+        )
+        self._claim = claimed
+        return memory_tool(memories, busy_seconds=self.store.limits.busy_seconds)
+
+    def close(self) -> None:
+        with closing(self.store), suppress(LongholdError):  # its log has what cannot be kept
+            self._claim()

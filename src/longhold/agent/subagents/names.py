@@ -1,0 +1,41 @@
+"""Names of agents, teams and worktrees: one word that is safe wherever it is used.
+
+A name becomes a file name, a branch and the sender of mail, so it may not contain a path, break a
+line or impersonate anyone. Ids of agents and requests have the same form.
+"""
+
+import re
+
+from longhold.errors import ConfigError
+
+NAME_CHARS = 64
+"""Enough to describe an agent, and short enough for a file name with a suffix."""
+PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
+SESSION_PATTERN = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\Z"
+MAIN = "main"
+"""The agent the user talks to."""
+LEAD = "lead"
+"""The same agent, among its teammates."""
+RESERVED = frozenset(
+    {"all", "assistant", "longhold", "human", LEAD, MAIN, "system", "tool", "user"}
+)
+"""Names with a meaning; an agent with such a name could impersonate it."""
+
+
+def is_name(text: str) -> bool:
+    return re.match(PATTERN, text) is not None
+
+
+def is_session(text: str) -> bool:
+    return re.match(SESSION_PATTERN, text) is not None
+
+
+def checked_name(text: str, what: str) -> str:
+    """Return a name if it may be chosen for `what`, else raise."""
+    if not is_name(text):
+        raise ConfigError(
+            f"{text!r} cannot name {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"
+        )
+    if text.casefold() in RESERVED:
+        raise ConfigError(f"{text!r} is reserved; choose another name for {what}")
+    return text

@@ -1,0 +1,164 @@
+"""The interface between the supervisor and the agents it runs.
+
+An `Order` says which agent is wanted. The factory makes a `Worker` of it, which works until there is
+a `Finish`. The supervisor decides when a worker starts and stops. If a process is gone, `read_back`
+finds in an agent's log how it ended.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from longhold.agent.permissions.decide import Mode, narrower
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.worktree import Worktree
+from longhold.core.log.entries import AnyEntry, Replied
+from longhold.core.log.protocol import AgentLog
+from longhold.core.log.unique_answers import usage_of
+from longhold.core.messages import Usage, text_of
+from longhold.core.turn.fork import ForkEnd
+from longhold.core.turn.loop import End, LoopEvent, Stopped
+from longhold.core.view import View, fold
+from longhold.core.view.items import Round
+from longhold.errors import LongholdError
+
+STATES: dict[End | ForkEnd, Literal["completed", "failed", "stopped"]] = {
+    "completed": "completed",
+    "aborted": "stopped",
+    "aborted_streaming": "stopped",
+    "aborted_tools": "stopped",
+    "denied": "stopped",
+    "hook_stopped": "stopped",
+    "max_turns": "stopped",
+    "budget_spent": "stopped",
+}
+"""How ends of a loop or a fork are reported; any other end is a failure."""
+_CUT_SHORT = frozenset({"", "aborted", "broken", "max_tokens"})
+"""Stop reasons of incomplete answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReach:
+    """The most an agent may do: what it had when first started, whatever changed since."""
+
+    tools: tuple[str, ...] | None = None
+    """By name; None is all its parent has."""
+    mode: Mode | None = None
+    """None is its parent's."""
+
+    def keeps(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+    def narrowed(self, mode: Mode) -> Mode:
+        return mode if self.mode is None else narrower(self.mode, mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    id: str
+    definition: Definition
+    prompt: str
+    """Its task; '' for an agent that is resumed."""
+    log: AgentLog
+    task: str = ""
+    """The task in a few words, for people."""
+    name: str = ""
+    depth: int = 1
+    is_background: bool = False
+    is_fork: bool = False
+    is_teammate: bool = False
+    tree: Worktree | None = None
+    """Where it works, if not in its parent's directory."""
+    reach: ToolReach = ToolReach()
+    """What it had, if it is resumed."""
+
+    @property
+    def called(self) -> str:
+        """What users and other agents call it."""
+        return self.name or self.id
+
+    @property
+    def kind(self) -> str:
+        return "fork" if self.is_fork else self.definition.name
+
+    @property
+    def source(self) -> str:
+        """How its calls are labelled in the log."""
+        return f"agent:{self.kind}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    state: Literal["completed", "failed", "stopped", "interrupted"]
+    text: str = ""
+    """Its last answer."""
+    detail: str = ""
+    """Why it ended, if it did not complete."""
+    usage: Usage | None = None
+
+
+Seen: TypeAlias = Callable[[LoopEvent], None]
+
+
+class Worker(Protocol):
+    @property
+    def reach(self) -> ToolReach: ...
+
+    async def work(self, seen: Seen) -> Finish:
+        """Work on its task, or on its mail, until done."""
+        ...
+
+    def has_mail(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def approve_plan(self) -> None:
+        """Let it carry out its plan, if it was started in plan mode."""
+        ...
+
+    async def progress(self) -> str:
+        """Return what it does in a few words, or ''."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def finished(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
+    """Convert the end of a loop that began at entry `since` of a history."""
+    reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
+    detail = f"{reason}: {end.detail}" if reason and end.detail else reason
+    return Finish(
+        state=STATES.get(end.reason, "failed"),
+        text=end.text or _last_text(history),
+        detail=detail,
+        usage=usage_of(history[since:]),
+    )
+
+
+def read_back(log: AgentLog, *, since: float) -> Finish:
+    """Return how an agent ended that was last started at `since`.
+
+    It completed if it gave its last answer since then, and was interrupted otherwise. The log is
+    only read here; resuming the agent repairs it.
+    """
+    try:
+        entries = log.load().entries
+    except LongholdError as error:
+        return Finish(state="interrupted", detail=f"its log cannot be read: {error}")
+    new = [entry for entry in entries if entry.at >= since]
+    is_done = _is_complete(fold(entries)) and any(isinstance(entry, Replied) for entry in new)
+    return Finish(
+        state="completed" if is_done else "interrupted",
+        text=_last_text(entries),
+        usage=usage_of(new),
+    )
+
+
+def _is_complete(view: View) -> bool:
+    last = view.items[-1] if view.items else None
+    return isinstance(last, Round) and not last.tool_uses() and last.stop_reason not in _CUT_SHORT
+
+
+def _last_text(history: Sequence[AnyEntry]) -> str:
+    texts = (text_of(entry.content) for entry in reversed(history) if isinstance(entry, Replied))
+    return next((text for text in texts if text.strip()), "")

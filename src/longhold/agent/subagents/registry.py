@@ -1,0 +1,88 @@
+"""Which agents a session has according to its log: running, ended, and whose end was reported.
+
+An end is reported by a hidden message, or by the result of the call that started the agent if it
+came after the end; a result that says only that the call was interrupted does not count. Whether
+an agent really runs is known to the supervisor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, Ended, Ran, Said, Spawned
+from longhold.core.messages import text_of
+from longhold.core.turn.repair import REPAIRS
+
+AgentState: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted"]
+
+_TELLS = "ended:"
+"""Marks the message that reports an end; the number of that entry follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    spawned: Spawned
+    ended: Ended | None = None
+    is_told: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its id, which is also the name of its log."""
+        return self.spawned.agent
+
+    @property
+    def state(self) -> AgentState:
+        return self.ended.state if self.ended else "running"
+
+    @property
+    def is_unread(self) -> bool:
+        return self.ended is not None and not self.is_told
+
+
+def tells_of(ended: Ended) -> str:
+    """Return the mark of the message that reports an end."""
+    return f"{_TELLS}{ended.n}"
+
+
+@dataclass(slots=True)
+class AgentRegistry:
+    """The agents of one log, updated as it grows."""
+
+    known: dict[str, Known] = field(default_factory=dict)
+    """By id, in the order of their first start."""
+    _position: LogCursor = field(default_factory=LogCursor)
+    _calls: dict[str, str] = field(default_factory=dict)
+    """The agent that each call of the tool started."""
+
+    def follow(self, history: Sequence[AnyEntry]) -> "AgentRegistry":
+        for entry in self._position.advance(history):
+            self._take(entry)
+        return self
+
+    def _take(self, entry: AnyEntry) -> None:
+        match entry:
+            case Spawned(agent=id, tool_use_id=call):
+                self.known[id] = Known(spawned=entry)
+                if call:
+                    self._calls[call] = id
+            case Ended(agent=id) if id in self.known:
+                known = replace(self.known[id], ended=entry, is_told=entry.is_delivered)
+                self.known[id] = known
+            case Said(mail=mark) if mark.startswith(_TELLS):
+                for one in self.unreported():
+                    if one.ended is not None and tells_of(one.ended) == mark:
+                        self.known[one.id] = replace(one, is_told=True)
+            case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
+                one = self.known[self._calls[call]]
+                if one.ended is not None:  # before the end the result is only a receipt
+                    self.known[one.id] = replace(one, is_told=True)
+
+    def unreported(self) -> list[Known]:
+        """Return those whose end was not reported, in the order they ended."""
+        found = [one for one in self.known.values() if one.is_unread]
+        return sorted(found, key=lambda one: one.ended.n if one.ended else 0)
+
+
+def _is_repair(ran: Ran) -> bool:
+    return ran.is_error and text_of(ran.content) in REPAIRS

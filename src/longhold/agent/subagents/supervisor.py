@@ -1,0 +1,391 @@
+"""Starts, reports on and stops the agents that one agent started.
+
+Every start and end is an entry in the log of the parent, and an end is reported to its model
+exactly once: as the result of the call, or as a hidden message before the next call. So a killed
+session knows on resume which agents were running and which reports are missing. Stopping the parent
+stops the agents it waits for; those in the background continue and can be stopped by name.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from longhold.agent.hooks import HookVerdict
+from longhold.agent.subagents import notices
+from longhold.agent.subagents.catalogue import Definitions
+from longhold.agent.subagents.definition import Definition
+from longhold.agent.subagents.mail_socket import MailSocket
+from longhold.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
+from longhold.agent.subagents.registry import AgentRegistry, Known, tells_of
+from longhold.agent.subagents.running import RunningAgent
+from longhold.agent.subagents.teammates import Teammates
+from longhold.agent.subagents.worktree import Worktree, finish, make_worktree, reopen_worktree
+from longhold.core.log.entries import Ended, Failed, Said, Spawned
+from longhold.core.log.protocol import AgentLog
+from longhold.core.messages import JsonObject, Text
+from longhold.core.settings import AgentsSettings
+from longhold.core.settings.files import write_private
+from longhold.core.tools.protocol import Outcome, Refused
+from longhold.core.turn.engine import Engine
+from longhold.errors import LongholdError, StoreError
+
+LOOK_SECONDS = 0.5
+"""How often requests from other terminals are checked."""
+
+Wish: TypeAlias = Literal["stop", "background"]
+"""What another terminal may ask for."""
+Fire: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
+Create: TypeAlias = Callable[[Order, "Supervisor"], Awaitable[Worker]]
+"""Makes the worker that an order asks for, under this supervisor."""
+
+
+@dataclass(slots=True)
+class Slots:
+    """Limits how many agents run at once, over all levels of a session."""
+
+    limit: int
+    taken: int = 0
+
+    def take(self) -> None:
+        if self.taken >= self.limit:
+            raise StoreError(f"{self.taken} agents are at work, as many as may be at once")
+        self.taken += 1
+
+    def give_back(self) -> None:
+        self.taken -= 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    """The agents that one agent started."""
+
+    engine: Engine
+    create: Create
+    definitions: Definitions
+    root: Path
+    """Where the parent works."""
+    scratch: Path
+    """Where answers are written for the parent to read."""
+    fire: Fire
+    """Runs the hooks of an event."""
+    slots: Slots
+    teammates: Teammates
+    tell: Callable[[str], None]
+    """Shows the user what agents in the background do."""
+    depth: int = 0
+    """Of the parent; the main agent's is 0."""
+    mail_socket: MailSocket | None = None
+    """Receives mail from other sessions; only the main agent has one."""
+    running: dict[str, RunningAgent] = field(default_factory=dict)
+    _register: AgentRegistry = field(default_factory=AgentRegistry)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when an agent ends or becomes idle."""
+    _watching: "asyncio.Task[None] | None" = None
+
+    async def open_mail_socket(self) -> None:
+        if self.mail_socket is not None:
+            await self.mail_socket.open()
+
+    @property
+    def registry(self) -> AgentRegistry:
+        return self._register.follow(self.engine.view.history)
+
+    @property
+    def limits(self) -> AgentsSettings:
+        return self.engine.settings.agents
+
+    def log_of(self, id: str) -> AgentLog:
+        return self.engine.log.agent(id)
+
+    def output_of(self, id: str) -> Path:
+        """Return the file that receives an agent's answer."""
+        return self.scratch / f"agent-{id}.md"
+
+    def _definition(self, spawned: Spawned) -> Definition:
+        """Find the definition of an agent; a missing one is not replaced by another."""
+        found = self.definitions.find("general" if spawned.is_fork else spawned.kind)
+        if found is None:
+            raise StoreError(
+                f"{spawned.agent} cannot be resumed: its definition is gone ({spawned.kind}); "
+                "start another agent"
+            )
+        return found
+
+    def check_may_start(self) -> None:
+        if self.depth >= self.limits.depth:
+            raise Refused(
+                f"Agents start agents {self.limits.depth} levels deep, and this is the last. "
+                "Do it yourself."
+            )
+        if self.slots.taken >= self.slots.limit:
+            raise Refused(
+                f"{self.slots.taken} agents are at work, as many as may be at once. Wait for one "
+                "to end, or do it yourself."
+            )
+
+    async def start(self, order: Order, call: str, *, is_isolated: bool = False) -> Outcome:
+        """Start an agent, and wait for it unless it works in the background."""
+        self.check_may_start()
+        try:
+            one = await self._launched(order, call, order.id if is_isolated else "")
+        except (LongholdError, OSError) as error:
+            raise Refused(f"The agent could not be started: {error}") from error
+        output = self.output_of(order.id)
+        if order.is_background:
+            return Outcome(content=notices.receipt(order, output), note=f"{order.id} started")
+        try:
+            done = await one.first(self.limits.background_seconds)
+        except asyncio.CancelledError:  # the one who waits was stopped
+            await one.stop()
+            raise
+        if done is None:
+            one.send_to_background()
+            self._leave_note(one)
+            said = notices.receipt(order, output, "It takes long, so ")
+            return Outcome(content=said, note=f"{order.id} goes on in the background")
+        return Outcome(
+            content=notices.result(order, done, one.kept),
+            is_error=done.state == "failed",
+            note=f"{order.id} {done.state}",
+        )
+
+    async def resume(self, id: str) -> None:
+        """Start a stopped agent again from its log; it finds its mail in its mailbox."""
+        known = self.registry.known.get(id)
+        if known is None or id in self.running:
+            raise StoreError(f"there is no stopped agent {id!r} here")
+        if known.ended is not None and known.ended.by_user:
+            raise StoreError(f"the user stopped {id}; only the user starts it again")
+        await self._launched(self._again(known), "", known.spawned.worktree)
+
+    def _again(self, known: Known) -> Order:
+        spawned = known.spawned
+        return Order(
+            id=known.id,
+            definition=self._definition(spawned),
+            prompt="",
+            log=self.log_of(known.id),
+            task=spawned.task,
+            name=spawned.name,
+            depth=self.depth + 1,
+            is_background=True,
+            is_fork=spawned.is_fork,
+            is_teammate=bool(spawned.team),
+            reach=ToolReach(tools=spawned.tools, mode=spawned.mode or None),
+        )
+
+    async def _launched(self, order: Order, call: str, worktree: str) -> RunningAgent:
+        self.slots.take()
+        try:
+            if worktree:
+                order = replace(order, tree=await asyncio.to_thread(self._tree, order, worktree))
+            one = await self._made(order)
+        except BaseException:
+            self.slots.give_back()
+            if order.tree is not None:
+                await asyncio.to_thread(finish, order.tree)
+            raise
+        for wish in get_args(Wish):  # from an earlier run
+            request_file(self.engine.log.path, order.id, wish).unlink(missing_ok=True)
+        self.engine.record(_spawned(one.order, call, self.teammates.session, one.worker.reach))
+        self.running[order.id] = one
+        one.start(self._ended)
+        if one.is_background:
+            self._leave_note(one)
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._look_after(), name="looking after agents")
+        return one
+
+    def _tree(self, order: Order, worktree: str) -> Worktree:
+        """Make a worktree, or take over the one an agent had; one that was empty is made anew."""
+        kept = reopen_worktree(Path(worktree)) if not order.prompt else None
+        return kept or make_worktree(self.root, order.id)
+
+    async def _made(self, order: Order) -> RunningAgent:
+        fields: JsonObject = {"agent_id": order.id, "agent_type": order.kind}
+        started = await self.fire("SubagentStart", fields)
+        if order.prompt:
+            order = replace(order, prompt="\n\n".join((order.prompt, *started.context)))
+        if order.is_teammate:
+            self.teammates.join(order)
+        try:
+            worker = await self.create(order, self)
+        except BaseException:
+            if order.is_teammate:
+                self.teammates.leave(order.called)
+            raise
+        return RunningAgent(
+            order=order,
+            worker=worker,
+            teammates=self.teammates,
+            poll_seconds=self.limits.mail_poll_seconds,
+            on_news=self._news.set,
+            is_background=order.is_background,
+        )
+
+    def _ended(self, one: RunningAgent, done: Finish) -> Finish:
+        """Write an end down: the answer to its file, the entry to the log."""
+        id = one.order.id
+        self.slots.give_back()
+        self.running.pop(id, None)
+        file = self._leave(id, notices.result(one.order, done, one.kept))
+        text = notices.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
+        with suppress(StoreError):  # otherwise the end is recorded on resume
+            self.engine.report(
+                Ended(
+                    agent=id,
+                    state=done.state,
+                    text=text,
+                    file=file,
+                    by_user=one.by_user,
+                    usage=done.usage,
+                )
+            )
+        self._news.set()
+        return done
+
+    def send_back(self, id: str) -> None:
+        """Move an agent to the background: whoever waits for it goes on."""
+        self.running[id].sent_back.set()
+
+    def approve_plan(self, name: str) -> None:
+        """Let a teammate carry out its plan: the lead has said so."""
+        for one in self.running.values():
+            if one.order.is_teammate and one.order.called == name:
+                one.worker.approve_plan()
+
+    async def stop(self, id: str, *, by_user: bool = False) -> bool:
+        """Stop an agent; return whether it was running."""
+        one = self.running.get(id)
+        if one is None:
+            return False
+        await one.stop(by_user=by_user)
+        return True
+
+    async def report(self, engine: Engine) -> None:
+        """A stage that reports every unreported end to the model."""
+        for one in self.registry.unreported():
+            assert one.ended is not None
+            notice = Text(text=notices.notice(one))
+            engine.record(Said(content=(notice,), hidden=True, mail=tells_of(one.ended)))
+
+    async def next_news(self) -> bool:
+        """Wait until an agent ends or becomes idle; return False if none is busy."""
+        if self.registry.unreported():
+            return True
+        if all(one.is_idle and not one.worker.has_mail() for one in self.running.values()):
+            return False
+        self._news.clear()
+        await self._news.wait()
+        return True
+
+    async def news_within(self, seconds: float) -> None:
+        """Wait until an agent ends or becomes idle, at most so long."""
+        self._news.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), seconds)
+
+    def unread_lines(self) -> list[str]:
+        """Describe the ends that were not reported to the model."""
+        return [notices.line(one) for one in self.registry.unreported()]
+
+    def lines(self) -> list[str]:
+        """Describe the agents that run or have unread reports."""
+        return [
+            notices.line(one, self.running[one.id].doing if one.id in self.running else "")
+            for one in self.registry.known.values()
+            if one.ended is None or one.is_unread
+        ]
+
+    def reconcile(self) -> None:
+        """After a kill, record how the agents ended that the log still calls running."""
+        for one in list(self.registry.known.values()):
+            if one.ended is not None or one.id in self.running:
+                continue
+            done = read_back(self.log_of(one.id), since=one.spawned.at)
+            text = notices.shown(done, self.limits.output_chars, self.output_of(one.id))
+            file = self._leave(one.id, f"{done.text}\n") if done.text else ""
+            self.engine.record(
+                Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
+            )
+
+    def _leave_note(self, one: RunningAgent) -> None:
+        self._leave(one.order.id, notices.running_file(one.order, one.doing or "it has begun"))
+
+    def _leave(self, id: str, text: str) -> str:
+        """Write an agent's file and return its path; '' if that fails."""
+        file = self.output_of(id)
+        try:
+            write_private(file, text, is_synced=False)
+        except OSError as error:
+            with suppress(StoreError):
+                self.engine.report(Failed(what=f"answer of {id}", error=str(error)))
+            return ""
+        return str(file)
+
+    async def _look_after(self) -> None:
+        reported = time.monotonic()
+        while self.running:
+            await asyncio.sleep(LOOK_SECONDS)
+            for id in tuple(self.running):
+                if self._was_requested(id, "background"):
+                    self.send_back(id)
+                if self._was_requested(id, "stop"):
+                    await self.stop(id, by_user=True)
+            every = self.limits.progress_seconds
+            if every and time.monotonic() - reported >= every:
+                reported = time.monotonic()
+                for one in tuple(self.running.values()):
+                    await self._look_at(one)
+
+    def _was_requested(self, id: str, wish: Wish) -> bool:
+        """Take a request that another process left; one that cannot be removed counts again."""
+        request = request_file(self.engine.log.path, id, wish)
+        is_there = request.exists()
+        with suppress(OSError):  # a disk that fails must not end the looking after
+            request.unlink(missing_ok=True)
+        return is_there
+
+    async def _look_at(self, one: RunningAgent) -> None:
+        if one.is_background and not one.is_idle:
+            doing = await one.look(self.limits.progress_model)
+            self._leave_note(one)
+            self.tell(f"{one.order.called}: {doing}")
+
+    async def close(self) -> None:
+        """Stop all agents; unfinished ones can be resumed with the session."""
+        await asyncio.gather(*(one.stop("interrupted") for one in tuple(self.running.values())))
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
+        if self.depth == 0:
+            self.teammates.close()
+        if self.mail_socket is not None:
+            await self.mail_socket.close()
+
+
+def request_file(log: Path, id: str, wish: Wish) -> Path:
+    """Return the file by which another process asks for something to be done with an agent."""
+    return log.with_suffix("") / "agents" / f"{id}.{wish}"
+
+
+def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
+    tree = order.tree
+    return Spawned(
+        agent=order.id,
+        kind=order.kind,
+        name=order.name,
+        task=order.task,
+        tool_use_id=call,
+        is_background=order.is_background,
+        is_fork=order.is_fork,
+        worktree=str(tree.path) if tree else "",
+        branch=tree.record.branch if tree else "",
+        team=team if order.is_teammate else "",
+        tools=reach.tools,
+        mode=reach.mode or "",
+    )

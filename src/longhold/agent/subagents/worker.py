@@ -1,0 +1,275 @@
+"""A subagent with a session of its own, as its supervisor sees it, and what its parent lends it.
+
+It works until nothing is left to do, including what it sent to the background. The model it
+borrows stays open when it closes. It spends its parent's budget: each payment is made from that
+and recorded in the parent's log, so that limits hold for all agents together, and `cost` and
+resumed sessions know of every call, even of agents that were killed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from longhold.agent.agent import Agent
+from longhold.agent.permissions import Mode
+from longhold.agent.subagents.ledger import Delivery, UnreadMail, cursors_in
+from longhold.agent.subagents.mail import render
+from longhold.agent.subagents.memory_scopes import OwnMemory
+from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, finished
+from longhold.agent.subagents.running import ASK, taken
+from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
+from longhold.core.log.spending import Budget, Spent
+from longhold.core.messages import ToolUse, Usage
+from longhold.core.models.capabilities import Capabilities
+from longhold.core.models.protocol import Event, Model, Request
+from longhold.core.request.edits import placed
+from longhold.core.request.request import Wire, first_messages
+from longhold.core.turn.abort import unless
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
+from longhold.core.turn.loop import Stopped
+from longhold.core.view import fold
+from longhold.errors import StoreError
+
+
+@dataclass(slots=True, eq=False)
+class AgentWorker:
+    agent: Agent
+    mail: Delivery
+    memory: OwnMemory | None
+    """Its own, opened for it."""
+    mode_after_plan: Callable[[], Mode] = lambda: "plan"
+    """Returns its parent's mode."""
+    is_stopped: bool = False
+
+    @property
+    def reach(self) -> ToolReach:
+        """Its tools, including those it could still load, and its mode."""
+        return ToolReach(tools=self.agent.toolkit.names, mode=self.agent.gate.mode)
+
+    async def work(self, seen: Seen) -> Finish:
+        engine, end = self.agent.engine, Stopped(reason="aborted_streaming")
+        began = len(engine.view.history)
+        if not self.is_stopped:
+            async for event in self.agent.work():
+                seen(event)
+                if isinstance(event, Stopped):
+                    end = event
+        return finished(end, engine.view.history, since=began)
+
+    def has_mail(self) -> bool:
+        return self.mail.is_waiting(self.agent.engine)
+
+    def stop(self) -> None:
+        """Abort its work, including the agents it waits for."""
+        self.is_stopped = True
+        self.agent.abort.set()
+
+    def approve_plan(self) -> None:
+        """End plan mode; from here on it may do what its parent may, and never more."""
+        if self.agent.gate.mode == "plan":
+            self.agent.gate.switch_mode(self.mode_after_plan())
+
+    async def progress(self) -> str:
+        """Ask the model, on a fork without tools; '' if it gives no valid line."""
+        try:
+            asking = self.agent.ask(ForkRequest(say=ASK, source="progress", is_wanted=False))
+            reply = await unless(self.agent.abort, asking)
+        except Exception:  # noqa: BLE001 - progress is optional
+            return ""
+        return taken(reply.text) if reply is not None else ""
+
+    async def close(self) -> None:
+        try:
+            await self.agent.close("agent")
+        finally:
+            if self.memory is not None:
+                self.memory.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """The model of another agent, which closes it."""
+
+    lender: Model
+
+    @property
+    def name(self) -> str:
+        return self.lender.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.lender.capabilities
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        return self.lender.stream(request)
+
+    async def count(self, request: Request) -> int | None:
+        return await self.lender.count(request)
+
+    async def close(self) -> None:
+        """Leave it open."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ChildBudget(Budget):
+    """A budget that draws on the parent's."""
+
+    above: Budget
+    engine: Engine
+    """The parent's."""
+    source: str
+
+    def pay(self, model: str, usage: Usage) -> Spent:
+        spent = self.above.pay(model, usage)
+        self.session = self.session + spent
+        with suppress(StoreError):  # a disk that takes no entry keeps no agent from working
+            self.engine.report(Forked(source=self.source, model=model, usage=usage))
+        return spent
+
+    def exhausted(self) -> str:
+        return self.above.exhausted()
+
+
+DIRECTIVE = """You are now a fork of this conversation, with a task of your own, given below. What \
+was said before is what you know; the requests in it are being dealt with elsewhere, so work on \
+this task only. Start no agents, ask nobody, and use tools without commenting on them. When you \
+are done answer once: begin with what you were to do, then what you found or changed, with paths.
+
+Task: """
+GO_ON = "You were interrupted. Go on with your task from where you were."
+TURNS = 200
+"""Rounds of one fork by default: it cannot compact its history."""
+WHOLE_SECONDS = 0.02
+"""Between two checks whether the parent's answer is complete."""
+
+
+class ForkWorker:
+    def __init__(
+        self,
+        order: Order,
+        *,
+        engine: Engine,
+        forks: Forks,
+        permit: Permit,
+        box: Path,
+        reach: ToolReach,
+    ) -> None:
+        self.reach = reach
+        self._order = order
+        self._engine = engine
+        self._forks = forks
+        self._permit = permit
+        cursors = cursors_in(order.log.load().entries) if order.log.exists() else {}
+        self._inbox = UnreadMail(box, cursors)
+        self._task: asyncio.Task[ForkReply] | None = None
+        self._prefix: Prefix | None = None
+        self._is_stopped = False
+        if not order.prompt and not order.log.exists():
+            raise StoreError(f"{order.id} had not begun, so it cannot go on")
+
+    async def work(self, seen: Seen) -> Finish:
+        """Work on the task, or on waiting mail, behind the parent's prefix."""
+        begins = not self._order.log.exists()
+        letters = [] if begins else self._inbox.letters()
+        mail = "\n\n".join(render(letter.value) for letter in letters if letter.value)
+        words = f"{DIRECTIVE}{self._order.prompt}" if begins else mail or GO_ON
+        if self._is_stopped:
+            return Finish(state="stopped", detail="it was stopped")
+        assert self._prefix is not None, "it shares a prefix before it works"
+        request = ForkRequest(
+            say=words,
+            source=self._order.source,
+            turns=self._order.definition.turns or TURNS,
+            permit=self._permit,
+            writes_cache=True,
+            keeps_log=self._order.log,
+            on_event=seen,
+            prefix=self._prefix,
+            mail=letters[-1].cursor if letters else "",
+        )
+        self._task = asyncio.create_task(self._forks.ask(request))
+        try:
+            reply = await self._task
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            if not self._is_stopped:
+                raise
+            return Finish(state="stopped", detail="it was stopped")
+        for letter in letters:
+            self._inbox.delivered(letter)
+        return _finished(reply)
+
+    async def share(self) -> None:
+        """Take the prefix at the answer that starts this fork, once it is complete.
+
+        While the call that starts it runs, the parent's next one waits; later would be too late.
+        """
+        if self._order.log.exists():
+            self._prefix = prefix_of(self._engine, self._order.id)
+        while self._prefix is None:
+            now = self._engine.prefix()
+            if now.is_whole:
+                self._prefix = now.at_answer()
+            else:
+                await asyncio.sleep(WHOLE_SECONDS)
+
+    def has_mail(self) -> bool:
+        return bool(self._inbox.letters())
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def approve_plan(self) -> None:
+        """Do nothing: a fork is no teammate, and has its parent's mode."""
+
+    async def progress(self) -> str:
+        """Return '', since a fork may not fork; the last tool call is used instead."""
+        return ""
+
+    async def close(self) -> None:
+        """Do nothing: it holds no resources between two calls."""
+
+
+def prefix_of(engine: Engine, fork: str) -> Prefix:
+    """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
+    view = fold(upto_answer(engine.view.history, fork))
+    frame = view.frame or Framed()
+    messages = first_messages(frame) + Wire().messages(view.messages(), placed(view))
+    then = replace(
+        engine.prefix(),
+        frame=frame,
+        messages=tuple(messages),
+        model=view.model,
+        cached_to=None,
+        before=None,
+        is_whole=True,
+    )
+    return then.at_answer()
+
+
+def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
+    """Return a history up to the answer whose call started a fork."""
+    calls = {
+        entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
+    }
+    answers = [entry for entry in history if isinstance(entry, Replied)]
+    starts = {
+        entry.response_id
+        for entry in answers
+        if any(isinstance(block, ToolUse) and block.id in calls for block in entry.content)
+    }
+    last = max((entry.n for entry in answers if entry.response_id in starts), default=0)
+    return [entry for entry in history if entry.n <= last]
+
+
+def _finished(reply: ForkReply) -> Finish:
+    detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
+    # What it said up to the output limit is its answer.
+    state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")
+    return Finish(state=state, text=reply.text, detail=detail, usage=reply.usage)

@@ -1,0 +1,294 @@
+"""A conversation on a screen: what is typed is answered, and what arrives meanwhile, too.
+
+The same for every screen. Sessions come and go within one chat: going back, clearing and resuming
+end one and begin the next.
+"""
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeAlias
+
+from longhold.agent.agent import Agent
+from longhold.agent.permissions import Answer, Question
+from longhold.agent.terminal.screen import Screen
+from longhold.agent.terminal.slash import SessionMove, SlashCommand, SlashContext, unknown_command
+from longhold.agent.terminal.status import cache_seconds
+from longhold.core.messages.display import one_line, plain
+from longhold.core.turn.answering import own_refusal
+from longhold.core.turn.fork import ForkRequest
+from longhold.errors import LongholdError
+
+if TYPE_CHECKING:
+    from longhold.agent.agent import Agent
+    from longhold.agent.permissions import Answer, AskUser, Question
+
+
+def prompt_for(question: Question) -> str:
+    always = f", a = always ({plain(str(question.suggestion))})" if question.suggestion else ""
+    return f"Allow? y = yes{always}, n or a reason = no: "
+
+
+def answer_from(text: str, question: Question) -> Answer:
+    """Read what was typed; anything that is not a clear yes is a no, with those words as its reason."""
+    text = text.strip()
+    match text.lower():
+        case "y" | "yes":
+            return Answer(choice="once")
+        case "a" | "always" if question.suggestion:
+            return Answer(choice="always")
+        case "n" | "no" | "":
+            return Answer(choice="no")
+        case _:
+            return Answer(choice="no", reason=f"the user said: {text}")
+
+
+SOURCE = "suggestion"
+MOST_CHARS = 100
+"""A suggestion is read at a glance; a longer answer is none."""
+NONE = "NONE"
+QUESTION = (
+    "The user is about to say something. What will it most likely be? Answer with exactly those "
+    "words and nothing else: at most twelve, in the user's language, as they would type them. "
+    f"If nothing is likely, answer {NONE}."
+)
+
+
+def may_suggest(agent: Agent) -> bool:
+    """True if the question would be read from the cache, and the engine may still spend on itself."""
+    engine = agent.engine
+    is_warm = cache_seconds(engine.view, engine.frame.lifetime, time.time()) > 0
+    return engine.settings.terminal.suggest and is_warm and not own_refusal(engine, SOURCE)
+
+
+async def next_words_of(agent: Agent) -> str:
+    """Ask the model; '' if it has no idea, or cannot be asked."""
+    try:
+        reply = await agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
+    except LongholdError:
+        return ""
+    words = one_line(reply.text.strip().strip('"'), MOST_CHARS + 1)
+    return "" if NONE in words or len(words) > MOST_CHARS else words
+
+
+HALF_TYPED_SECONDS = 0.5
+"""How often a line that is being typed is looked at, to wake the model once nobody types."""
+LEAVING = ("/exit", "/quit")
+
+OpenSession: TypeAlias = "Callable[[SessionMove, AskUser], AbstractAsyncContextManager[Agent]]"
+
+
+class Chat:
+    """Talks on a screen, in one session after the other."""
+
+    def __init__(
+        self, screen: Screen, open_session: OpenSession, commands: Mapping[str, SlashCommand]
+    ) -> None:
+        self._screen = screen
+        self._open = open_session
+        self._commands = commands
+
+    async def run(self, first: SessionMove) -> None:
+        move: SessionMove | None = first
+        while move is not None:
+            move = await self._talk(move)
+
+    async def _talk(self, move: SessionMove) -> SessionMove | None:
+        """Talk in one session; return where to go on, None to leave."""
+        await asyncio.to_thread(importlib.import_module, "longhold.agent.build")
+        from longhold.core.turn.abort import stop
+
+        async with self._open(move, self._ask) as agent:
+            turns = Turns(agent, self._screen, self._commands)
+            turns.greet(move)
+            reminding = asyncio.create_task(turns.remind(move))
+            try:
+                return await turns.heard()
+            except asyncio.CancelledError:  # Ctrl-C at the prompt
+                turns.leave_at_once()
+                raise
+            finally:
+                self._screen.follow(None)
+                for task in (reminding, *turns.looking):
+                    await stop(task)
+
+    async def _ask(self, question: "Question") -> "Answer":
+        """Ask the user about one tool call, having shown what it would do."""
+
+        self._screen.show_question(question)
+        return answer_from(await self._screen.answer(prompt_for(question)), question)
+
+
+class Turns:
+    """The turns of one session."""
+
+    def __init__(
+        self, agent: "Agent", screen: Screen, commands: Mapping[str, SlashCommand]
+    ) -> None:
+        from longhold.agent.terminal.spacing import StageLines
+
+        self.agent = agent
+        self.screen = screen
+        self.commands = commands
+        self._stages = StageLines()
+        self._stages.follow(agent.engine.view.history)  # what was done before is no news
+        self._suggesting: asyncio.Task[None] | None = None
+        self.looking: set[asyncio.Task[None]] = set()
+        """Commands that run while the model works."""
+
+    def greet(self, move: SessionMove) -> None:
+        from longhold.agent.terminal.status import status_of, where_lines
+
+        agent, screen = self.agent, self.screen
+        agent.notices.listen(lambda line: screen.say(plain(line), "notice"))
+        agent.notices.listen_to_tools(screen.tool_output)
+        screen.follow(lambda: status_of(agent))
+        screen.remind(
+            agent.engine.settings.terminal.away_minutes * 60, lambda: "\n".join(where_lines(agent))
+        )
+        screen.say(f"session {agent.session.id}, {agent.model.name}. /help lists commands.", "dim")
+        for notice in agent.notices.take():
+            screen.say(plain(notice), "notice")
+        if move.draft:
+            screen.draft(move.draft)
+
+    async def remind(self, move: SessionMove) -> None:
+        """Say where a resumed session stood; reading all of a long one takes a moment."""
+        from longhold.agent.terminal.status import where_lines
+
+        if move.resume and not move.draft:  # who goes back sees where above
+            lines = await asyncio.to_thread(where_lines, self.agent)
+            self.screen.say("\n".join(map(plain, lines)), "dim")
+
+    async def heard(self) -> SessionMove | None:
+        """Answer what is typed, and what arrives, until the session is left."""
+        most = wakes_left = self.agent.engine.settings.agents.wakes
+        while True:
+            try:
+                said = await self._next_words(may_wake=wakes_left > 0)
+            except EOFError:
+                said = "/exit"
+            wakes_left = wakes_left - 1 if said is None else most
+            await self._stop_suggesting()
+            try:
+                if said is not None and said.partition(" ")[0] in LEAVING:
+                    await self._leave("prompt_input_exit")
+                    return None
+                if said is not None and said.startswith("/"):
+                    if (move := await self._command(said)) is not None:
+                        await self._leave("resume" if move.resume else "clear")
+                        return move
+                elif said != "":
+                    await self._turn(said or "")
+            except LongholdError as error:
+                self.screen.say(plain(str(error)), "error")
+
+    async def _next_words(self, *, may_wake: bool) -> str | None:
+        """Wait for a line; None if mail or a report came first, which the model is to answer.
+
+        While somebody types, or when the model was woken too often, the news is only shown.
+        """
+        from longhold.core.turn.abort import stop
+
+        screen = self.screen
+        reading = asyncio.create_task(screen.words())
+        news = asyncio.create_task(self.agent.until_news())
+        try:
+            await asyncio.wait({reading, news}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                for line in news.result():
+                    screen.say(plain(line), "notice")
+            while not reading.done() and (screen.half_typed() or not may_wake):
+                await asyncio.wait({reading}, timeout=HALF_TYPED_SECONDS)
+            return reading.result().strip() if reading.done() else None
+        finally:
+            await stop(reading)
+            await stop(news)
+
+    def _at_once(self, said: str) -> bool:
+        """Run a command that need not wait for the model; False if it must, or is none."""
+        name, _, rest = said.strip().partition(" ")
+        command = self.commands.get(name)
+        if command is None or not command.at_once(rest.strip()):
+            return False
+        looking = asyncio.create_task(self._look(said.strip()))
+        self.looking.add(looking)
+        looking.add_done_callback(self.looking.discard)
+        return True
+
+    async def _look(self, said: str) -> None:
+        try:
+            await self._command(said)
+        except LongholdError as error:
+            self.screen.say(plain(str(error)), "error")
+
+    async def _command(self, said: str) -> SessionMove | None:
+        name, _, rest = said.partition(" ")
+        command = self.commands.get(name)
+        if command is None:
+            self.screen.say(unknown_command(plain(name), self.commands), "notice")
+            return None
+        context = SlashContext(agent=self.agent, screen=self.screen)
+        return await command.run(context, rest.strip())
+
+    async def _turn(self, said: str) -> None:
+        """Let the model answer; what is queued meanwhile follows when it is done."""
+        from longhold.agent.terminal.mentions import with_mentions
+
+        mentions = await with_mentions(said, self.agent)
+        for line in mentions.said:
+            self.screen.say(plain(line), "dim")
+        with self.screen.working(self.agent.abort.set, at_once=self._at_once):
+            async for event in self.agent.run(mentions.content, mentions.attached):
+                self.screen.show(event)
+                for line in self._stages.follow(self.agent.engine.view.history):
+                    self.screen.say(line, "dim")
+        self.screen.show_status()
+        self._begin_suggesting()
+
+    def _begin_suggesting(self) -> None:
+        """Find out what the user might say next, unless they are saying it already."""
+
+        is_done = self.agent.engine.is_answered() and not self.screen.half_typed()
+        if self.screen.shows_suggestions and is_done and may_suggest(self.agent):
+            self._suggesting = asyncio.create_task(self._suggest())
+
+    async def _suggest(self) -> None:
+
+        self.screen.suggest(await next_words_of(self.agent))
+
+    async def _stop_suggesting(self) -> None:
+        from longhold.core.turn.abort import stop
+
+        suggesting, self._suggesting = self._suggesting, None
+        if suggesting is not None:
+            await stop(suggesting)
+
+    async def _leave(self, reason: str) -> None:
+        """Close the agent; say what is waited for, and let Ctrl-C cut that short."""
+        agent = self.agent
+        busy = ", ".join(job.name for job in agent.background.busy)
+        with self.screen.working(agent.abort.set, what="leaving"):
+            if busy:
+                seconds = agent.engine.settings.memory.drain_seconds
+                self.screen.say(
+                    f"Waiting up to {seconds:g} s for: {busy}. Ctrl-C leaves at once.", "dim"
+                )
+            await agent.close(reason)
+        self.say_how_to_resume()
+
+    def leave_at_once(self) -> None:
+        from longhold.agent.agent import LEFT
+
+        if self._suggesting is not None:
+            self._suggesting.cancel()
+        self.agent.background.cancel(LEFT)
+        self.say_how_to_resume()
+
+    def say_how_to_resume(self) -> None:
+        """Name the session, if there is something in it to go on with."""
+        if self.agent.session.view.items:
+            id = self.agent.session.id
+            self.screen.say(f"`longhold chat --resume {id}` goes on where you were.", "dim")

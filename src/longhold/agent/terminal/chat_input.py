@@ -1,0 +1,427 @@
+"""The input of the live screen: what is typed, queued, asked and chosen, and what keys do to it."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History
+
+from longhold.agent.tools.git import run_git
+from longhold.core.messages.display import one_line, size
+from longhold.core.settings.files import private_directory
+from longhold.errors import StoreError
+
+SHOWN = 40
+"""More is not looked through; another letter narrows it."""
+LISTED = 50_000
+"""Files that are known; a larger project is completed as far as that."""
+FRESH_SECONDS = 5.0
+LIST_SECONDS = 2.0
+"""How old a list of files may be, and how long making one may take."""
+_MENTION = re.compile(r"(?:^|\s)@([^\s@]*)$")
+
+
+@dataclass(slots=True)
+class ProjectFiles:
+    """The files below a directory, without those that git ignores."""
+
+    root: Path
+    _listed: list[str] = field(default_factory=list)
+    _at: float = 0.0
+
+    def matching(self, part: str) -> list[str]:
+        """Return paths with `part` in them: names that begin with it first, short ones first."""
+        if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
+            self._listed, self._at = list(self._list())[:LISTED], time.monotonic()
+        part = part.lower()
+        found = [path for path in self._listed if part in path.lower()]
+        found.sort(key=lambda path: (not Path(path).name.lower().startswith(part), len(path), path))
+        return found[:SHOWN]
+
+    def _list(self) -> Iterable[str]:
+        words = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+        try:
+            done = run_git(self.root, *words, timeout_seconds=LIST_SECONDS)
+        except StoreError:
+            return self._walk()
+        if done.returncode:
+            return self._walk()
+        return filter(None, done.stdout.decode("utf-8", "replace").split("\0"))
+
+    def _walk(self) -> Iterator[str]:
+        end = time.monotonic() + LIST_SECONDS
+        for place, directories, names in os.walk(self.root):
+            directories[:] = sorted(name for name in directories if not name.startswith("."))
+            yield from (os.path.relpath(Path(place) / name, self.root) for name in sorted(names))
+            if time.monotonic() > end:
+                return
+
+
+class InputCompleter(Completer):
+    """Completes the word before the cursor."""
+
+    def __init__(self, commands: Mapping[str, str], files: ProjectFiles) -> None:
+        self._commands = commands
+        self._files = files
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
+        before = document.text_before_cursor
+        if before.startswith("/") and " " not in before:
+            for name, help in self._commands.items():
+                if name.startswith(before):
+                    yield Completion(name, start_position=-len(before), display_meta=help)
+        elif found := _MENTION.search(before):
+            for path in self._files.matching(found[1]):
+                shown = f'"{path}"' if " " in path else path
+                yield Completion(shown, start_position=-len(found[1]), display=path)
+
+
+LONG_CHARS, LONG_LINES = 1_000, 12
+"""What fits an input without pushing everything else off the screen stays as it is."""
+_MARK = re.compile(r"\[paste (\d+): [^\]]*\]")
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+@dataclass(slots=True)
+class Pastes:
+    """The pastes that marks stand for."""
+
+    _kept: dict[int, str] = field(default_factory=dict)
+
+    def take(self, text: str) -> str:
+        """Return what the input shows for a paste: itself, a mark, or a mention of an image."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if mention := _image_mention(text):
+            return mention
+        lines = text.count("\n") + 1
+        if len(text) <= LONG_CHARS and lines <= LONG_LINES:
+            return text
+        number = len(self._kept) + 1
+        self._kept[number] = text
+        return f"[paste {number}: {lines:,} line{'s' if lines > 1 else ''}, {size(len(text))}]"
+
+    def expand(self, text: str) -> str:
+        """Put every paste in the place of its mark; a mark that somebody typed stays as it is."""
+        return _MARK.sub(lambda found: self._kept.get(int(found[1]), found[0]), text)
+
+
+def _image_mention(text: str) -> str:
+    """Return `@path` for the path of an image, which is what dropping a file pastes; else ''."""
+    name = text.strip().strip("'\"").replace("\\ ", " ")
+    if "\n" in name or not name.lower().endswith(_IMAGES):
+        return ""
+    path = Path(name.removeprefix("file://")).expanduser()
+    return f'@"{path}" ' if path.is_file() and " " in str(path) else f"@{path} "
+
+
+KEPT_CHARS = 10_000
+"""Longer messages are pastes; nobody steps back to them key by key."""
+
+
+class InputHistory(History):
+    """Messages in a private file, or only in memory where there is no place for one."""
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__()
+        self._file = FileHistory(path) if path is not None else None
+        self._path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        return self._file.load_history_strings() if self._file is not None else ()
+
+    def store_string(self, string: str) -> None:
+        if self._file is None or self._path is None or len(string) > KEPT_CHARS:
+            return
+        private_directory(self._path.parent)
+        self._path.touch(mode=0o600)
+        self._file.store_string(string)
+
+
+QUEUED_CHARS = 60
+"""Of each message that waits; it can be fetched back whole."""
+
+
+@dataclass(slots=True)
+class MenuChoice:
+    """Rows to pick one from; what is typed narrows them down."""
+
+    title: str
+    rows: Sequence[str]
+    draft: str
+    """What stood in the input before."""
+    picked: "asyncio.Future[int | None]"
+    at: int = 0
+    """Which of the rows that are shown."""
+
+    def shown(self, typed: str) -> list[int]:
+        """Return the rows in which every typed word occurs."""
+        words = typed.lower().split()
+        return [
+            number
+            for number, row in enumerate(self.rows)
+            if all(word in row.lower() for word in words)
+        ]
+
+    def begin(self) -> None:
+        """Choose the first row that is shown."""
+        self.at = 0
+
+    def move(self, step: int, typed: str) -> None:
+        self.at = (self.at + step) % max(len(self.shown(typed)), 1)
+
+    def drawn(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
+        """Draw the rows around the chosen one."""
+        found = self.shown(typed)
+        first = max(0, min(self.at - rows // 2, len(found) - rows))
+        title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"
+        how = how[: columns - 1 - len(title)]
+        drawn: StyleAndTextTuples = [("class:prompt", title), ("class:rule", how)]
+        for place, number in enumerate(found[first : first + rows], first):
+            style = "class:chosen" if place == self.at else ""
+            row = f" {number + 1:>3}  {self.rows[number]}"[: columns - 1]
+            drawn += [("", "\n"), (style, row.ljust(columns - 1) if style else row)]
+        if not found:
+            drawn += [("", "\n"), ("class:rule", "      nothing like that")]
+        return drawn
+
+
+@dataclass(slots=True)
+class PendingQuestion:
+    """A question that waits for its answer."""
+
+    question: str
+    draft: str
+    """What stood in the input before."""
+    answer: "asyncio.Future[str]"
+    is_secret: bool = False
+
+
+@dataclass(slots=True)
+class OngoingWork:
+    stop: Callable[[], None]
+    at_once: Callable[[str], bool]
+    """Takes what need not wait for the end of the work; False if it must."""
+    what: str = ""
+    since: float = field(default_factory=time.monotonic)
+
+
+class ChatInput:
+    """What the user does; `redraw` is called when it changes outside of a key."""
+
+    def __init__(
+        self,
+        *,
+        commands: Mapping[str, str],
+        directory: Path,
+        history: Path | None,
+        redraw: Callable[[], None],
+        on_typed: Callable[[], None],
+        leave: Callable[[], None],
+        open_last: Callable[[], None],
+    ) -> None:
+        completer = ThreadedCompleter(InputCompleter(commands, ProjectFiles(directory)))
+        self.buffer = Buffer(
+            multiline=True,
+            completer=completer,
+            complete_while_typing=Condition(self._is_completing),
+            history=InputHistory(history),
+            on_text_changed=self._typed,
+        )
+        self.choice: MenuChoice | None = None
+        self.asking: PendingQuestion | None = None
+        self._works: list[OngoingWork] = []
+        self.suggestion = ""
+        self._pastes = Pastes()
+        self._queue: list[str] = []
+        self._arrived = asyncio.Event()
+        self._on_typed = on_typed
+        self._redraw = redraw
+        self._leave = leave
+        self._open_last = open_last
+
+    def queued(self) -> list[str]:
+        """Say what waits for the end of the work, a line each."""
+        return [
+            f"{'waits for the answer' if words.startswith('/') else 'queued'}: "
+            f"{one_line(words, QUEUED_CHARS)}"
+            for words in self._queue
+        ]
+
+    async def next_words(self) -> str:
+        while not self._queue:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._queue.pop(0)
+
+    async def ask(self, question: str, *, is_secret: bool = False) -> str:
+        """Wait for an answer; what was being typed before is there again afterwards."""
+        answer = asyncio.get_running_loop().create_future()
+        self.asking = asked = PendingQuestion(question, self.buffer.text, answer, is_secret)
+        self.buffer.reset()
+        self._redraw()
+        try:
+            return str(await answer)
+        finally:
+            if self.asking is asked:  # nobody answered
+                self._answer("")
+
+    async def choose(self, title: str, rows: Sequence[str]) -> int | None:
+        picked: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self.choice = offered = MenuChoice(title, rows, self.buffer.text, picked)
+        self.buffer.reset()
+        self._redraw()
+        try:
+            return await picked
+        finally:
+            if self.choice is offered:
+                self.pick(None)
+
+    @property
+    def work(self) -> OngoingWork | None:
+        """What is interrupted next: what began last."""
+        return self._works[-1] if self._works else None
+
+    def begin_work(self, work: OngoingWork) -> None:
+        self._works.append(work)
+        self.suggestion = ""
+
+    def end_work(self, work: OngoingWork) -> None:
+        self._works.remove(work)
+        self._redraw()
+
+    def offer(self, text: str) -> None:
+        self.suggestion = text
+        self._redraw()
+
+    def replace_text(self, text: str) -> None:
+        self.buffer.reset()
+        self.buffer.insert_text(self._pastes.take(text))
+        self._redraw()
+
+    def _send(self, words: str) -> None:
+        if any(work.at_once(words) for work in self._works):
+            return
+        self._queue.append(words)
+        self._arrived.set()
+
+    # keys
+
+    def is_choosing(self) -> bool:
+        return self.choice is not None
+
+    def has_suggestion(self) -> bool:
+        is_free = self.asking is None and self.choice is None
+        return bool(self.suggestion) and not self.buffer.text and is_free
+
+    def can_edit_queue(self) -> bool:
+        return bool(self._queue) and not self.buffer.text and self.choice is None
+
+    def submit(self) -> None:
+        buffer = self.buffer
+        completing = buffer.complete_state and buffer.complete_state.current_completion
+        if self.choice is not None:
+            self._pick_shown()
+        elif completing:
+            buffer.apply_completion(completing)
+        elif self.asking is not None:
+            self._answer(buffer.text)
+        elif buffer.document.char_before_cursor == "\\":
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        elif buffer.text.strip():
+            self._send(self._pastes.expand(buffer.text))
+            buffer.reset(append_to_history=True)
+            self.suggestion = ""
+
+    def _answer(self, text: str) -> None:
+        """Close the question at once: the next key is for what comes after it."""
+        if (asked := self.asking) is not None:
+            self.asking = None
+            if not asked.answer.done():
+                asked.answer.set_result(text)
+            self.replace_text(asked.draft)
+
+    def move_choice(self, step: int) -> None:
+        if self.choice is not None:
+            self.choice.move(step, self.buffer.text)
+
+    def pick(self, number: int | None) -> None:
+        """Close the menu at once, with a row or without."""
+        choice = self.choice
+        if choice and (number is None or number < len(choice.rows)):
+            self.choice = None
+            if not choice.picked.done():
+                choice.picked.set_result(number)
+            self.replace_text(choice.draft)
+
+    def _pick_shown(self) -> None:
+        shown = self.choice.shown(self.buffer.text) if self.choice else []
+        if self.choice and self.choice.at < len(shown):
+            self.pick(shown[self.choice.at])
+
+    def can_pick_digit(self) -> bool:
+        return self.choice is not None and not self.buffer.text
+
+    def interrupt(self) -> None:
+        if self.choice is not None:
+            self.pick(None)
+        elif self.buffer.complete_state is not None:
+            self.buffer.cancel_completion()
+        elif self.asking is not None:
+            self._answer("")
+        elif self.work is not None:
+            self.work.stop()
+
+    def cancel(self) -> None:
+        if self.choice or self.asking or self.work:
+            self.interrupt()
+        elif self.buffer.text:
+            self.buffer.reset()
+        else:
+            self._leave()
+
+    def end(self) -> None:
+        if not (self.buffer.text or self.work or self.asking or self.choice):
+            self._send("/exit")
+
+    def go_back(self) -> None:
+        if self.work is not None or self.asking is not None:
+            self.interrupt()
+        else:
+            self._send("/rewind")
+
+    def open_last(self) -> None:
+        self._open_last()
+
+    def take_suggestion(self) -> None:
+        self.buffer.insert_text(self.suggestion)
+        self.suggestion = ""
+
+    def edit_queue(self) -> None:
+        self.replace_text(self._queue.pop())
+
+    def _typed(self, _buffer: Buffer) -> None:
+        if self.choice is not None:
+            self.choice.begin()
+        self._on_typed()
+
+    def is_secret(self) -> bool:
+        return self.asking is not None and self.asking.is_secret
+
+    def paste(self, text: str) -> None:
+        is_answer = self.asking is not None or self.choice is not None
+        self.buffer.insert_text(text.strip() if is_answer else self._pastes.take(text))
+
+    def _is_completing(self) -> bool:
+        before = self.buffer.document.text_before_cursor
+        is_free = self.asking is None and self.choice is None
+        return is_free and (before.startswith("/") or "@" in before)

@@ -1,0 +1,536 @@
+"""A chat on a live screen: typing and working at the same time, with the session's state in sight.
+
+What is finished is printed above and belongs to the terminal's own scrollback, also across a
+compaction. Only the last lines are drawn again: what is in progress, the input, the status. The
+terminal stays in raw mode while text is printed, so that nothing typed or pasted is lost.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition, FilterOrBool
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor, PasswordProcessor
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+
+from longhold.agent.terminal.chat_input import ChatInput, OngoingWork
+from longhold.agent.terminal.screen import Tone
+from longhold.agent.terminal.spacing import Spacing
+from longhold.agent.terminal.status import Status
+from longhold.core.messages.display import one_line, plain
+
+if TYPE_CHECKING:
+    from longhold.agent.permissions import Question
+    from longhold.agent.terminal.paint import Paint
+    from longhold.agent.terminal.turn_drawing import TurnDrawing
+    from longhold.core.turn.loop import LoopEvent
+
+
+INPUT_ROWS = 10
+"""A longer message scrolls within the input."""
+MENU_ROWS = 8
+STYLE = Style.from_dict(
+    {
+        "rule": "ansibrightblack",
+        "prompt": "bold",
+        "suggestion": "ansibrightblack",
+        "queued": "ansibrightblack italic",
+        "working": "ansiyellow",
+        "chosen": "reverse",
+        "status": "ansibrightblack",
+        "status.warning": "ansiyellow",
+        "status.full": "ansired bold",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenParts:
+    """What is drawn; each is asked for when the screen is."""
+
+    live: Callable[[], str]
+    working: Callable[[], str]
+    queued: Callable[[], list[str]]
+    menu: Callable[[], StyleAndTextTuples]
+    question: Callable[[], str]
+    """One that is too long to stand before its answer."""
+    prompt: Callable[[], str]
+    suggestion: Callable[[], str]
+    status: Callable[[], tuple[str, str]]
+    """A style and the line."""
+    is_secret: Callable[[], bool]
+    """Whether what is typed must not be seen."""
+
+
+def make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
+    suggestion = ConditionalProcessor(
+        AfterInput(parts.suggestion, style="class:suggestion"), Condition(lambda: not buffer.text)
+    )
+    hidden = ConditionalProcessor(PasswordProcessor(), Condition(parts.is_secret))
+    typing = Window(
+        BufferControl(buffer=buffer, input_processors=[suggestion, hidden]),
+        height=Dimension(min=1, max=INPUT_ROWS),
+        dont_extend_height=True,
+        wrap_lines=True,
+        get_line_prefix=lambda line, wrap: _prefix(parts.prompt(), line, wrap),
+    )
+    rows = [
+        _text(lambda: ANSI(parts.live()), Condition(lambda: bool(parts.live()))),
+        _text(
+            lambda: [("class:working", parts.working())], Condition(lambda: bool(parts.working()))
+        ),
+        _text(lambda: _queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
+        Window(char="─", height=1, style="class:rule"),
+        _text(
+            lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
+        ),
+        _text(parts.menu, Condition(lambda: bool(parts.menu()))),
+        ConditionalContainer(typing, Condition(lambda: not parts.menu())),
+        CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
+        Window(FormattedTextControl(lambda: [parts.status()]), height=1),
+    ]
+    return Layout(HSplit(rows), focused_element=typing)
+
+
+def _text(text: Callable[[], AnyFormattedText], when: Condition) -> ConditionalContainer:
+    window = Window(FormattedTextControl(text), dont_extend_height=True, wrap_lines=True)
+    return ConditionalContainer(window, when)
+
+
+def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
+    is_first = line == 0 and wrap == 0
+    return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
+
+
+def _queued(lines: list[str]) -> StyleAndTextTuples:
+    return [("class:queued", "\n".join(lines))]
+
+
+class KeyTarget(Protocol):
+    """What keys act on."""
+
+    def is_choosing(self) -> bool: ...
+    def can_pick_digit(self) -> bool: ...
+    def has_suggestion(self) -> bool: ...
+    def can_edit_queue(self) -> bool: ...
+    def submit(self) -> None: ...
+    def move_choice(self, step: int) -> None: ...
+    def pick(self, number: int) -> None: ...
+    def interrupt(self) -> None: ...
+    def cancel(self) -> None: ...
+    def end(self) -> None: ...
+    def go_back(self) -> None: ...
+    def open_last(self) -> None: ...
+    def take_suggestion(self) -> None: ...
+    def edit_queue(self) -> None: ...
+    def paste(self, text: str) -> None: ...
+
+
+def key_bindings(target: KeyTarget) -> KeyBindings:
+    keys = KeyBindings()
+    choosing = Condition(target.is_choosing)
+
+    def bind(*names: str, do: str, when: FilterOrBool = True, eager: FilterOrBool = False) -> None:
+        act = getattr(target, do)
+        keys.add(*names, filter=when, eager=eager)(lambda _event: act())
+
+    bind("enter", do="submit")
+    bind("c-c", do="cancel")
+    bind("<sigint>", do="cancel")
+    bind("escape", do="interrupt", eager=choosing)
+    bind("escape", "escape", do="go_back", when=~choosing)
+    bind("c-d", do="end")
+    bind("c-o", do="open_last")
+    bind("tab", do="take_suggestion", when=Condition(target.has_suggestion))
+    bind("up", do="edit_queue", when=Condition(target.can_edit_queue))
+    _bind_editing(keys, target, choosing)
+    return keys
+
+
+def _bind_editing(keys: KeyBindings, target: KeyTarget, choosing: Condition) -> None:
+    @keys.add("escape", "enter", filter=~choosing)
+    @keys.add("c-j", filter=~choosing)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    @keys.add(Keys.BracketedPaste)
+    def _(event: KeyPressEvent) -> None:
+        target.paste(event.data)
+
+    @keys.add("up", filter=choosing)
+    @keys.add("c-p", filter=choosing)
+    def _(event: KeyPressEvent) -> None:
+        target.move_choice(-1)
+
+    @keys.add("down", filter=choosing)
+    @keys.add("c-n", filter=choosing)
+    def _(event: KeyPressEvent) -> None:
+        target.move_choice(1)
+
+    for digit in "123456789":
+
+        @keys.add(digit, filter=Condition(target.can_pick_digit))
+        def _(event: KeyPressEvent) -> None:
+            target.pick(int(event.data) - 1)
+
+
+T = TypeVar("T")
+DRAW_SECONDS = 0.08
+"""Between two drawings of an answer that is coming; keys are drawn at once."""
+STATUS_SECONDS = 0.5
+"""How old the status line may be: measuring the context for each key would be felt."""
+ESCAPE_SECONDS = 0.25
+"""How long a second Esc, or the Enter of Alt-Enter, may take."""
+LIVE_SHARE = 3
+"""What is in progress may take up one in so many rows."""
+SHOWN_CHARS = 4_000
+"""Of a message that was sent, above its answer."""
+WAITING = "opening the session…"
+PROMPT = "> "
+ANSWER_COLUMNS = 12
+"""Beside a question; where there are fewer, the question stands above its answer."""
+
+
+class _Application(Application[None]):
+    """The application, quick to notice that Esc was all."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.timeoutlen = ESCAPE_SECONDS
+        self.ttimeoutlen = ESCAPE_SECONDS / 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Reminder:
+    after_seconds: float = 0.0
+    lines: Callable[[], str] = str
+
+
+class LiveScreen:
+    """The screen of `longhold chat`."""
+
+    def __init__(
+        self,
+        *,
+        commands: Mapping[str, str],
+        directory: Path,
+        history: Path | None = None,
+        has_colours: bool = True,
+        shows_suggestions: bool = True,
+    ) -> None:
+        """`commands` are names with their help; `history` keeps what was typed between sessions."""
+        self._input = ChatInput(
+            commands=commands,
+            directory=directory,
+            history=history,
+            redraw=self._draw,
+            on_typed=self._typed,
+            leave=self._leave,
+            open_last=self._open_last,
+        )
+        self._has_colours = has_colours
+        self.shows_suggestions = shows_suggestions
+        self._last_key, self._reminder = time.monotonic(), _Reminder()
+        depth = None if has_colours else ColorDepth.DEPTH_1_BIT
+        self._app = _Application(
+            layout=make_layout(self._input.buffer, self._parts()),
+            key_bindings=key_bindings(self._input),
+            style=STYLE,
+            erase_when_done=True,
+            refresh_interval=1.0,
+            color_depth=depth,
+            input=create_input(),
+            output=Vt100_Output(sys.stdout, _size, default_color_depth=depth, enable_cpr=False),
+        )
+        self._outbox: list[str] = []
+        self._emit = Spacing(self._print)
+        self._is_flushing = self._is_drawing = self._is_handed_over = False
+        self._follow: Callable[[], Status] | None = None
+        self._status: tuple[float, Status | None] = (0.0, None)
+        self._made: TurnDrawing | None = None
+        self._main: asyncio.Task[Any] | None = None
+        self._was_left = False
+
+    def _parts(self) -> ScreenParts:
+        typed = self._input
+        return ScreenParts(
+            live=self._draw_live,
+            working=self._draw_working,
+            queued=typed.queued,
+            menu=self._draw_menu,
+            question=self._draw_question,
+            prompt=lambda: (
+                typed.asking.question if typed.asking and self._asks_inline() else PROMPT
+            ),
+            suggestion=lambda: "" if typed.asking else typed.suggestion,
+            status=self._draw_status,
+            is_secret=typed.is_secret,
+        )
+
+    # what a chat asks of it
+
+    async def run(self, chat: Coroutine[Any, Any, T]) -> T:
+        loop = asyncio.get_running_loop()
+        drawing = asyncio.create_task(self._app.run_async(set_exception_handler=False))
+        loading = asyncio.create_task(
+            asyncio.to_thread(importlib.import_module, "longhold.agent.terminal.turn_drawing")
+        )
+        self._main = main = asyncio.create_task(chat)
+        loop.add_signal_handler(signal.SIGHUP, main.cancel)  # the terminal was closed
+        try:
+            await asyncio.wait({main, drawing}, return_when=asyncio.FIRST_COMPLETED)
+            if not main.done():
+                main.cancel()
+            return await main
+        except asyncio.CancelledError:
+            if self._was_left:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+            await loading
+            if not drawing.done():
+                self._app.exit()
+            with contextlib.suppress(EOFError, OSError):
+                await drawing
+            self._flush()
+
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        if text:
+            self._emit(self._paint.toned(text, tone))
+
+    def show(self, event: "LoopEvent") -> None:
+        self._drawing.take(event)
+        self._draw_soon()
+
+    def tool_output(self, line: str) -> None:
+        self._drawing.progress(line)
+        self._draw_soon()
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        self._reminder = _Reminder(after_seconds, lines)
+
+    def _typed(self) -> None:
+        """Notice who comes back after a long time."""
+        now = time.monotonic()
+        idle, self._last_key = now - self._last_key, now
+        if self._reminder.after_seconds and idle >= self._reminder.after_seconds:
+            self.say(self._reminder.lines(), "dim")
+
+    def show_question(self, question: "Question") -> None:
+        self._drawing.ask(question.tool, question.reason, question.given)
+
+    async def words(self) -> str:
+        words = await self._input.next_words()
+        self._echo(words)
+        return words
+
+    def _echo(self, words: str) -> None:
+        shown = f"{words[:SHOWN_CHARS]}{_more(words)}"
+        drawn = self._paint.toned(shown, "user", indent=len(PROMPT))
+        self._emit(f"\n{PROMPT}{drawn[len(PROMPT) :]}\n")
+
+    async def answer(self, question: str) -> str:
+        text = await self._input.ask(question)
+        short = f"{question.partition('?')[0]}? " if "?" in question else question
+        self._emit(self._paint.toned(f"{short}{text}".rstrip(), "user"))
+        return text
+
+    async def secret(self, question: str) -> str:
+        return await self._input.ask(question, is_secret=True)
+
+    async def choose(self, title: str, rows: Sequence[str]) -> int | None:
+        return await self._input.choose(title, [plain(row) for row in rows])
+
+    def half_typed(self) -> str:
+        return self._input.buffer.text
+
+    def draft(self, text: str) -> None:
+        if self.half_typed():  # the user is ahead of us
+            self.say(f"You had said: {text}", "dim")
+        else:
+            self._input.replace_text(text)
+
+    def suggest(self, text: str) -> None:
+        self._input.offer(one_line(text, self._columns() - 4))
+
+    @contextmanager
+    def working(
+        self,
+        stop: Callable[[], None],
+        *,
+        what: str = "",
+        at_once: Callable[[str], bool] = lambda words: False,
+    ) -> Iterator[None]:
+        def take(words: str) -> bool:
+            is_taken = at_once(words)
+            if is_taken:
+                self._echo(words)
+            return is_taken
+
+        work = OngoingWork(stop, take, what)
+        self._input.begin_work(work)
+        try:
+            yield
+        finally:
+            self._input.end_work(work)
+
+    async def hand_over(self, work: Callable[[], None]) -> None:
+        self._flush()
+        self._is_handed_over = True
+        try:
+            await run_in_terminal(work)
+        finally:
+            self._is_handed_over = False
+            self._flush()
+
+    def follow(self, status: Callable[[], Status] | None) -> None:
+        self._follow, self._status = status, (0.0, None)
+
+    def show_status(self) -> None:
+        self._status = (0.0, None)
+        self._app.invalidate()
+
+    # drawing
+
+    def _leave(self) -> None:
+        self._was_left = True
+        if self._main is not None:
+            self._main.cancel()
+
+    def _open_last(self) -> None:
+        if self._made is None or not self._made.open_last():
+            self.say("No tool was called yet.", "dim")
+
+    def _columns(self) -> int:
+        return _size().columns
+
+    def _rows(self) -> int:
+        return _size().rows
+
+    @property
+    def _paint(self) -> "Paint":
+        return self._drawing.paint
+
+    @property
+    def _drawing(self) -> "TurnDrawing":
+        if self._made is None:
+            from longhold.agent.terminal.paint import Paint
+            from longhold.agent.terminal.turn_drawing import TurnDrawing
+
+            paint = Paint(columns=self._columns, has_colours=self._has_colours)
+            self._made = TurnDrawing(emit=self._emit, paint=paint, open_key="Ctrl-O")
+        return self._made
+
+    def _draw_live(self) -> str:
+        return self._made.live(max(2, self._rows() // LIVE_SHARE)) if self._made else ""
+
+    def _draw_menu(self) -> StyleAndTextTuples:
+        choice, typed = self._input.choice, self._input.buffer.text
+        return choice.drawn(typed, self._rows() // 2, self._columns()) if choice else []
+
+    def _asks_inline(self) -> bool:
+        asked = self._input.asking
+        return asked is not None and len(asked.question) <= self._columns() - ANSWER_COLUMNS
+
+    def _draw_question(self) -> str:
+        asked = self._input.asking
+        if asked is None or self._asks_inline():
+            return ""
+        return "\n".join(textwrap.wrap(asked.question, self._columns() - 1))
+
+    def _draw_working(self) -> str:
+        work = self._input.work
+        if work is None or self._input.asking is not None:
+            return ""
+        phase = work.what or (self._made.phase if self._made else "") or "working"
+        return f"{phase}… {time.monotonic() - work.since:.0f} s, Esc interrupts"
+
+    def _draw_status(self) -> tuple[str, str]:
+        if self._follow is None:
+            waiting = "" if self._input.choice or self._input.asking else WAITING
+            return "class:status", waiting[: self._columns()]
+        at, status = self._status
+        if status is None or time.monotonic() - at > STATUS_SECONDS:
+            status = self._follow()
+            self._status = (time.monotonic(), status)
+        level = {"ok": "", "warning": ".warning"}.get(status.level, ".full")
+        return f"class:status{level}", status.line(self._columns() - 1)
+
+    def _draw_soon(self) -> None:
+        """Draw what is in progress, together with whatever else comes within a moment."""
+        if not self._is_drawing:
+            self._is_drawing = True
+            asyncio.get_running_loop().call_later(DRAW_SECONDS, self._draw)
+
+    def _draw(self) -> None:
+        self._is_drawing = False
+        self._app.invalidate()
+
+    def _print(self, text: str) -> None:
+        """Print finished text above the input, together with whatever else comes at once."""
+        self._outbox.append(text)
+        if not self._is_flushing:
+            self._is_flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self._is_handed_over or not self._outbox:
+            return
+        text = "".join(self._outbox).replace("\n", "\r\n")
+        self._outbox.clear()
+        app = self._app
+        if app.is_running:
+            app.renderer.erase(leave_alternate_screen=False)
+        app.output.write_raw(text)
+        app.output.flush()
+        if app.is_running:
+            app.renderer.render(app, app.layout)
+
+
+def _more(words: str) -> str:
+    rest = len(words) - SHOWN_CHARS
+    return f"… and {rest:,} more characters" if rest > 0 else ""
+
+
+def _size() -> Size:
+    """Measure the terminal; one that reports nothing, or is gone, counts as a usual one."""
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        found = os.terminal_size((80, 24))
+    return Size(rows=found.lines or 24, columns=found.columns or 80)

@@ -1,0 +1,237 @@
+"""Text with colours, as wide as the terminal: Markdown, diffs, tones. The only user of rich.
+
+Whatever comes from a model or a tool is made harmless first, so that only our own escape sequences
+reach the terminal.
+"""
+
+import difflib
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
+from rich.segment import Segment
+from rich.syntax import Syntax
+from rich.text import Text
+
+from longhold.agent.terminal.screen import Tone
+from longhold.core.messages.display import harmless
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+def whole_blocks(text: str) -> int:
+    """Return how many leading characters are whole blocks, followed by a blank line.
+
+    Inside fenced code nothing is whole; a list goes on behind a blank line if what follows it is
+    indented or another item.
+    """
+    cut, position, was_blank = 0, 0, False
+    for line, was_code, _ in _lines(text):
+        if was_blank and not was_code and line.strip() and not _goes_on(line):
+            cut = position
+        position += len(line)
+        was_blank = not line.strip() and line.endswith("\n")
+    return cut
+
+
+def split_long(text: str) -> tuple[str, str]:
+    """Split text without a whole block where a line or a word ends; code is code in both parts."""
+    at = text.rfind("\n") + 1 or text.rfind(" ") + 1 or len(text)
+    head, rest = text[:at], text[at:]
+    *_, (_, _, opening) = _lines(head)
+    if not (fence := _FENCE.match(opening)):
+        return head, rest
+    end = "" if head.endswith("\n") else "\n"
+    return f"{head}{end}{fence[1]}\n", f"{opening.rstrip()}\n{rest}"
+
+
+def with_breaks(text: str) -> str:
+    """Mark the ends of lines as breaks: who writes to a terminal means them; code is as it is."""
+    return "".join(
+        line if was_code or is_code or not line[:-1].strip() else f"{line.rstrip()}  \n"
+        for line, was_code, is_code in _lines(text + "\n")
+    )
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool, str]]:
+    """Yield each line, whether it stands inside a fence, and the opening line of one behind it."""
+    opened, fence = "", ""
+    for line in text.splitlines(keepends=True):
+        found, was_open = _FENCE.match(line), bool(fence)
+        if found and not fence:
+            opened, fence = line, found[1]
+        elif found and _closes(fence, found[1], line):
+            opened, fence = "", ""
+        yield line, was_open, opened
+
+
+def _goes_on(line: str) -> bool:
+    return line.startswith(("  ", "\t")) or bool(re.match(r"(?:[-*+]|\d{1,9}[.)]) ", line))
+
+
+def _closes(opened: str, mark: str, line: str) -> bool:
+    return mark[0] == opened[0] and len(mark) >= len(opened) and not line.strip().strip(mark[0])
+
+
+STYLES: dict[Tone, str] = {
+    "plain": "",
+    "dim": "bright_black",
+    "notice": "yellow",
+    "error": "red",
+    "user": "bold",
+    "document": "",
+}
+LEAST_COLUMNS = 20
+"""In a narrower terminal lines are cut by it; rich would loop over single letters."""
+CONTEXT_LINES = 2
+"""Around a change: enough to see where it is."""
+_COLUMN = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
+"""The first column of a line that has more than one."""
+
+
+class _Heading(Heading):
+    """A heading at the left edge, where the text begins."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
+
+
+class _Code(CodeBlock):
+    """Code without blank lines of its own around it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 1))
+
+
+class _Table(TableElement):
+    """A table without its empty upper and lower edge."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            assert not isinstance(table, Segment)
+            for line in console.render_lines(table, options, pad=False)[1:-1]:
+                yield from line
+                yield Segment.line()
+
+
+class _Document(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+        "table_open": _Table,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paint:
+    """Renders to text with ANSI colours, or without any."""
+
+    columns: Callable[[], int]
+    has_colours: bool = True
+
+    def render(self, what: RenderableType, *, indent: int = 0) -> str:
+        out = io.StringIO()
+        console = Console(
+            file=out,
+            force_terminal=self.has_colours,
+            no_color=not self.has_colours,
+            color_system="standard" if self.has_colours else None,
+            width=max(LEAST_COLUMNS, self.columns()),
+            legacy_windows=False,
+            highlight=False,
+            emoji=False,
+            markup=False,
+        )
+        if isinstance(what, Text):  # no line of it begins further left, folded ones included
+            lines = folded_lines(what, console, console.width - indent)
+            margin = Text(" " * indent)
+            text = Text("\n").join(margin + line if line else line for line in lines)
+            console.print(text, no_wrap=True, crop=False)
+        else:
+            console.print(what)
+        return out.getvalue()
+
+    def toned(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
+        if tone == "document":
+            return self.markdown(text)
+        return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)
+
+    def cut(self, text: str, columns: int) -> str:
+        """Shorten a line to so many columns, of which a wide character takes two."""
+        line = Text(text)
+        line.truncate(max(columns, 1), overflow="ellipsis")
+        return line.plain
+
+    def markdown(self, text: str) -> str:
+        """Render Markdown; links show where they lead instead of hiding it."""
+        rendered = self.render(
+            _Document(
+                with_breaks(harmless(text)),
+                code_theme="ansi_dark",
+                hyperlinks=False,
+                justify="left",
+            )
+        )
+        # an entity such as `&#x202e;` names what `harmless` took out
+        rendered = "".join(char for char in rendered if char.isprintable() or char in "\n\t\x1b")
+        return "\n".join(line.rstrip() for line in rendered.split("\n")).strip("\n") + "\n"
+
+    def diff(self, before: str, after: str, *, most: int, indent: int = 4) -> str:
+        """Draw a change line by line: red what goes, green what comes; at most so many lines."""
+        lines = list(changed_lines(before, after))
+        drawn = Text()
+        for sign, line in lines[:most]:
+            style = {"-": "red", "+": "green"}.get(sign, "bright_black")
+            drawn.append(f"{sign} {harmless(line)}\n", style=style)
+        if len(lines) > most:
+            drawn.append(f"… {len(lines) - most} more lines\n", style="bright_black")
+        drawn.rstrip()
+        return self.render(drawn, indent=indent)
+
+
+def folded_lines(text: Text, console: Console, width: int) -> Iterator[Text]:
+    """Fold lines that are too long; the rest of one stands below its text, or its second column."""
+    text = text.copy()
+    text.expand_tabs()
+    for line in text.split(allow_blank=True):
+        first, *more = line.wrap(console, width) or [line]
+        first.rstrip()
+        yield first
+        if not more:
+            continue
+        hang = _hang(line.plain, width)
+        rest = line[len(first.plain.rstrip()) :]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+        for piece in rest.wrap(console, width - hang):
+            yield Text(" " * hang) + piece
+
+
+def _hang(line: str, width: int) -> int:
+    """Return how far in a folded line goes on: at its second column, or as it begins."""
+    column = _COLUMN.match(line)
+    deep = column.end() if column else 0
+    if not 0 < deep <= width // 2:
+        deep = len(line) - len(line.lstrip())
+    return deep if deep <= width // 2 else 0
+
+
+def changed_lines(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a diff with their signs, `…` between distant changes."""
+    unified = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES
+    )
+    for number, line in enumerate(unified):
+        if number < 2:
+            continue  # the names of the files
+        if line.startswith("@@"):
+            if number > 2:
+                yield " ", "…"
+        else:
+            yield line[:1], line[1:]

@@ -1,0 +1,210 @@
+"""A chat line by line: for pipes, dumb terminals, screen readers, and without the extra `terminal`."""
+
+import asyncio
+import atexit
+import concurrent.futures
+import getpass
+import shutil
+import signal
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from longhold.agent.terminal.screen import Tone
+from longhold.core.messages.display import harmless, plain
+
+try:
+    import readline
+except ImportError:  # lines are then read as the terminal gives them
+    readline = None  # type: ignore[assignment]
+try:
+    import termios
+except ImportError:  # Windows restores its terminal itself
+    termios = None  # type: ignore[assignment]
+
+
+class LineInput:
+    """The lines of standard input, one reader at a time."""
+
+    def __init__(self) -> None:
+        self._coming: concurrent.futures.Future[str] | None = None
+        self._turn = asyncio.Lock()
+        self._prompt = ""
+
+    def half_typed(self) -> str:
+        """Return what stands in the line being typed, as far as that is known."""
+        if self._coming is None or readline is None or not sys.stdin.isatty():
+            return ""
+        return readline.get_line_buffer()
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Print something without disturbing the line being typed."""
+        if self._coming is None or not sys.stdout.isatty():
+            show()
+            return
+        print("\r\x1b[K", end="", flush=True)  # noqa: T201 - erases the prompt
+        show()
+        print(f"{self._prompt}{self.half_typed()}", end="", flush=True)  # noqa: T201
+
+    async def read(self, prompt: str) -> str:
+        """Show the prompt and wait for a line; raise `EOFError` at the end of the input."""
+        prompt = harmless(prompt)
+        async with self._turn:
+            self._prompt = prompt.lstrip("\n")
+            coming = self._coming
+            if coming is None:
+                coming = self._coming = concurrent.futures.Future()
+                threading.Thread(target=_read, args=(prompt, coming), daemon=True).start()
+            else:
+                print(prompt, end="", flush=True)  # noqa: T201 - the waiting thread printed another
+            line = await asyncio.shield(asyncio.wrap_future(coming))
+            self._coming = None
+            return line
+
+
+def _read(prompt: str, coming: "concurrent.futures.Future[str]") -> None:
+    try:
+        coming.set_result(input(prompt))
+    except (EOFError, OSError, ValueError, RuntimeError) as failure:
+        coming.set_exception(EOFError(str(failure)))
+
+
+def keep_terminal() -> None:
+    """Restore the terminal's present state when the program ends, however it ends."""
+    if termios is None or sys.stdin is None or not sys.stdin.isatty():
+        return
+    found = termios.tcgetattr(sys.stdin)
+    atexit.register(termios.tcsetattr, sys.stdin, termios.TCSANOW, found)
+
+
+if TYPE_CHECKING:
+    from longhold.agent.permissions import Question
+    from longhold.agent.terminal.status import Status
+    from longhold.core.turn.loop import LoopEvent
+
+T = TypeVar("T")
+SHOWN_LINES = 60
+"""Of a value in a question; a whole file to be written need not scroll past."""
+INDENT, WIDE = 6, 2
+"""Columns of what stands below a question, and of a wide character."""
+COLOURS: dict[Tone, dict[str, Any]] = {
+    "plain": {},
+    "dim": {"dim": True},
+    "notice": {"fg": "yellow"},
+    "error": {"fg": "red"},
+    "user": {"bold": True},
+    "document": {},
+}
+
+
+class PlainScreen:
+    """Prints what is said, reads a line when it is the user's turn."""
+
+    shows_suggestions = False
+
+    def __init__(self, show: "Callable[[LoopEvent], None]") -> None:
+        self._typed = LineInput()
+        self._show = show
+        self._status: Callable[[], Status] | None = None
+
+    async def run(self, chat: Coroutine[Any, Any, T]) -> T:
+        keep_terminal()
+        return await chat
+
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        err = tone not in ("plain", "document")
+        self._typed.above(lambda: click.secho(harmless(text), err=err, **COLOURS[tone]))
+
+    def show(self, event: "LoopEvent") -> None:
+        self._show(event)
+
+    def tool_output(self, line: str) -> None:
+        """Show nothing: lines cannot be taken back, and the result has them all."""
+
+    def show_question(self, question: "Question") -> None:
+        """Print one tool call with its whole input, made safe to print."""
+        click.secho(f"\n{plain(question.tool)}: {plain(question.reason)}", fg="yellow", err=True)
+        for key, value in question.given.items():
+            lines = str(value).splitlines() or [""]
+            say_below(f"  {plain(key)}: ", lines[0])
+            for line in lines[1:SHOWN_LINES]:
+                say_below("      ", line)
+            if len(lines) > SHOWN_LINES:
+                click.echo(f"      … and {len(lines) - SHOWN_LINES} more lines", err=True)
+
+    async def words(self) -> str:
+        return await self._typed.read("\n> ")
+
+    async def answer(self, question: str) -> str:
+        return await self._typed.read(question)
+
+    async def secret(self, question: str) -> str:
+        return await asyncio.to_thread(getpass.getpass, question)
+
+    async def choose(self, title: str, rows: Sequence[str]) -> int | None:
+        for number, row in enumerate(rows, 1):
+            self.say(f"{number:>4}  {row}")
+        text = (await self._typed.read(f"{title} (a number, or nothing): ")).strip()
+        return int(text) - 1 if text.isdecimal() and 0 < int(text) <= len(rows) else None
+
+    def half_typed(self) -> str:
+        return self._typed.half_typed()
+
+    def draft(self, text: str) -> None:
+        self.say(f"You had said: {text}", "dim")
+
+    def remind(self, after_seconds: float, lines: Callable[[], str]) -> None:
+        """Remind nobody: who is at the keyboard is not known before the line is sent."""
+
+    def suggest(self, text: str) -> None:
+        """Offer nothing: a line cannot hold it without being taken for the user's."""
+
+    @contextmanager
+    def working(
+        self,
+        stop: Callable[[], None],
+        *,
+        what: str = "",
+        at_once: Callable[[str], bool] = lambda words: False,
+    ) -> Iterator[None]:
+        """Make Ctrl-C stop the work instead of the program; lines are read when it is done."""
+        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+        loop.add_signal_handler(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)  # asyncio's own, by which the program cleans up
+
+    async def hand_over(self, work: Callable[[], None]) -> None:
+        work()
+
+    def follow(self, status: "Callable[[], Status] | None") -> None:
+        self._status = status
+
+    def show_status(self) -> None:
+        if self._status is not None:
+            self.say(self._status().short(), "dim")
+
+
+def say_below(label: str, text: str) -> None:
+    """Print a foreign line on stderr, folded so that none of it begins at a terminal's left edge.
+
+    A line long enough would else continue there and pose as one of ours.
+    """
+    room = max(shutil.get_terminal_size().columns - WIDE * INDENT, WIDE)
+    line, width = label, len(label)
+    for char in plain(text):
+        width += WIDE if unicodedata.east_asian_width(char) in "WF" else 1
+        if width > room:
+            click.echo(line, err=True)
+            line, width = " " * INDENT + char, INDENT + WIDE
+        else:
+            line += char
+    click.echo(line, err=True)
+    sys.stderr.flush()

@@ -1,0 +1,62 @@
+"""One blank line between blocks of a conversation, whichever of the two asks for it."""
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, CacheBroke, Collapsed, Snipped, Spilled
+from longhold.core.messages.display import one_line
+from longhold.insight.explain import describe_entry, kind_of
+
+
+@dataclass(slots=True)
+class Spacing:
+    """Passes text on to `write`; a text begins or ends with a blank line where it wants to stand apart."""
+
+    write: Callable[[str], None]
+    _is_apart: bool = True
+    """Whether nothing, or a blank line, stands above."""
+
+    def __call__(self, text: str) -> None:
+        text = text.lstrip("\n") if self._is_apart else text
+        if text:
+            self._is_apart = text.endswith("\n\n")
+            self.write(text)
+
+
+def is_drawable(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal that can move its cursor and shows more than ASCII."""
+    is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown", "")
+    is_unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+    return stream.isatty() and not is_dumb and is_unicode
+
+
+def has_libraries() -> bool:
+    """Return whether the extra `terminal` is installed."""
+    return all(map(importlib.util.find_spec, ("prompt_toolkit", "rich")))
+
+
+def has_colours() -> bool:
+    return not os.environ.get("NO_COLOR")
+
+
+LINE_CHARS = 160
+_SHOWN = (Spilled, Collapsed, Snipped)
+"""Clearing and compacting say themselves what they did."""
+
+
+@dataclass(slots=True)
+class StageLines:
+    """Follows a log from where it is when first looked at."""
+
+    _cursor: LogCursor = field(default_factory=LogCursor)
+
+    def follow(self, history: Sequence[AnyEntry]) -> list[str]:
+        return [
+            one_line(f"◇ {kind_of(entry)}: {describe_entry(entry)}", LINE_CHARS)
+            for entry in self._cursor.advance(history)
+            if isinstance(entry, _SHOWN) or (isinstance(entry, CacheBroke) and not entry.expected)
+        ]

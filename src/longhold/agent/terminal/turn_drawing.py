@@ -1,0 +1,262 @@
+"""What stands on the screen of a turn: finished blocks go out once, the rest is drawn until it is whole."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
+from longhold.agent.terminal.screen import Tone
+from longhold.core.messages import JsonObject, ToolUse, text_of
+from longhold.core.messages.display import one_line, plain
+from longhold.core.models.protocol import Finished, Restarted, Started, TextDelta, ThinkingDelta
+from longhold.core.tools.protocol import Outcome
+from longhold.core.turn.loop import Continued, LoopEvent, Stopped
+from longhold.core.turn.round import ToolBegan, ToolRan
+
+INPUT_CHARS = 90
+"""One line of a tool's input shows what it is about."""
+TIME_COLUMNS = 10
+"""Beside the title of a call: its mark, and how long it takes."""
+FOLDED_LINES = 3
+"""Of a result; the whole of it is a keypress away."""
+ERROR_CHARS = 400
+"""Of a line that says what went wrong: it is folded and not cut at the terminal's edge."""
+DIFF_LINES = 40
+"""Of a change; a whole new file need not scroll past."""
+OPENED_LINES = 400
+"""Of a result that was opened: as much as one scrolls through; the log has all of it."""
+CHANGE_INPUTS = frozenset({"old_string", "new_string", "content", "edits"})
+"""Inputs that a diff shows."""
+_ABOUT = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description")
+"""Inputs that say what a call is about, most telling first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCall:
+    """A call that has ended, kept so that it can be opened."""
+
+    use: ToolUse
+    outcome: Outcome
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        return text_of(self.outcome.content)
+
+
+def call_title(use: ToolUse, paint: Paint) -> str:
+    """Name a call in one line: the tool, and what it is about."""
+    named = [str(use.input[key]) for key in _ABOUT if use.input.get(key)]
+    about = named[0] if named else " ".join(map(str, use.input.values()))
+    title = f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
+    return paint.cut(title, paint.columns() - TIME_COLUMNS)
+
+
+def changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield the text before and after each change that a call's input asks for."""
+    for change in (given, *(given.get("edits") or ())):
+        if not isinstance(change, dict):
+            continue
+        if "new_string" in change:
+            yield str(change.get("old_string", "")), str(change["new_string"])
+        elif isinstance(change.get("content"), str) and "file_path" in change:
+            yield "", change["content"]
+
+
+def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
+    """Draw a call that has ended; `key` opens what is folded.
+
+    A change that was shown already, with the question about it, is only counted.
+    """
+    took = (
+        "" if has_shown or call.seconds < 1 else f"  {call.seconds:.1f} s"
+    )  # without the question
+    tone: Tone = "error" if call.outcome.is_error else "dim"
+    mark = "✗" if call.outcome.is_error else "●"
+    drawn = paint.toned(f"{mark} {call_title(call.use, paint)}{took}", tone)
+    changes = [] if call.outcome.is_error else list(changes_in(call.use.input))
+    if changes and has_shown:
+        return drawn
+    if changes:
+        return drawn + "".join(paint.diff(*change, most=DIFF_LINES) for change in changes)
+    lines = call.text.strip("\n").splitlines()
+    room = paint.columns() - 6 if not call.outcome.is_error else ERROR_CHARS
+    shown = [paint.cut(plain(line), room) for line in lines[:FOLDED_LINES]]
+    if rest := len(lines) - len(shown):
+        shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
+    return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
+
+
+def interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
+    """Draw a call that was stopped, with the last line it printed."""
+    drawn = paint.toned(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
+    return drawn + (paint.toned(plain(said), "dim", indent=4) if said else "")
+
+
+def unfolded(call: FinishedCall, paint: Paint) -> str:
+    """Draw a call whole: every input, and the result."""
+    lines = call.text.splitlines()
+    drawn = [paint.toned(f"▼ {call_title(call.use, paint)}", "user")]
+    for name, value in call.use.input.items():
+        drawn.append(paint.toned(f"{name}: {value}", "dim", indent=2))
+    drawn.append(paint.toned("\n".join(lines[:OPENED_LINES]), indent=2))
+    if (rest := len(lines) - OPENED_LINES) > 0:
+        drawn.append(paint.toned(f"… {rest} more lines; /history finds them", "dim", indent=2))
+    return "".join(drawn)
+
+
+TAIL_CHARS = 4_000
+"""Of an unfinished block: a longer one is drawn as it came, so that drawing stays cheap."""
+BLOCK_CHARS, CODE_CHARS = 16_000, 2_000
+"""A longer block is printed in parts, so that drawing one is not felt by who types: colouring 2,000
+characters of code takes 10 ms."""
+STOPPED = {
+    "aborted_streaming": "Interrupted. What was said so far is kept.",
+    "aborted_tools": "Interrupted while a tool ran; the model reads that it was stopped.",
+    "denied": "Stopped, as you refused the call. Say what to do instead.",
+}
+"""Why a turn ended, where the reason's own name says too little."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnDrawing:
+    """Draws the events of turns; `emit` gets what is finished."""
+
+    emit: Callable[[str], None]
+    paint: Paint
+    open_key: str = ""
+    """Opens the last call, where keys are heard."""
+    phase: str = ""
+    """What the agent does just now, in a word or two."""
+    last: FinishedCall | None = None
+    """The call that can be unfolded."""
+    _tail: str = ""
+    _running: dict[str, tuple[ToolUse, float]] = field(default_factory=dict)
+    _progress: str = ""
+    _asked_about: JsonObject | None = None
+    _is_after_tool: bool = False
+    _is_going_on: bool = False
+    """Whether the block whose first part was printed is not whole yet."""
+    _drawn: tuple[str, int, str] = ("", 0, "")
+
+    def take(self, event: LoopEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self.phase = "writing"
+                self._tail += text
+                if "\n" in text or len(self._tail) > BLOCK_CHARS:
+                    self._emit_whole()
+                    self._emit_parts()
+            case ThinkingDelta():
+                self.phase = "thinking"
+            case Started():
+                self.phase = "reading"
+            case Finished():
+                self._emit_rest()
+            case Restarted(wait_seconds=seconds, error=error):
+                self._tail = ""
+                self._say(f"{plain(str(error))}; trying again in {seconds:.1f} s", "notice")
+            case ToolBegan(use=use):
+                self._emit_rest()
+                self.phase = "running tools"
+                self._running[use.id] = (use, time.monotonic())
+            case ToolRan(use=use, outcome=outcome, seconds=seconds):
+                self._running.pop(use.id, None)
+                self._progress = ""
+                self.last = FinishedCall(use=use, outcome=outcome, seconds=seconds)
+                has_shown, self._asked_about = self._asked_about == use.input, None
+                self.emit(folded(self.last, self.paint, key=self.open_key, has_shown=has_shown))
+                self._is_after_tool = True
+            case Continued(reason=reason, detail=detail):
+                self.phase = "waiting"
+                if reason != "next_turn":
+                    self._say(plain(detail) or reason.replace("_", " "), "notice")
+            case Stopped():
+                self._stop(event)
+
+    def _stop(self, end: Stopped) -> None:
+        self._emit_rest()
+        for use, began in self._running.values():
+            seconds = time.monotonic() - began
+            self.emit(interrupted(use, seconds, self._progress, self.paint))
+        self._running.clear()
+        self._progress = self.phase = ""
+        if end.reason == "completed":
+            if end.detail:
+                self._say(plain(end.detail), "dim")
+            return
+        said = STOPPED.get(end.reason, f"Stopped ({end.reason.replace('_', ' ')}).")
+        self._say(f"{said} {plain(end.detail)}".rstrip(), "error")
+
+    def ask(self, tool: str, reason: str, given: JsonObject) -> None:
+        """Print what a call would do, before the user is asked about it."""
+        self._emit_rest()
+        self._say(f"\n{plain(tool)}: {plain(reason)}", "notice")
+        changes = list(changes_in(given))
+        hidden = CHANGE_INPUTS if changes else frozenset()
+        for key, value in given.items():
+            if key not in hidden:
+                self.emit(self.paint.toned(f"{key}: {value}", indent=4))
+        for before, after in changes:
+            self.emit(self.paint.diff(before, after, most=DIFF_LINES))
+        self._asked_about = given
+
+    def progress(self, line: str) -> None:
+        """Take a line of what a tool prints while it runs."""
+        self._progress = line
+
+    def open_last(self) -> bool:
+        """Print the last call whole; False if there was none."""
+        if self.last is not None:
+            self.emit(unfolded(self.last, self.paint))
+        return self.last is not None
+
+    def _say(self, text: str, tone: Tone) -> None:
+        self.emit(self.paint.toned(text, tone))
+
+    def _emit_whole(self) -> None:
+        if "\n\n" in self._tail and (cut := whole_blocks(self._tail)):
+            whole, self._tail = self._tail[:cut], self._tail[cut:]
+            self._emit_answer(whole)
+
+    def _emit_parts(self) -> None:
+        most = CODE_CHARS if self._tail.startswith(("```", "~~~")) else BLOCK_CHARS
+        while len(self._tail) > most:
+            part, rest = split_long(self._tail[:most])
+            self._tail = rest + self._tail[most:]
+            self._emit_answer(part, goes_on=True)
+
+    def _emit_rest(self) -> None:
+        rest, self._tail = self._tail, ""
+        if rest.strip():
+            self._emit_answer(rest)
+
+    def _emit_answer(self, text: str, *, goes_on: bool = False) -> None:
+        """Print a piece of an answer, apart from what stands around it unless it goes on."""
+        before = "" if self._is_going_on else "\n"
+        self._is_after_tool, self._is_going_on = False, goes_on
+        self.emit(f"{before}{self.paint.markdown(text)}{'' if goes_on else chr(10)}")
+
+    def live(self, rows: int) -> str:
+        """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
+        lines = self._drawn_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
+        if lines and self._is_after_tool:
+            lines.insert(0, "")
+        now = time.monotonic()
+        for use, began in self._running.values():
+            lines.append(f"◌ {call_title(use, self.paint)}  {now - began:.0f} s")
+        if self._running and self._progress:
+            room = self.paint.columns() - 6
+            lines.append(f"    {self.paint.cut(plain(self._progress), room)}")
+        return "\n".join(lines)
+
+    def _drawn_tail(self) -> str:
+        """Render the unfinished block, anew only if it has grown or the terminal has changed."""
+        text, columns, drawn = self._drawn
+        if (text, columns) != (self._tail, self.paint.columns()):
+            if len(self._tail) > TAIL_CHARS:
+                drawn = self.paint.toned(self._tail[-TAIL_CHARS:])
+            else:
+                drawn = self.paint.markdown(self._tail).rstrip("\n") if self._tail else ""
+            self._drawn = (self._tail, self.paint.columns(), drawn)
+        return drawn

@@ -1,0 +1,168 @@
+"""What stands around every tool call: hooks, then permissions, before it; hooks after it.
+
+The one place where both are asked, for the agent's own calls, for forks that work in its name, and
+for background work, which may do only what needs no question.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from longhold.agent.hook_events import HookEvents
+from longhold.agent.hooks import HookVerdict
+from longhold.agent.instructions import Nearby
+from longhold.agent.permissions import Decision, Gate, Mode, Places, Question
+from longhold.agent.permissions.gate import combine
+from longhold.core.messages import Json, JsonObject, ResultContent, Text, ToolUse, text_of
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Outcome, Tool
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import Permit
+from longhold.core.turn.round import Allowed, Denied
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolGuard:
+    """Decides which calls of one agent may run, and lets hooks see their results."""
+
+    gate: Gate
+    hooks: HookEvents
+    engine: Engine
+    tool_context: ToolContext
+    nearby: Nearby
+    known: Mapping[str, Tool]
+    _mode_before: Mode | None = None
+    """The user's mode while a plan is being made."""
+
+    async def check(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
+        """Decide on one of the agent's own calls, asking the user where need be."""
+        self._follow_plan()
+        return await self.check_at(self.gate, use, tool)
+
+    async def check_at(self, gate: Gate, use: ToolUse, tool: Tool) -> Allowed | Denied:
+        """Decide on a call by this gate, which may be narrower than the agent's own."""
+        verdict = await self.hooks.fire("PreToolUse", _fields(use))
+        if verdict.should_stop:
+            return Denied(reason=verdict.stop_reason or "a hook ended the turn", ends_turn=True)
+        given = use.input if verdict.updated_input is None else verdict.updated_input
+        answered = HookVerdict()
+
+        async def ask_hooks(question: Question) -> Decision | None:
+            nonlocal answered
+            answered = await self.hooks.fire("PermissionRequest", _asked(question))
+            return answered.decision()
+
+        decision = await gate.check(
+            tool, given, self.places(), hook=verdict.decision(), ask_first=ask_hooks
+        )
+        if decision.outcome == "allow" and answered.updated_input is not None:
+            given = answered.updated_input
+            decision = gate.judge(tool, given, self.places())
+        if decision.outcome == "deny":
+            return Denied(
+                reason=f"Not allowed: {decision.reason}.",
+                ends_turn=decision.by_user or answered.should_stop,
+                refused=decision.words if decision.by_user else None,
+            )
+        return Allowed(input=given)
+
+    def unasked(self, readable: tuple[Path, ...] = ()) -> Permit:
+        """Return a permit for background work: what would have to be asked is denied.
+
+        The user's rules decide in the narrowest mode, whatever the session's mode: a user who lets
+        the agent do anything still watches it, and background work runs unwatched. `readable` may
+        be read besides what the session may read.
+        """
+
+        async def check(use: ToolUse, tool: Tool) -> Allowed | Denied:
+            verdict = await self.hooks.ask("PreToolUse", _fields(use))
+            if verdict.should_stop:
+                return Denied(reason=verdict.stop_reason or "a hook says no")
+            given = use.input if verdict.updated_input is None else verdict.updated_input
+            gate = Gate(rules=self.gate.rules, mode="plan", above=self.gate)
+            places = replace(self.places(readable), writable=())
+            decision = combine(gate.judge(tool, given, places), verdict.decision())
+            if decision.outcome != "allow":
+                return Denied(reason=f"Not allowed here: {decision.reason}.")
+            return Allowed(input=given)
+
+        return check
+
+    def may_read(self, tool: Tool, path: Path) -> bool:
+        """Whether a file could be read just now without asking anyone."""
+        places = Places(roots=self.tool_context.roots, cwd=self.tool_context.directory)
+        return self.gate.judge(tool, {"file_path": str(path)}, places).outcome == "allow"
+
+    async def after(self, use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
+        """Let hooks see a result, replace it, or object to it."""
+        self._touch(use, outcome)
+        fields = _fields(use) | {
+            "tool_response": text_of(outcome.content),
+            "duration_ms": round(seconds * 1_000),
+        }
+        verdict = await self.hooks.fire("PostToolUse", fields)
+        content = outcome.content
+        if isinstance(verdict.updated_output, str):
+            content = verdict.updated_output
+        if verdict.is_blocked:
+            content = _with(content, f"A hook objects: {verdict.reason}")
+        return replace(outcome, content=content)
+
+    def places(self, readable: tuple[Path, ...] = ()) -> Places:
+        """Where the tools may work just now; planning adds the plan's file."""
+        context, plan = self.tool_context, self.tool_context.plan
+        results = self.engine.results.readable(self.engine.view.history)
+        return Places(
+            roots=context.roots,
+            cwd=context.directory,
+            readable=(context.scratch, *results, *readable),
+            writable=(plan.file,) if plan.file else (),
+        )
+
+    def _follow_plan(self) -> None:
+        """Keep to reading while a plan is being made, and return to the user's mode after."""
+        is_planning = self.tool_context.plan.is_on
+        if is_planning and self.gate.mode != "plan":
+            self._mode_before = self.gate.switch_mode("plan")
+        elif not is_planning and self._mode_before is not None:
+            self.gate.switch_mode(self._mode_before)
+            self._mode_before = None
+
+    def _touch(self, use: ToolUse, outcome: Outcome) -> None:
+        """Note which file was read or written: instructions may lie near it."""
+        tool = self.known.get(use.name)
+        if tool is None or outcome.is_error or tool.kind not in ("read", "write"):
+            return
+        for name in tool.path_inputs:
+            path = use.input.get(name)
+            if isinstance(path, str) and path:
+                self.nearby.touch(self.tool_context.resolve(path))
+
+
+def _asked(question: Question) -> JsonObject:
+    """Describe a question as PermissionRequest hooks expect it, with the rule a lasting yes would add."""
+    rule = question.suggestion
+    suggestions: list[Json] = []
+    if rule is not None:
+        named: JsonObject = {"toolName": rule.tool, "ruleContent": rule.content}
+        suggestions.append(
+            {
+                "type": "addRules",
+                "rules": [named],
+                "behavior": "allow",
+                "destination": "session",
+            }
+        )
+    return {
+        "tool_name": question.tool,
+        "tool_input": question.given,
+        "permission_suggestions": suggestions,
+    }
+
+
+def _fields(use: ToolUse) -> JsonObject:
+    return {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
+
+
+def _with(content: ResultContent, text: str) -> ResultContent:
+    return f"{content}\n{text}" if isinstance(content, str) else (*content, Text(text=text))

@@ -1,0 +1,75 @@
+"""The tools of one agent: its own, and those of MCP servers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from longhold.agent.mcp import McpTools
+from longhold.agent.parts import AgentParts
+from longhold.core.log.entries import Framed
+from longhold.core.messages import JsonObject
+from longhold.core.models.capabilities import capabilities
+from longhold.core.request.tool_references import deferred, is_deferred
+from longhold.core.tools.describe import Described, declared_by, description_of
+from longhold.core.tools.protocol import CALL_TOOL, Tool
+from longhold.core.turn.engine import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """Lists tools as requests do, and knows each by name."""
+
+    tools: tuple[Tool, ...]
+    parts: AgentParts
+
+    @property
+    def mcp(self) -> McpTools | None:
+        return self.parts.mcp
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agent's tools, those it could still load included."""
+        return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
+
+    def definitions(self) -> tuple[JsonObject, ...]:
+        """List the tools for a new frame: MCP tools that were found, the others deferred.
+
+        Where the model does not take deferred tools, those are called through the fixed one.
+        """
+        self._know()
+        found = self.mcp.loaded if self.mcp else ()
+        listed = tuple(tool.definition() for tool in (*self._fixed(), *found))
+        if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
+            return listed
+        others = (tool for tool in self.mcp.tools if tool not in found)
+        return (*listed, *(deferred(tool.definition()) for tool in others))
+
+    def is_listed_in(self, frame: Framed) -> bool:
+        """Whether a frame lists the agent's own tools as they are; those of servers may differ."""
+        self._know()
+        own = {tool.name: tool.definition() for tool in self._fixed()}
+        listed = {str(tool.get("name")): tool for tool in frame.tools}
+        servers = {name for name in listed if name.startswith("mcp__")}
+        return own == {name: tool for name, tool in listed.items() if name not in servers}
+
+    def _fixed(self) -> tuple[Tool, ...]:
+        """The tools that requests list whatever servers there are."""
+        return (*self.tools, *((self.mcp.search_tool, CALL_TOOL) if self.mcp else ()))
+
+    def _know(self) -> None:
+        """Let all tools be called, those of servers that joined since included."""
+        tools = (*self._fixed(), *(self.mcp.tools if self.mcp else ()))
+        self.parts.known.update((tool.name, tool) for tool in tools)
+        self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
+
+    def described(self, name: str) -> Described:
+        """Describe a tool: one of ours by what it declares, any other by its name."""
+        tool = self.parts.known.get(name)
+        return declared_by(tool) if tool else description_of(name)
+
+
+def references_in(engine: Engine) -> Callable[[str], bool]:
+    """Tell the tools whose deferred definition a session's requests carry."""
+    return lambda name: (
+        capabilities(engine.model).tool_references
+        and any(is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools)
+    )

@@ -1,0 +1,186 @@
+"""Edit and Write: change a file that was read, in part or whole.
+
+A file that exists must be what the agent last saw. Encoding, byte order mark, line ends and
+mode are kept; Edit moves nothing else, and its old text must be there exactly, and once unless
+all are meant. The answer is short: the model knows what it wrote.
+"""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from longhold.agent.tools.source import NotEncodable, NotText, SourceText, decode
+from longhold.core.settings.files import Overtaken, replace_content
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.files import SeenFile, stamp_of
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+EDITED_BYTES = 64 << 20
+"""A larger file is not changed as a text; a program does that better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditTarget:
+    path: Path
+    status: os.stat_result | None
+    """None while there is no such file."""
+    source: SourceText | None
+    """Its text; None if it has none, or is no text."""
+
+    def known(self, shown: str) -> SourceText:
+        """Return the text of a file that must exist."""
+        if self.status is None:
+            raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
+        if self.source is None:
+            raise Refused(f"{shown} is a binary file; it cannot be edited as text.")
+        return self.source
+
+    def store(self, source: SourceText, tool_context: ToolContext) -> None:
+        """Replace the content in one step, and remember it as seen."""
+        try:
+            content = source.to_bytes()
+            status = replace_content(self.path, content, self.status)
+        except NotEncodable as error:
+            raise Refused(f"{self.path} was not changed: {error}.") from None
+        except Overtaken:
+            raise Refused(f"{self.path} changed while this ran. Read it again.") from None
+        tool_context.files.record(SeenFile(path=self.path, stamp=stamp_of(status, content)))
+
+
+def open_target(path: Path, tool_context: ToolContext) -> EditTarget:
+    """Read a file that is to be changed, and refuse if it must not be."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return EditTarget(path=path, status=None, source=None)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise Refused(f"{path} is {kind}; it cannot be written.")
+    if status.st_size > EDITED_BYTES:
+        raise Refused(f"{path} has {status.st_size:,} bytes. Change it with a program in Bash.")
+    content = path.read_bytes()
+    _check_known(path, status, content, tool_context)
+    try:
+        return EditTarget(path=path, status=status, source=decode(content))
+    except NotText:
+        return EditTarget(path=path, status=status, source=None)
+
+
+def _check_known(
+    path: Path, status: os.stat_result, content: bytes, tool_context: ToolContext
+) -> None:
+    """Refuse to change what the agent has not seen; an empty file holds nothing to see."""
+    seen = tool_context.files.of(path)
+    if seen is None and content:
+        raise Refused(f"{path} has not been read in this session. Read it before you change it.")
+    if seen is not None and not seen.stamp.same_content(stamp_of(status, content)):
+        raise Refused(
+            f"{path} has changed since you last read or wrote it, by someone else or by a "
+            "command. Read it again before you change it."
+        )
+
+
+LISTED_PLACES = 10
+"""Of several matches, so many are named by line."""
+
+
+class EditInput(Input, frozen=True, kw_only=True):
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    old_string: Annotated[
+        str, Meta(description="The text to replace, exactly as in the file; empty for a new file.")
+    ]
+    new_string: Annotated[str, Meta(description="The text to put in its place.")]
+    replace_all: Annotated[bool, Meta(description="Replace every place, not just one.")] = False
+
+
+async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
+    old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    if not old:
+        return _created(target, new, tool_context)
+    if old == new:
+        raise Refused("old_string and new_string are the same; there is nothing to do.")
+    source = target.known(given.file_path)
+    spans = _spans(source.text, old, given)
+    changed = source.replaced(spans, new)
+    target.store(changed, tool_context)
+    removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
+    note = f"edited {target.path.name}: −{removed} +{added} lines"
+    return Outcome(content=_said(given, source, spans, new), note=note)
+
+
+def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
+    if target.source is not None and target.source.raw:
+        raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
+    target.store((target.source or SourceText("")).rewritten(text), tool_context)
+    return Outcome(content=f"Wrote {target.path}.", note=f"created {target.path.name}")
+
+
+def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
+    """Find the places to change; refuse if there is none, or more than one without replace_all."""
+    ends = accumulate(len(part) + len(old) for part in text.split(old)[:-1])
+    spans = [(end - len(old), end) for end in ends]
+    if not spans:
+        raise Refused(_not_found(text, old, given.file_path))
+    if len(spans) > 1 and not given.replace_all:
+        places = ", ".join(str(_line_at(text, start)) for start, _ in spans[:LISTED_PLACES])
+        raise Refused(
+            f"old_string is in {given.file_path} {len(spans)} times (lines {places}). Give more "
+            "of the text around the one you mean, or set replace_all."
+        )
+    return spans
+
+
+def _not_found(text: str, old: str, path: str) -> str:
+    said = f"old_string is not in {path}."
+    if re.match(r" *\d+\t", old):
+        return f"{said} Leave out the line numbers that Read puts before each line."
+    wanted = next((line.strip() for line in old.split("\n") if line.strip()), "")
+    lines = [n for n, line in enumerate(text.split("\n"), 1) if wanted and wanted == line.strip()]
+    if not lines:
+        return f"{said} Read the part you mean again and copy it exactly."
+    places = ", ".join(map(str, lines[:LISTED_PLACES]))
+    return (
+        f"{said} Its first line, apart from blanks, is line {places}; what follows there or the "
+        "indentation differs. Read that part again and copy it exactly."
+    )
+
+
+def _said(given: EditInput, source: SourceText, spans: list[tuple[int, int]], new: str) -> str:
+    first = _line_at(source.text, spans[0][0])
+    if len(spans) > 1:
+        return f"Edited {given.file_path}: {len(spans)} places, the first in line {first}."
+    last = first + new.removesuffix("\n").count("\n")
+    where = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"Edited {given.file_path}: {where}."
+
+
+def _line_at(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+EDIT: Tool = make_tool("Edit", EditInput, edit, kind="write", path_inputs=("file_path",))
+
+
+class WriteInput(Input, frozen=True, kw_only=True):
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    content: Annotated[str, Meta(description="All that the file shall hold.")]
+
+
+async def write(given: WriteInput, tool_context: ToolContext) -> Outcome:
+    target = open_target(tool_context.resolve(given.file_path), tool_context)
+    source = (target.source or SourceText("")).rewritten(given.content)
+    target.store(source, tool_context)
+    lines = source.raw.count("\n") + (not source.ends_with_newline and bool(source.raw))
+    verb = "Created" if target.status is None else "Replaced"
+    said = f"{verb} {given.file_path} ({lines:,} lines)."
+    return Outcome(content=said, note=f"{verb.lower()} {target.path.name}, {lines:,} lines")
+
+
+WRITE: Tool = make_tool("Write", WriteInput, write, kind="write", path_inputs=("file_path",))

@@ -1,0 +1,113 @@
+"""Runs git so that no repository can run a program through it.
+
+Hooks, file watchers, signature programs, transports and bare repositories that lie among other
+files are switched off by `git_variables`, the environment of every git that Longhold runs and of
+every shell command that was judged to change nothing. Filters, text conversions and external
+diffs have names that only the repository knows, so they cannot be switched off that way:
+`own_filters` lists the filters, and the permissions look for the rest.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from longhold.agent.tools.process import absolute_path
+from longhold.errors import StoreError
+
+GIT_SECONDS = 120.0
+"""Enough to check out a very large repository; longer means that git waits for input."""
+
+_CONFIG = {
+    "core.askPass": "false",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.pager": "cat",
+    "core.sshCommand": "false",
+    "diff.submodule": "short",
+    "gpg.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.x509.program": "false",
+    "log.showSignature": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+    "status.submoduleSummary": "false",
+    "submodule.recurse": "false",
+}
+_VARIABLES = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_USERS_CONFIG = re.compile(r"GIT_CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_[0-9]+|VALUE_[0-9]+)")
+"""Where the user says that other settings of their own are; anything else could lead git astray."""
+
+
+def git_variables(
+    variables: Mapping[str, str], config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return an environment in which git runs nothing that a repository names.
+
+    `config` are more settings for git, which win over those in any file.
+    """
+    kept = {
+        name: absolute_path(value) if name == "PATH" else value
+        for name, value in variables.items()
+        if not name.startswith("GIT_") or _USERS_CONFIG.fullmatch(name)
+    }
+    given = kept.get("GIT_CONFIG_COUNT", "")
+    first = int(given) if re.fullmatch("[0-9]{1,3}", given) else 0
+    settings = {**_CONFIG, **(config or {})}
+    for number, (key, value) in enumerate(settings.items(), start=first):
+        kept |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return kept | _VARIABLES | {"GIT_CONFIG_COUNT": str(first + len(settings))}
+
+
+def run_git(
+    directory: Path,
+    *words: str,
+    config: Mapping[str, str] | None = None,
+    timeout_seconds: float = GIT_SECONDS,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a directory; raise `StoreError` if it cannot be run or does not end."""
+    try:
+        return subprocess.run(
+            ["git", "--no-pager", *words],
+            cwd=directory,
+            env={**git_variables(os.environ, config), "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_seconds,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreError(f"git could not be run in {directory}: {error}") from error
+
+
+def list_settings(
+    directory: Path, *, timeout_seconds: float = GIT_SECONDS
+) -> list[tuple[bool, str, str]]:
+    """List git's settings in a directory: whether it is the repository's own, name and value."""
+    listed = run_git(
+        directory, "config", "--list", "--show-scope", "-z", timeout_seconds=timeout_seconds
+    )
+    if listed.returncode:
+        raise StoreError(f"git cannot list the settings of {directory}")
+    fields = listed.stdout.decode("utf-8", "surrogateescape").split("\0")
+    return [
+        (scope not in ("system", "global", "command"), *setting.partition("\n")[::2])
+        for scope, setting in zip(fields[::2], fields[1::2], strict=False)
+    ]
+
+
+def own_filters(directory: Path) -> dict[str, str]:
+    """Return settings that switch off the filters which a repository itself names."""
+    found = list_settings(directory)
+    keys = [key for is_own, key, _ in found if is_own and key.startswith("filter.")]
+    drivers = {key.rpartition(".")[0] for key in keys}
+    parts = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return {
+        f"{driver}.{part}": value for driver in sorted(drivers) for part, value in parts.items()
+    }

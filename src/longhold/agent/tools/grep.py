@@ -1,0 +1,284 @@
+"""Grep and Glob: find a pattern in files, as names, lines or counts, and files by name.
+
+Names come newest first; lines come under their file's name, so that each path is paid for once.
+The result is limited and says how to continue. Where to look is the `path` input alone, so that
+the permissions see it. `search` does the searching.
+"""
+
+import contextlib
+import re
+from asyncio import timeout
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from longhold.agent.tools.globs import glob_expression
+from longhold.agent.tools.search import (
+    SEARCH_SECONDS,
+    Gap,
+    MatchedLine,
+    Query,
+    find_lines,
+    find_names,
+)
+from longhold.core.messages.text import counted
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import MATCH_CHARS
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+HEAD_LIMIT = 250
+"""Lines or files, by default."""
+LINE_CHARS = 500
+"""A longer line is minified code or data; the match is named, not shown whole."""
+MAX_CONTEXT_LINES = 100
+"""For more around a match there is Read."""
+
+_TYPES = {
+    "c": "*.{c,h}",
+    "cpp": "*.{cc,cpp,cxx,h,hh,hpp,hxx}",
+    "cs": "*.cs",
+    "css": "*.{css,scss,sass,less}",
+    "go": "*.go",
+    "html": "*.{html,htm}",
+    "java": "*.java",
+    "js": "*.{js,cjs,mjs,jsx}",
+    "json": "*.{json,jsonl}",
+    "kotlin": "*.{kt,kts}",
+    "md": "*.{md,markdown,mdx}",
+    "php": "*.php",
+    "py": "*.{py,pyi}",
+    "ruby": "*.{rb,gemspec,rake}",
+    "rust": "*.rs",
+    "sh": "*.{sh,bash,zsh}",
+    "sql": "*.sql",
+    "swift": "*.swift",
+    "toml": "*.toml",
+    "ts": "*.{ts,cts,mts,tsx}",
+    "txt": "*.txt",
+    "xml": "*.{xml,xsd,xsl}",
+    "yaml": "*.{yaml,yml}",
+}
+"""What people mean by a kind of file."""
+
+ContextLines = Annotated[int, Meta(ge=0, le=MAX_CONTEXT_LINES)]
+
+
+class GrepInput(Input, frozen=True, kw_only=True):
+    pattern: Annotated[str, Meta(description="A regular expression.", min_length=1)]
+    path: Annotated[
+        str, Meta(description="A directory or file; the working directory by default.")
+    ] = ""
+    glob: Annotated[str, Meta(description="Only files like this: `*.py`, `src/**/*.{ts,tsx}`.")] = (
+        ""
+    )
+    type: Annotated[str, Meta(description="Only files of a kind: py, js, ts, go, rust, md …")] = ""
+    output_mode: Annotated[
+        Literal["files_with_matches", "content", "count"],
+        Meta(description="File names (default), lines, or matching lines per file."),
+    ] = "files_with_matches"
+    ignore_case: Annotated[bool, Meta(description="Ignore case.")] = field(name="-i", default=False)
+    with_numbers: Annotated[bool, Meta(description="Line numbers, on by default.")] = field(
+        name="-n", default=True
+    )
+    before: Annotated[ContextLines, Meta(description="Lines before each match.")] = field(
+        name="-B", default=0
+    )
+    after: Annotated[ContextLines, Meta(description="Lines after each match.")] = field(
+        name="-A", default=0
+    )
+    around: Annotated[ContextLines, Meta(description="Lines before and after.")] = field(
+        name="-C", default=0
+    )
+    multiline: Annotated[bool, Meta(description="Let the pattern cross lines.")] = False
+    head_limit: Annotated[
+        int, Meta(description="How many lines or files to give, 250 by default.", ge=1)
+    ] = HEAD_LIMIT
+    offset: Annotated[int, Meta(description="How many to skip first.", ge=0)] = 0
+
+
+async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
+    top = _existing(given.path, tool_context)
+    query = _query(given, top)
+    try:
+        match given.output_mode:
+            case "files_with_matches":
+                return await _names(given, query, tool_context)
+            case "content":
+                return await _content(given, query, tool_context)
+            case "count":
+                return await _counts(given, query, tool_context)
+    except TimeoutError:
+        raise Refused(_too_long(given.path or ".")) from None
+
+
+def _existing(path: str, tool_context: ToolContext) -> Path:
+    top = tool_context.resolve(path) if path else tool_context.directory
+    if not top.exists():
+        raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
+    if not top.is_file() and not top.is_dir():
+        raise Refused(f"{path} is neither a file nor a directory.")
+    return top
+
+
+def _path_filter(pattern: str) -> str:
+    expression = glob_expression(pattern)
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise Refused(f"{pattern!r} is not a path pattern: {error}.") from None
+    return expression
+
+
+def _too_long(path: str) -> str:
+    return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
+
+
+def _query(given: GrepInput, top: Path) -> Query:
+    if given.type and given.type not in _TYPES:
+        raise Refused(f"No kind of file is called {given.type!r}; there are {', '.join(_TYPES)}.")
+    # Both must fit: the kind as a condition in front of the pattern for the path.
+    kind = rf"(?=(?:{glob_expression(_TYPES[given.type])})\Z)" if given.type else ""
+    wanted = _path_filter(given.glob) if given.glob else ".*" if kind else ""
+    return Query(
+        path=str(top),
+        pattern=given.pattern,
+        wanted=f"{kind}(?:{wanted})" if wanted else "",
+        only_names=given.output_mode == "files_with_matches",
+        ignore_case=given.ignore_case,
+        is_multiline=given.multiline,
+        before=max(given.before, given.around) if given.output_mode == "content" else 0,
+        after=max(given.after, given.around) if given.output_mode == "content" else 0,
+    )
+
+
+async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
+    found = _newest_first(query, await find_names(query, tool_context))
+    if not found:
+        return _nothing(given)
+    chosen = found[given.offset : given.offset + given.head_limit]
+    lines = [tool_context.shown(path) for path in chosen]
+    if len(chosen) < len(found):
+        lines.append(f"[{len(chosen)} of {len(found):,} files.]")
+    return Outcome(content="\n".join(lines), note=f"{counted(len(found), 'file')} with a match")
+
+
+async def _content(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
+    end = given.offset + given.head_limit
+    rows: list[MatchedLine | Gap] = []
+    async with timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
+            async for row in found:
+                rows.append(row)
+                if len(rows) > end:
+                    break
+    if not rows:
+        return _nothing(given)
+    shown = _rendered(rows[given.offset : end], given, query, tool_context)
+    if len(rows) > end:
+        shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
+    matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
+    return Outcome(content="\n".join(shown), note=counted(matches, "matching line"))
+
+
+def _rendered(
+    rows: Iterable[MatchedLine | Gap], given: GrepInput, query: Query, tool_context: ToolContext
+) -> list[str]:
+    """Write lines under the name of their file; a search in one file needs no name."""
+    shown: list[str] = []
+    path = Path(query.path).name if query.is_file else ""
+    for row in rows:
+        if isinstance(row, Gap):
+            shown.append("--")
+            continue
+        if row.path != path:
+            path = row.path
+            if shown and shown[-1] == "--":
+                shown.pop()
+            heading = tool_context.shown(query.file(path))
+            shown += ["", heading] if shown else [heading]
+        mark = ":" if row.is_match else "-"
+        number = f"{row.number}{mark}" if given.with_numbers else ""
+        is_long = len(row.text) > LINE_CHARS
+        shown.append(number + (f"{row.text[:LINE_CHARS]}… [long line]" if is_long else row.text))
+    return shown
+
+
+async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
+    counts: Counter[str] = Counter()
+    async with timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(find_lines(query, tool_context)) as found:
+            async for row in found:
+                if isinstance(row, MatchedLine):
+                    counts[row.path] += 1
+    if not counts:
+        return _nothing(given)
+    listed = [
+        f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
+    ]
+    chosen = listed[given.offset : given.offset + given.head_limit]
+    total = f"[{counts.total():,} matching lines in {counted(len(counts), 'file')}.]"
+    return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
+
+
+def _newest_first(query: Query, names: Iterable[str]) -> list[Path]:
+    dated: list[tuple[int, str, Path]] = []
+    for name in names:
+        path = query.file(name)
+        with contextlib.suppress(OSError):  # gone since it was found
+            dated.append((-path.stat().st_mtime_ns, str(path), path))
+    return [path for _, _, path in sorted(dated)]
+
+
+def _nothing(given: GrepInput) -> Outcome:
+    said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
+    files = f" (files like {given.glob})" if given.glob else ""
+    return Outcome(content=f"{said}{files}.", note="no match")
+
+
+GREP: Tool = make_tool(
+    "Grep",
+    GrepInput,
+    grep,
+    kind="search",
+    path_inputs=("path",),
+    is_read_only=True,
+    limit_chars=MATCH_CHARS,
+)
+
+
+MAX_FILES = 100
+"""More means that the pattern was too wide."""
+
+
+class GlobInput(Input, frozen=True, kw_only=True):
+    pattern: Annotated[str, Meta(description="Like `**/*.py` or `src/*.{ts,tsx}`.", min_length=1)]
+    path: Annotated[str, Meta(description="Where to look; the working directory by default.")] = ""
+
+
+async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
+    if given.pattern.startswith(("/", "~", "../")):
+        raise Refused("A pattern counts from `path`: give the directory there.")
+    top = _existing(given.path, tool_context)
+    if not top.is_dir():
+        raise Refused(f"{given.path} is a file; name a directory to look in.")
+    query = Query(path=str(top), wanted=_path_filter(given.pattern))
+    try:
+        names = await find_names(query, tool_context)
+    except TimeoutError:
+        raise Refused(_too_long(str(top))) from None
+    found = _newest_first(query, names)
+    if not found:
+        where = given.path or "the working directory"
+        return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
+    lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
+    if len(found) > MAX_FILES:
+        lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
+    return Outcome(content="\n".join(lines), note=counted(len(found), "file"))
+
+
+GLOB: Tool = make_tool(
+    "Glob", GlobInput, glob, kind="search", path_inputs=("path",), is_read_only=True
+)

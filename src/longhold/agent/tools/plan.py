@@ -1,0 +1,61 @@
+"""EnterPlan and ExitPlan: write a plan to a file, and change things once it is approved.
+
+Each session has one plan file. The permissions see to it that nothing else is changed meanwhile
+and that the user approves before ExitPlan runs. A fork cannot plan: it has no user to ask.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from longhold.core.settings.files import write_private
+from longhold.core.tools.context import PlanMode, ToolContext
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+
+class EnterPlanInput(Input, frozen=True, kw_only=True):
+    """EnterPlan takes nothing."""
+
+
+class ExitPlanInput(Input, frozen=True, kw_only=True):
+    plan: Annotated[
+        str, Meta(description="The plan, in Markdown; leave out what already is in the plan file.")
+    ] = ""
+
+
+async def enter_plan(_given: EnterPlanInput, tool_context: ToolContext) -> Outcome:
+    if tool_context.is_fork:
+        raise Refused("Only the main session plans: there is no user here to approve a plan.")
+    file = plan_file(tool_context)
+    tool_context.set_plan(PlanMode(is_on=True, file=file))
+    begun = " A plan from before is in it." if file.exists() else ""
+    said = (
+        f"Planning. Look around, change nothing but {file}, in which the plan grows.{begun} "
+        "Hand it over with ExitPlan."
+    )
+    return Outcome(content=said, note="planning")
+
+
+async def exit_plan(given: ExitPlanInput, tool_context: ToolContext) -> Outcome:
+    if not tool_context.plan.is_on:
+        raise Refused("Nothing is being planned. Begin with EnterPlan.")
+    file = tool_context.plan.file or plan_file(tool_context)
+    if given.plan.strip():
+        write_private(file, given.plan.rstrip() + "\n")
+    plan = file.read_text(encoding="utf-8") if file.exists() else ""
+    if not plan.strip():
+        raise Refused(f"There is no plan yet: write it to {file}, or give it here.")
+    tool_context.set_plan(PlanMode(is_on=False, file=file))
+    said = f"The plan is approved and lies in {file}. Carry it out.\n\n{plan}"
+    return Outcome(content=said, note=f"plan approved: {file.name}")
+
+
+def plan_file(tool_context: ToolContext) -> Path:
+    name = re.sub(r"[^\w-]+", "-", tool_context.session).strip("-") or "session"
+    return tool_context.home / "plans" / f"{name}.md"
+
+
+ENTER_PLAN: Tool = make_tool("EnterPlan", EnterPlanInput, enter_plan, kind="other")
+EXIT_PLAN: Tool = make_tool("ExitPlan", ExitPlanInput, exit_plan, kind="ask")

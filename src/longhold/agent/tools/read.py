@@ -1,0 +1,394 @@
+"""Read: show numbered lines of a text file, an image, or a notebook.
+
+What was shown is remembered, so that the same lines are not sent twice and an unread file is
+not overwritten. Results are never spilled: reading the spilled file would only be another Read.
+A large file is read in pieces and no further than needed, so that neither its size nor the
+length of a line costs memory.
+"""
+
+import asyncio
+import base64
+import difflib
+import os
+import stat
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
+from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
+from longhold.core.messages.text import lines_within
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.files import HASHED_BYTES, SeenFile, stamp_of
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+IMAGE_BYTES = 3_750_000
+"""Base64 makes it 5 MB, the most a provider takes for one picture."""
+IMAGE_SIDE_PIXELS = 8_000
+"""A picture with a longer side has the whole request rejected."""
+
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def media_type_of(content: bytes) -> str:
+    """Return the media type of a supported image, or ""."""
+    webp = "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else ""
+    return next((name for magic, name in _MAGIC if content.startswith(magic)), webp)
+
+
+def image_block(content: bytes) -> Image:
+    source = {
+        "type": "base64",
+        "media_type": media_type_of(content),
+        "data": base64.b64encode(content).decode("ascii"),
+    }
+    return Image(source=source)
+
+
+def why_not_shown(content: bytes) -> str:
+    """Return why a provider would reject this image, or ""."""
+    if len(content) > IMAGE_BYTES:
+        return f"it has {len(content):,} bytes and {IMAGE_BYTES:,} are allowed"
+    width, height = size_of(content)
+    if max(width, height) > IMAGE_SIDE_PIXELS:
+        return f"it is {width:,} by {height:,} pixels and a side may have {IMAGE_SIDE_PIXELS:,}"
+    return ""
+
+
+def size_of(content: bytes) -> tuple[int, int]:
+    """Read width and height from an image's header; zeros if they cannot be found."""
+    try:
+        match media_type_of(content):
+            case "image/png":
+                return struct.unpack(">II", content[16:24])
+            case "image/gif":
+                return struct.unpack("<HH", content[6:10])
+            case "image/jpeg":
+                return _jpeg_size(content)
+            case _:
+                return 0, 0
+    except (struct.error, IndexError):
+        return 0, 0
+
+
+def _jpeg_size(content: bytes) -> tuple[int, int]:
+    place = 2
+    while place + 9 < len(content):
+        marker = content[place + 1]
+        length, height, width = struct.unpack(">HxHH", content[place + 2 : place + 9])
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return width, height
+        place += 2 + length
+    return 0, 0
+
+
+OUTPUT_CHARS = 10_000
+"""Of one output; a table or a traceback fits."""
+MAX_PICTURES = 10
+"""Each costs about as much as 200 lines of code."""
+PICTURE_CHARS = 5_000_000
+"""The most a provider takes for one, in base64."""
+
+
+class _Cell(Struct):
+    cell_type: str
+    source: str | list[str] = ""
+    outputs: list[JsonObject] = []
+
+
+class _Notebook(Struct):
+    cells: list[_Cell]
+
+
+class NotANotebook(Exception):
+    """The file is no JSON, or has no cells."""
+
+
+def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
+    try:
+        notebook = msgspec.json.decode(content, type=_Notebook)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise NotANotebook(str(error)) from None
+    lines: list[str] = []
+    pictures: list[Image] = []
+    for number, cell in enumerate(notebook.cells, start=1):
+        lines += (f"[cell {number}: {cell.cell_type}]", _joined(cell.source))
+        for output in cell.outputs:
+            shown, drawn = _output(output)
+            lines += [f"[output of cell {number}]", shown] if shown else []
+            pictures += drawn
+    if len(pictures) > MAX_PICTURES:
+        lines.append(f"[{len(pictures) - MAX_PICTURES} more pictures are not shown]")
+    return "\n".join(lines), tuple(pictures[:MAX_PICTURES])
+
+
+def _output(output: JsonObject) -> tuple[str, list[Image]]:
+    found = output.get("data")
+    data = found if isinstance(found, dict) else {}
+    pictures = [
+        Image(source={"type": "base64", "media_type": kind, "data": _joined(data[kind]).strip()})
+        for kind in ("image/png", "image/jpeg")
+        if kind in data and len(_joined(data[kind])) <= PICTURE_CHARS
+    ]
+    said = _joined(output.get("text") or data.get("text/plain") or "")
+    if output.get("output_type") == "error":
+        said = f"{output.get('ename', 'error')}: {output.get('evalue', '')}"
+    if len(said) > OUTPUT_CHARS:
+        said = f"{said[:OUTPUT_CHARS]}\n[{len(said) - OUTPUT_CHARS:,} more characters]"
+    return said.rstrip("\n"), pictures
+
+
+def _joined(text: Json) -> str:
+    return "".join(map(str, text)) if isinstance(text, list) else str(text)
+
+
+MAX_LINES = 2_000
+"""At once; longer files are read in parts."""
+MAX_TOKENS = 25_000
+"""At once: an eighth of a 200K window."""
+LINE_CHARS = 2_000
+"""Longer lines are data or minified code, of which more does not help."""
+CHUNK_BYTES = 1 << 20
+"""Pieces in which a large file is skipped over."""
+UNCHANGED = "is unchanged since you read it; these lines stand above."
+"""Instead of lines that the model has before it."""
+
+
+class ReadInput(Input, frozen=True, kw_only=True):
+    file_path: Annotated[str, Meta(description="The file, absolute or from the working directory.")]
+    offset: Annotated[int, Meta(description="The first line to show, from 1.", ge=0)] = 1
+    limit: Annotated[int, Meta(description="How many lines to show, 2000 by default.", ge=1)] = (
+        MAX_LINES
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePage:
+    text: str
+    lines: range
+    """Which lines these are, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    content: ResultContent
+    seen: SeenFile
+    note: str
+
+
+async def read(given: ReadInput, tool_context: ToolContext) -> Outcome:
+    path = tool_context.resolve(given.file_path)
+    known = tool_context.files.of(path)
+    shown = await asyncio.to_thread(_read, path, given, known, tool_context)
+    tool_context.files.record(shown.seen)
+    return Outcome(content=shown.content, note=shown.note)
+
+
+def _read(
+    path: Path, given: ReadInput, known: SeenFile | None, tool_context: ToolContext
+) -> _Shown:
+    status = _status(path, tool_context)
+    first = max(1, given.offset)
+    if status.st_size > HASHED_BYTES:
+        return _large(path, status, first, given.limit, tool_context)
+    content = path.read_bytes()
+    seen = SeenFile(path=path, stamp=stamp_of(status, content))
+    if media_type_of(content):
+        return _picture(path, content, seen)
+    if path.suffix == ".ipynb":
+        return _notebook(path, content, seen, given, tool_context)
+    text = _text(path, content)
+    page = page_of_text(text, first, min(given.limit, MAX_LINES), MAX_TOKENS, tool_context)
+    if known and known.stamp.same_content(seen.stamp) and known.shows(page.lines):
+        said = f"{given.file_path} {UNCHANGED}"
+        return _Shown(content=said, seen=seen, note=f"unchanged {path.name}")
+    seen = SeenFile(path=path, stamp=seen.stamp, ranges=(page.lines,))
+    return _Shown(content=page.text, seen=seen, note=_note(path, page))
+
+
+def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise Refused(_missing(path, tool_context)) from None
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {os.strerror(error.errno or 0).lower()}.") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise Refused(f"{path} is a directory. List it with Glob, or with `ls` in Bash.")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(f"{path} is a device, a pipe or a socket, not a file with content.")
+    return status
+
+
+def _missing(path: Path, tool_context: ToolContext) -> str:
+    said = f"{path} does not exist. The working directory is {tool_context.directory}."
+    if path.is_symlink():
+        return f"{path} is a link to {path.readlink()}, which does not exist."
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        return said
+    close = difflib.get_close_matches(path.name, names, n=3)
+    return f"{said} Did you mean {' or '.join(close)}?" if close else said
+
+
+def _picture(path: Path, content: bytes, seen: SeenFile) -> _Shown:
+    if reason := why_not_shown(content):
+        raise Refused(f"{path} is a picture that cannot be shown: {reason}. Make it smaller first.")
+    note = f"looked at {path.name} ({len(content):,} bytes)"
+    return _Shown(content=(image_block(content),), seen=seen, note=note)
+
+
+def _notebook(
+    path: Path, content: bytes, seen: SeenFile, given: ReadInput, tool_context: ToolContext
+) -> _Shown:
+    try:
+        text, pictures = show_notebook(content)
+    except NotANotebook as error:
+        raise Refused(f"{path} is called a notebook but is none: {error}.") from None
+    limit = min(given.limit, MAX_LINES)
+    page = page_of_text(text, max(1, given.offset), limit, MAX_TOKENS, tool_context)
+    shown: ResultContent = (Text(text=page.text), *pictures) if pictures else page.text
+    return _Shown(content=shown, seen=seen, note=_note(path, page))
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return decode(content).text
+    except NotText:
+        raise Refused(_binary(path, len(content))) from None
+
+
+def _binary(path: Path, size: int) -> str:
+    return (
+        f"{path} is a binary file of {size:,} bytes and is not shown. "
+        "Use a program that knows its format in Bash, or `xxd` for the bytes."
+    )
+
+
+def _large(
+    path: Path, status: os.stat_result, first: int, limit: int, tool_context: ToolContext
+) -> _Shown:
+    """Show lines of a file too large to be read whole, in bounded memory."""
+    with path.open("rb") as file:
+        if is_binary(file.read(SNIFFED_BYTES)):
+            raise Refused(_binary(path, status.st_size))
+    page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
+    seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
+    return _Shown(content=page.text, seen=seen, note=_note(path, page))
+
+
+def _note(path: Path, page: FilePage) -> str:
+    return f"read {path.name}, {len(page.lines):,} lines"
+
+
+def page_of_text(
+    text: str, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
+    if not text:
+        return FilePage(text="[The file is empty.]", lines=range(1, 1))
+    every = text.removesuffix("\n").split("\n")
+    if first > len(every):
+        said = f"[The file has {len(every):,} lines; there is no line {first:,}.]"
+        return FilePage(text=said, lines=range(first, first))
+    chosen = [_shorten(line) for line in every[first - 1 : first - 1 + limit]]
+    has_more = first - 1 + len(chosen) < len(every)
+    return _page(chosen, first, max_tokens, tool_context, f" of {len(every):,};", has_more)
+
+
+def page_of_large(
+    path: Path, first: int, limit: int, max_tokens: int, tool_context: ToolContext
+) -> FilePage:
+    with path.open("rb") as file:
+        if not _skip_lines(file, first - 1):
+            said = f"[The file has fewer than {first:,} lines.]"
+            return FilePage(text=said, lines=range(first, first))
+        chosen, has_more = _take_lines(file, limit)
+    return _page(chosen, first, max_tokens, tool_context, "; there are more:", has_more)
+
+
+def _page(
+    lines: Sequence[str],
+    first: int,
+    max_tokens: int,
+    tool_context: ToolContext,
+    remark: str,
+    has_more: bool,
+) -> FilePage:
+    """Number as many lines as the budget allows, but at least one, and say how to continue."""
+    count = tool_context.count_tokens
+    shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
+    if count("\n".join(shown)) > max_tokens:
+        shown = shown[: max(1, lines_within(shown, max_tokens, count))]
+    last = first + len(shown) - 1
+    if has_more or len(shown) < len(lines):
+        shown.append(f"[Lines {first:,} to {last:,}{remark} continue with offset {last + 1}.]")
+    return FilePage(text="\n".join(shown), lines=range(first, last + 1))
+
+
+def _shorten(line: str, unread_bytes: int = 0) -> str:
+    if len(line) <= LINE_CHARS and not unread_bytes:
+        return line
+    return f"{line[:LINE_CHARS]}… [{len(line) - LINE_CHARS + unread_bytes:,} more characters]"
+
+
+def _skip_lines(file: BufferedReader, count: int) -> bool:
+    """Skip so many lines; return whether anything follows."""
+    while count > 0:
+        piece = file.read(CHUNK_BYTES)
+        if not piece:
+            return False
+        found = piece.count(b"\n")
+        if found >= count:
+            place = -1
+            for _ in range(count):
+                place = piece.index(b"\n", place + 1)
+            file.seek(place + 1 - len(piece), 1)
+            break
+        count -= found
+    return bool(file.peek(1))
+
+
+def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
+    """Read so many lines, of each no more than can be shown; return whether more follow."""
+    lines: list[str] = []
+    while len(lines) < limit:
+        line = file.readline(4 * LINE_CHARS)
+        if not line:
+            return lines, False
+        unread_bytes = 0 if line.endswith(b"\n") else _skip_rest_of_line(file)
+        shown = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        lines.append(_shorten(shown, unread_bytes))
+    return lines, bool(file.peek(1))
+
+
+def _skip_rest_of_line(file: BufferedReader) -> int:
+    """Skip the rest of a long line; return how many bytes that was."""
+    passed = 0
+    while piece := file.readline(CHUNK_BYTES):
+        passed += len(piece.rstrip(b"\r\n"))
+        if piece.endswith(b"\n"):
+            break
+    return passed
+
+
+READ: Tool = make_tool(
+    "Read",
+    ReadInput,
+    read,
+    kind="read",
+    path_inputs=("file_path",),
+    is_read_only=True,
+    limit_chars=None,
+)

@@ -1,0 +1,355 @@
+"""Searches files with ripgrep, or with `scan` where it is not installed.
+
+Both print the same, and both are processes that end with the search, with its time, or when
+the caller stops reading. Which files are binary and which paths are wanted is decided here,
+for both alike.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from longhold.agent.tools.globs import walk
+from longhold.agent.tools.process import signal_group
+from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Refused
+
+SEARCHED_BYTES = 64 << 20
+"""Larger files are data, not text to search; ripgrep gets the same limit."""
+
+Write = Callable[[bytes], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    path: str
+    """A directory, or one file."""
+    pattern: str = ""
+    """Empty lists the files themselves."""
+    wanted: str = ""
+    """An expression that a path from `path` must fit; empty takes all."""
+    only_names: bool = False
+    ignore_case: bool = False
+    is_multiline: bool = False
+    before: int = 0
+    after: int = 0
+
+    @property
+    def is_file(self) -> bool:
+        """Whether one file is searched, whatever `.gitignore` says."""
+        return not Path(self.path).is_dir()
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.path).parent if self.is_file else Path(self.path)
+
+    def file(self, name: str) -> Path:
+        return self.directory / name
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main(arguments: list[str], write: Write) -> int:
+    """Answer one query; exit as ripgrep does: 0 found, 1 nothing, 2 invalid pattern."""
+    query = Query(**json.loads(arguments[0]))
+    try:
+        wanted = re.compile(query.wanted, re.DOTALL)
+        pattern = compile_pattern(query) if query.pattern else None
+    except re.error as error:
+        sys.stderr.write(str(error))
+        return 2
+    found = False
+    for path in (Path(query.path).name,) if query.is_file else walk(query.directory):
+        if query.wanted and not wanted.fullmatch(path):
+            continue
+        found = _answer(query, pattern, path, found, write) or found
+    return 0 if found else 1
+
+
+def compile_pattern(query: Query) -> re.Pattern[str]:
+    """Compile a pattern, translating the few things that ripgrep writes differently."""
+    pattern = query.pattern
+    for theirs, ours in ((r"\<", r"\b(?=\w)"), (r"\>", r"\b(?<=\w)"), (r"\z", r"\Z")):
+        written = r"\g<1>" + ours.replace("\\", r"\\")
+        pattern = re.sub(rf"(?<!\\)((?:\\\\)*){re.escape(theirs)}", written, pattern)
+    for name, chars in (("alpha", "a-zA-Z"), ("digit", "0-9"), ("alnum", "a-zA-Z0-9")):
+        pattern = pattern.replace(f"[:{name}:]", chars)
+    pattern = pattern.replace("[:space:]", r"\s").replace("[:word:]", r"\w")
+    flags = re.IGNORECASE if query.ignore_case else 0
+    return re.compile(pattern, flags | re.MULTILINE | (re.DOTALL if query.is_multiline else 0))
+
+
+def _answer(
+    query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
+) -> bool:
+    """Print the matches of one file; return whether there were any."""
+    name = path.encode("utf-8", "surrogateescape")
+    text = _text(query.file(path)) if pattern is not None else ""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    matched = matched_lines(text, lines, pattern, query) if pattern is not None else {}
+    if pattern is None or (matched and query.only_names):
+        write(name + b"\0")
+    elif matched:
+        _print(name, lines, matched, query, is_later, write)
+    return pattern is None or bool(matched)
+
+
+def _text(file: Path) -> str:
+    try:
+        if not file.is_file() or file.stat().st_size > SEARCHED_BYTES:
+            return ""
+        return decode(file.read_bytes()).text
+    except (OSError, NotText):
+        return ""
+
+
+def matched_lines(
+    text: str, lines: list[str], pattern: re.Pattern[str], query: Query
+) -> dict[int, None]:
+    """Return the lines, from 1, in which the pattern is found, in order."""
+    if query.is_multiline:
+        return _spanned_lines(text, pattern, query.only_names)
+    if _is_local(pattern.pattern) and not pattern.search(text):
+        return {}  # one look over the whole text is quicker than one for each line
+    found: dict[int, None] = {}
+    for number, line in enumerate(lines, start=1):
+        if pattern.search(line):
+            found[number] = None
+            if query.only_names:
+                break
+    return found
+
+
+def _is_local(pattern: str) -> bool:
+    """Return whether a match within a line is surely also a match within the whole text."""
+    return not re.search(r"\(\?|\\[ABZ]", pattern)
+
+
+def _spanned_lines(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[int, None]:
+    found: dict[int, None] = {}
+    place, number = 0, 1
+    for match in pattern.finditer(text):
+        if match.start() == len(text) and not text[-1:].strip("\n"):
+            break  # an empty match past the last newline is in no line
+        number += text.count("\n", place, match.start())
+        place = match.start()
+        last = max(match.start(), match.end() - 1)
+        found.update(dict.fromkeys(range(number, number + text.count("\n", place, last) + 1)))
+        if only_first:
+            break
+    return found
+
+
+def _print(
+    name: bytes,
+    lines: list[str],
+    matched: dict[int, None],
+    query: Query,
+    is_later: bool,
+    write: Write,
+) -> None:
+    """Print matches with the lines around them, a separator where lines are left out."""
+    has_context = bool(query.before or query.after)
+    shown: dict[int, None] = {}
+    for number in matched:
+        first, last = max(1, number - query.before), min(len(lines), number + query.after)
+        shown.update(dict.fromkeys(range(first, last + 1)))
+    previous = 0
+    for number in shown:
+        is_gap = number != previous + 1 if previous else is_later
+        if has_context and is_gap:
+            write(b"--\n")
+        mark = b":" if number in matched else b"-"
+        line = lines[number - 1].encode("utf-8", "surrogatepass")
+        write(name + b"\0" + str(number).encode() + mark + line + b"\n")
+        previous = number
+
+
+SEARCH_SECONDS = 30.0
+"""Time enough for a large tree without ripgrep; then the search was too wide."""
+RECORD_BYTES = 1 << 16
+"""Of one printed line; the rest of a longer one is skipped."""
+CHUNK_BYTES = 1 << 16
+"""A pipe holds as much."""
+
+_LOADER = """
+import sys, types
+package = types.ModuleType("longhold")
+package.__path__ = [sys.argv[1]]
+sys.modules["longhold"] = package
+from longhold.core.tools import scan
+sys.exit(scan.main(sys.argv[2:], sys.stdout.buffer.write))
+"""
+"""Loads the stand-in without the rest of the package, which takes five times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedLine:
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Lines were left out between two that are shown."""
+
+
+class _NotUnderstood(Exception):
+    """The program cannot read the pattern."""
+
+
+async def find_names(query: Query, tool_context: ToolContext) -> list[str]:
+    """Return the files, or those that contain the pattern, in no particular order."""
+    names: list[str] = []
+    async with asyncio.timeout(SEARCH_SECONDS):
+        async with contextlib.aclosing(_records(query, b"\0", tool_context)) as records:
+            async for record in records:
+                names.append(record.decode("utf-8", "surrogateescape"))
+    return [name for name in names if _is_wanted(query, name)]
+
+
+async def find_lines(
+    query: Query, tool_context: ToolContext
+) -> AsyncGenerator[MatchedLine | Gap, None]:
+    """Yield matching lines and those around them, file by file in the order of names."""
+    path, is_wanted, has_gap, has_any = "", False, False, False
+    async with contextlib.aclosing(_records(query, b"\n", tool_context)) as records:
+        async for record in records:
+            name, zero, rest = record.partition(b"\0")
+            if not zero:
+                has_gap = True
+                continue
+            line = _line(name.decode("utf-8", "surrogateescape"), rest)
+            if line is None:
+                continue
+            if line.path != path:
+                path, is_wanted = line.path, _is_wanted(query, line.path)
+            if not is_wanted:
+                continue
+            if has_gap and has_any:
+                yield Gap()
+            has_gap, has_any = False, True
+            yield line
+
+
+def _line(path: str, rest: bytes) -> MatchedLine | None:
+    parts = re.match(rb"(\d+)([:-])", rest)
+    if parts is None:
+        return None
+    return MatchedLine(path, int(parts[1]), _decoded(rest[parts.end() :]), parts[2] == b":")
+
+
+def _decoded(line: bytes) -> str:
+    """Decode a line as its file would be; one that was cut may end within a character."""
+    line = line.removesuffix(b"\r")
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        is_cut = error.start > len(line) - 4 and len(line) > RECORD_BYTES // 2
+        return line[: error.start].decode("utf-8") if is_cut else line.decode("latin-1")
+
+
+def _is_wanted(query: Query, path: str) -> bool:
+    if query.wanted and not re.fullmatch(query.wanted, path, re.DOTALL):
+        return False
+    if not query.pattern:
+        return True
+    try:
+        with query.file(path).open("rb") as opened:
+            return not is_binary(opened.read(SNIFFED_BYTES))
+    except OSError:
+        return False
+
+
+async def _records(
+    query: Query, end: bytes, tool_context: ToolContext
+) -> AsyncGenerator[bytes, None]:
+    """Run ripgrep, or the stand-in if there is none or it cannot read the pattern."""
+    package = Path(__file__).parent.parent
+    searches = [[sys.executable, "-P", "-c", _LOADER, str(package), query.to_json()]]
+    if ripgrep := shutil.which("rg", path=tool_context.variables.get("PATH")):
+        searches.insert(0, _ripgrep(ripgrep, query))
+    reason = ""
+    for arguments in searches:
+        try:
+            async with contextlib.aclosing(_run(arguments, query, end, tool_context)) as records:
+                async for record in records:
+                    yield record.removeprefix(b"./")
+            return
+        except _NotUnderstood as error:  # by ripgrep: look-around and the like, which Python has
+            reason = str(error)
+    raise Refused(f"{query.pattern!r} is not a regular expression: {reason}.")
+
+
+def _ripgrep(program: str, query: Query) -> list[str]:
+    """Write a query as arguments that make ripgrep do what the stand-in does."""
+    arguments = [program, "--no-config", "--no-messages", "--color=never", "--hidden", "--null"]
+    arguments += ["--no-ignore-dot", "--no-ignore-global", "--no-require-git", "--glob=!.git"]
+    arguments += [f"--glob=!{name}" for name in (".bzr", ".hg", ".jj", ".sl", ".svn")]
+    arguments += [f"--max-filesize={SEARCHED_BYTES}"]
+    target = Path(query.path).name if query.is_file else "."
+    if not query.pattern:
+        return [*arguments, "--files", "--", target]
+    arguments += ["--text", "--crlf", "--no-heading", "--line-number", "--with-filename"]
+    arguments += ["--files-with-matches"] if query.only_names else ["--sort=path"]
+    arguments += ["--ignore-case"] if query.ignore_case else []
+    arguments += ["--multiline", "--multiline-dotall"] if query.is_multiline else []
+    arguments += [f"--before-context={query.before}"] if query.before else []
+    arguments += [f"--after-context={query.after}"] if query.after else []
+    return [*arguments, f"--regexp={query.pattern}", "--", target]
+
+
+async def _run(
+    arguments: list[str], query: Query, end: bytes, tool_context: ToolContext
+) -> AsyncGenerator[bytes, None]:
+    """Run a search and yield what it prints; closing the generator ends the process."""
+    process = await asyncio.create_subprocess_exec(
+        *arguments,
+        cwd=query.directory,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    tool_context.shells.hold(process.pid)
+    try:
+        async for record in _split(process.stdout, end):
+            yield record
+        complaint = (await process.stderr.read(RECORD_BYTES)).decode("utf-8", "replace").strip()
+        if await process.wait() and complaint:
+            raise _NotUnderstood(complaint.splitlines()[-1])
+    finally:
+        if process.returncode is None:
+            signal_group(process.pid, signal.SIGKILL)
+        tool_context.shells.release(process.pid)
+        await process.communicate()  # what is still in the pipes, so that they close
+
+
+async def _split(stream: asyncio.StreamReader, end: bytes) -> AsyncGenerator[bytes, None]:
+    """Split a stream at a byte; the rest of an overlong record is skipped, not kept."""
+    rest, is_over = b"", False
+    while piece := await stream.read(CHUNK_BYTES):
+        *whole, last = (rest + piece).split(end)
+        for record in whole:
+            if not is_over:
+                yield record[:RECORD_BYTES]
+            is_over = False
+        rest = last
+        if len(rest) > RECORD_BYTES:
+            if not is_over:
+                yield rest[:RECORD_BYTES]
+            rest, is_over = b"", True
+    if rest and not is_over:
+        yield rest

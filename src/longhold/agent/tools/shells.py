@@ -1,0 +1,447 @@
+"""The commands of one session, in the foreground and in the background.
+
+Every command is started and ended here, so that closing the session ends them all. Should this
+process die without closing, a small watcher process, which reads the live process groups from a
+pipe only we hold open, kills them. A background command has a short id and an output file.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BufferedWriter
+from pathlib import Path
+
+from longhold.agent.tools.process import find_program, group_members, signal_group
+from longhold.core.settings.files import private_directory
+
+GRACE_SECONDS = 2.0
+"""Between asking a group to end and killing it: servers close their files in less."""
+LINGER_SECONDS = 0.3
+"""What outlives its command by less than this, like the end of a pipe, ended by itself."""
+POLL_SECONDS = 0.02
+"""How often a dying group is looked at; short beside the grace."""
+DRAIN_SECONDS = 0.2
+"""How long the last output may take to arrive once every process is gone."""
+CHUNK_BYTES = 1 << 16
+"""A pipe holds as much."""
+FLOOD_BYTES = 5_000_000_000
+"""A command that prints more than this has gone wild."""
+
+UNATTENDED = {
+    "CDPATH": "",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "EDITOR": "false",
+    "GIT_EDITOR": "false",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "TERM": "dumb",
+    "VISUAL": "false",
+}
+"""Makes programs that would ask, page, colour or open an editor fail or go on instead.
+
+Without a `CDPATH`, `cd` leads where the permissions think.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureLimits:
+    head_bytes: int = 512 << 10
+    """With the tail as much as a log entry holds; what the model sees of it is cut later."""
+    tail_bytes: int = 512 << 10
+    file_bytes: int = 64 << 20
+    """Enough for any log that will be read; a disk has room for it."""
+
+
+LIMITS = CaptureLimits()
+
+
+class Capture:
+    """The output of a command: its beginning and end in memory, a long one also on disk."""
+
+    def __init__(
+        self, file: Path, *, limits: CaptureLimits = LIMITS, is_filed: bool = False
+    ) -> None:
+        self.file = file
+        self.total_bytes = 0
+        self._limits = limits
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._sink: BufferedWriter | None = None
+        self._filed_bytes = 0
+        if is_filed:
+            self._open()
+
+    @property
+    def is_filed(self) -> bool:
+        return self._filed_bytes > 0 or self._sink is not None
+
+    def feed(self, data: bytes) -> None:
+        limits = self._limits
+        over = self.total_bytes + len(data) > limits.head_bytes + limits.tail_bytes
+        if over and not self.is_filed:
+            self._open()
+            self._file(bytes(self._head + self._tail))
+        self._file(data)
+        self.total_bytes += len(data)
+        room = limits.head_bytes - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        if len(self._tail) > 2 * limits.tail_bytes:
+            del self._tail[: -limits.tail_bytes]
+
+    def text(self) -> str:
+        """Return what is kept, with a line where the middle is missing."""
+        head, tail = bytes(self._head), bytes(self._tail[-self._limits.tail_bytes :])
+        missing = self.total_bytes - len(head) - len(tail)
+        if not missing:
+            return (head + tail).decode("utf-8", "replace")
+        is_whole = self.total_bytes <= self._filed_bytes
+        filed = "everything is" if is_whole else f"the first {self._filed_bytes:,} bytes are"
+        gap = f"\n[{missing:,} bytes left out here; {filed} in {self.file}]\n"
+        return head.decode("utf-8", "replace") + gap + tail.decode("utf-8", "replace")
+
+    def last_line(self) -> str:
+        end = bytes((self._tail or self._head)[-400:]).decode("utf-8", "replace").rstrip()
+        return end.rpartition("\n")[2].rpartition("\r")[2]
+
+    def close(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+            self._sink = None
+
+    def flush(self) -> None:
+        if self._sink is not None:
+            self._sink.flush()
+
+    def _open(self) -> None:
+        private_directory(self.file.parent)
+        self._sink = self.file.open("wb")
+        self.file.chmod(0o600)
+
+    def _file(self, data: bytes) -> None:
+        """Write to the file while it has room; a full disk costs the middle, not the command."""
+        data = data[: self._limits.file_bytes - self._filed_bytes]
+        if self._sink is None or not data:
+            return
+        try:
+            self._sink.write(data)
+            self._filed_bytes += len(data)
+        except OSError:
+            self._sink = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    arguments: tuple[str, ...]
+    directory: Path
+    variables: Mapping[str, str]
+    output: Path
+    """Where the whole output goes if it is long."""
+    given: str = ""
+    """Standard input; it comes from a file without a name, so it may be long."""
+    is_filed: bool = False
+    """Write the output to the file from the start."""
+    limits: CaptureLimits = LIMITS
+    flood_bytes: int = FLOOD_BYTES
+
+
+class RunningCommand:
+    """A started command and the group of processes it became."""
+
+    def __init__(self, launch: Launch, process: asyncio.subprocess.Process, pipe: int) -> None:
+        self.launch = launch
+        self.capture = Capture(launch.output, limits=launch.limits, is_filed=launch.is_filed)
+        self.is_flood = False
+        self.left_over = 0
+        """Processes that were still running when the command itself had ended."""
+        self._process = process
+        self._pipe = pipe
+        self._closed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(pipe, False)
+        self._loop.add_reader(pipe, self._read)
+
+    @property
+    def group(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, negative for a signal, or None while it runs."""
+        return self._process.returncode
+
+    async def wait(self, timeout_seconds: float | None) -> bool:
+        """Wait for the command itself to end; return whether it did."""
+        try:
+            await asyncio.wait_for(self._process.wait(), timeout_seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def finish(self) -> None:
+        """Read the last output and end what the command left running."""
+        await self._wait_for_group(LINGER_SECONDS)
+        self.left_over = len(group_members(self.group))
+        await self.stop()
+
+    async def stop(self) -> None:
+        """End the whole group, asking first; nothing is left, even if this is cancelled."""
+        try:
+            try:
+                if group_members(self.group):
+                    signal_group(self.group, signal.SIGTERM)
+                    await self._wait_for_group(GRACE_SECONDS)
+            finally:
+                # Reached by cancellation, too: then the group dies at once.
+                if group_members(self.group):
+                    self.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wait_for_end(), GRACE_SECONDS)
+        finally:
+            self.close()
+
+    def kill(self) -> None:
+        signal_group(self.group, signal.SIGKILL)
+
+    def close(self) -> None:
+        if not self._closed.is_set():
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self.capture.close()
+            self._closed.set()
+
+    async def _wait_for_end(self) -> None:
+        """Wait until the command is reaped, its group gone and its last output read."""
+        await self._process.wait()
+        await self._wait_for_group(GRACE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closed.wait(), DRAIN_SECONDS)
+
+    async def _wait_for_group(self, patience_seconds: float) -> None:
+
+        deadline = time.monotonic() + patience_seconds
+        while group_members(self.group) and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)  # nothing announces a group's end
+
+    def _read(self) -> None:
+        """Read one piece of output at a time, so that a flood leaves others their turn."""
+        try:
+            data = os.read(self._pipe, CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self.capture.feed(data)
+        if self.capture.total_bytes > self.launch.flood_bytes and not self.is_flood:
+            self.is_flood = True
+            self.kill()
+
+
+async def start(launch: Launch) -> RunningCommand:
+    ours, theirs = os.pipe()
+    try:
+        with tempfile.TemporaryFile() as given:
+            given.write(launch.given.encode("utf-8", "surrogateescape"))
+            given.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *launch.arguments,
+                cwd=launch.directory,
+                env={**launch.variables, **UNATTENDED, "PWD": str(launch.directory)},
+                stdin=given,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return RunningCommand(launch, process, ours)
+
+
+def shell_arguments(landing: Path | None) -> tuple[str, ...]:
+    """Return the arguments of a shell that runs its input; its last directory goes to `landing`.
+
+    Arguments are visible to every user of the machine, so the command is not among them. It has
+    no input of its own.
+    """
+    bash = find_program("bash")
+    take = 'read -r -d ""; set -- "$REPLY"; unset REPLY' if bash else 'set -- "$(cat)"'
+    leave = shlex.quote(f"pwd -P > {shlex.quote(str(landing))}")
+    trap = f"trap {leave} EXIT; " if landing else ""
+    shell = bash or "/bin/sh"
+    return (shell, "-c", f'{trap}{take}; exec </dev/null; eval "$1"', shell)
+
+
+_SCRIPT = """
+live=' '
+while read -r sign group; do
+  case $sign in
+    +) live="$live$group " ;;
+    -) live="${live%% $group *} ${live#* $group }" ;;
+  esac
+done
+for group in $live; do kill -s KILL -- "-$group" 2>/dev/null; done
+"""
+
+
+class Lifeline:
+    def __init__(self) -> None:
+        self._pipe = -1
+        self._held: set[int] = set()
+        self._let_go: weakref.finalize[[int, subprocess.Popen[bytes]], Lifeline] | None = None
+
+    def hold(self, group: int) -> None:
+        if self._let_go is None:
+            self._start()
+        self._held.add(group)
+        self._write(f"+ {group}\n")
+
+    def release(self, group: int) -> None:
+        if group in self._held:
+            self._held.discard(group)
+            self._write(f"- {group}\n")
+
+    def close(self) -> None:
+        """End the watcher; it kills what is still on its list."""
+        if self._let_go is not None:
+            self._let_go()
+            self._let_go = None
+            self._held.clear()
+
+    def _start(self) -> None:
+        theirs, self._pipe = os.pipe()
+        # Its own session, so that a signal to our group does not take it along.
+        watcher = subprocess.Popen(
+            ("/bin/sh", "-c", _SCRIPT),
+            stdin=theirs,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        # A session that is never closed leaves no watcher behind either.
+        self._let_go = weakref.finalize(self, _let_go, self._pipe, watcher)
+
+    def _write(self, line: str) -> None:
+
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._pipe, line.encode())
+
+
+def _let_go(pipe: int, watcher: "subprocess.Popen[bytes]") -> None:
+    os.close(pipe)
+    watcher.wait()
+
+
+GIVEN_BYTES = 1 << 20
+"""The most that one look at a background command brings; older output stays in its file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BackgroundCommand:
+    id: str
+    command: str
+    running: RunningCommand
+    ending: "asyncio.Task[None]"
+    """Waits for the command to end and then for its group."""
+    given_bytes: int = 0
+    is_stopped: bool = False
+
+    def news(self) -> str:
+        """Return the output since the last look."""
+        capture = self.running.capture
+        capture.flush()
+        with capture.file.open("rb") as file:
+            file.seek(self.given_bytes)
+            new = file.read()
+        self.given_bytes += len(new)
+        if len(new) <= GIVEN_BYTES:
+            return new.decode("utf-8", "replace")
+        skipped = f"[{len(new) - GIVEN_BYTES:,} bytes before this are in {capture.file}]\n"
+        return skipped + new[-GIVEN_BYTES:].decode("utf-8", "replace")
+
+    def mark_stopped(self) -> None:
+        self.is_stopped = True
+
+    def has_news(self) -> bool:
+        capture = self.running.capture
+        capture.flush()
+        return capture.file.stat().st_size > self.given_bytes
+
+
+@dataclass(slots=True)
+class Shells:
+    background: dict[str, BackgroundCommand] = field(default_factory=dict)
+    _lifeline: Lifeline = field(default_factory=Lifeline)
+    _foreground: set[RunningCommand] = field(default_factory=set)
+    _count: int = 0
+
+    async def start(self, launch: Launch) -> RunningCommand:
+        running = await start(launch)
+        self.hold(running.group)
+        self._foreground.add(running)
+        return running
+
+    def hold(self, group: int) -> None:
+        """Kill this process group should we die."""
+        self._lifeline.hold(group)
+
+    def release(self, group: int) -> None:
+        self._lifeline.release(group)
+
+    async def finish(self, running: RunningCommand) -> None:
+        """End what a command has left running, and forget it."""
+        try:
+            await running.finish()
+        finally:
+            self._release(running)
+
+    async def stop(self, running: RunningCommand) -> None:
+        try:
+            await running.stop()
+        finally:
+            self._release(running)
+
+    def send_back(self, running: RunningCommand, command: str) -> BackgroundCommand:
+        """Continue a command in the background, under an id."""
+        self._count += 1
+        id = f"shell-{self._count}"
+        ending = asyncio.create_task(self._wait_and_finish(running), name=id)
+        self.background[id] = BackgroundCommand(
+            id=id, command=command, running=running, ending=ending
+        )
+        return self.background[id]
+
+    async def kill(self, shell: BackgroundCommand) -> None:
+        shell.mark_stopped()
+        await self.stop(shell.running)
+        await shell.ending
+
+    async def stop_all(self) -> None:
+        await asyncio.gather(*(self.stop(running) for running in tuple(self._foreground)))
+        await asyncio.gather(*(shell.ending for shell in self.background.values()))
+        self._lifeline.close()
+
+    async def _wait_and_finish(self, running: RunningCommand) -> None:
+        await running.wait(None)
+        await self.finish(running)
+
+    def _release(self, running: RunningCommand) -> None:
+        self.release(running.group)
+        self._foreground.discard(running)

@@ -1,0 +1,135 @@
+"""Skill: bring in how something is done, from directories with a `SKILL.md`.
+
+A project's skill never takes the name of one of the user's: it is then called `project:NAME`. `listing` describes them to the model
+within a budget: every name, and of the descriptions as much as fits.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from longhold.core.messages.text import printable_line
+from longhold.core.settings import front_matter
+from longhold.core.settings.project import UnusableFile, checkout_top, read_text
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+DESCRIPTION_CHARS = 1_536
+"""Of one skill; more belongs in the body."""
+LISTING_CHARS = 8_000
+"""For all descriptions together: about one hundredth of a 200K window."""
+SHORTEST_CHARS = 40
+"""A description cut below this says nothing; then only the names are listed."""
+BODY_BYTES = 256 << 10
+"""A larger file is no instruction."""
+NAME_CHARS = 80
+"""A longer name is no name."""
+SKILLS = 200
+"""Per directory; more is a mistake or an attack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    name: str
+    description: str
+    body: str
+    directory: Path
+    is_projects: bool = False
+    """It came with the project; the user did not write it."""
+
+
+def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
+    """Return the skills in the user's directory and in a project's `.longhold`, sorted by name."""
+    found = {skill.name: skill for skill in _in(users, None)}
+    if project is not None:
+        for skill in _in(project / ".longhold" / "skills", project):
+            name = f"project:{skill.name}" if skill.name in found else skill.name
+            found.setdefault(name, replace(skill, name=name, is_projects=True))
+    return tuple(found[name] for name in sorted(found))
+
+
+def _in(place: Path, project: Path | None) -> Iterator[Skill]:
+    for file in sorted(place.glob("*/SKILL.md"))[:SKILLS]:
+        try:
+            yield _load(file, project)
+        except UnusableFile:
+            continue
+
+
+def _load(file: Path, project: Path | None) -> Skill:
+    within = None if project is None else checkout_top(project)
+    fields, body = front_matter.parse(read_text(file, BODY_BYTES, within=within))
+    name = front_matter.text_in(fields, "name") or file.parent.name
+    return Skill(
+        name=printable_line(name, NAME_CHARS) or "unnamed",
+        description=front_matter.text_in(fields, "description") or _first_words(body),
+        body=body.strip(),
+        directory=file.parent,
+    )
+
+
+def _first_words(body: str) -> str:
+    lines = (line.strip("# ").strip() for line in body.splitlines())
+    return next((line for line in lines if line), "")
+
+
+def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
+    """List the skills a model may use, one line each, within a budget."""
+    skills = tuple(skills)
+    if not skills:
+        return ""
+    longest = _share(skills, budget_chars)
+    return "\n".join(_line(skill, longest) for skill in skills)
+
+
+def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
+    """Return the length at which descriptions are cut so that all fit; short ones leave room."""
+    lengths = sorted(min(len(skill.description), DESCRIPTION_CHARS) for skill in skills)
+    left = budget_chars - sum(len(_title(skill)) + 4 for skill in skills)
+    for index, length in enumerate(lengths):
+        share = left // (len(lengths) - index)
+        if length > share:
+            return share if share >= SHORTEST_CHARS else 0
+        left -= length
+    return lengths[-1]
+
+
+def _line(skill: Skill, longest: int) -> str:
+    description = printable_line(skill.description, longest) if longest else ""
+    return f"- {_title(skill)}: {description}" if description else f"- {_title(skill)}"
+
+
+def _title(skill: Skill) -> str:
+    return f"{skill.name} (the project's)" if skill.is_projects else skill.name
+
+
+class SkillInput(Input, frozen=True, kw_only=True):
+    skill: Annotated[str, Meta(description="The name, as listed.")]
+    args: Annotated[str, Meta(description="What to apply it to, if it takes something.")] = ""
+
+
+def skills_at(tool_context: ToolContext) -> tuple[Skill, ...]:
+    return find_skills(tool_context.home / "skills", tool_context.root)
+
+
+async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
+    skills = {skill.name: skill for skill in skills_at(tool_context)}
+    skill = skills.get(given.skill.removeprefix("/"))
+    if skill is None:
+        known = ", ".join(skills) or "none"
+        raise Refused(f"No skill is called {given.skill!r}; there are: {known}.")
+    body = skill.body
+    if "$ARGUMENTS" in body:
+        body = body.replace("$ARGUMENTS", given.args)
+    elif given.args:
+        body = f"{body}\n\nApply it to: {given.args}"
+    return Outcome(
+        content=f"Skill {skill.name}; its files lie in {skill.directory}.\n\n{body}",
+        note=f"skill {skill.name}",
+    )
+
+
+SKILL: Tool = make_tool("Skill", SkillInput, use_skill, kind="other", is_read_only=True)

@@ -1,0 +1,303 @@
+"""WebFetch: read a page from the web as text.
+
+A redirect within the same host is followed; one to another host is reported, so that the
+permissions decide about that host. Of a page the headings, lists, links with their addresses,
+code and tables as rows are kept; scripts, styles and forms are left out, and broken HTML gives
+what can be read of it.
+"""
+
+import asyncio
+import codecs
+import importlib.util
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message
+from html.parser import HTMLParser
+from http.client import HTTPException
+from typing import Annotated
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Meta
+
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+
+FETCH_SECONDS = 30.0
+"""For the whole exchange; a page that takes longer will not come."""
+FETCH_BYTES = 10 << 20
+"""More than any page of text; the rest is not loaded."""
+
+_HEADERS = {
+    "Accept": "text/html,text/markdown,text/plain,application/json;q=0.9,*/*;q=0.5",
+    "User-Agent": "longhold",
+}
+_NO_CHARSETS = frozenset({"idna", "punycode", "undefined"})
+"""Python has them among the encodings; no page is written in one, and they take for ever or fail."""
+
+
+class NotFetched(Exception):
+    """No answer: the name, the connection, the encryption or the time failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    status: int
+    media_type: str
+    """As the server said it, with its parameters."""
+    body: bytes
+    is_cut: bool
+    location: str
+    """Where the server sends us instead, or nothing."""
+
+
+async def fetch(address: str, *, limit_bytes: int = FETCH_BYTES) -> Fetched:
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            if importlib.util.find_spec("httpx2") is not None:
+                return await _with_library(address, limit_bytes)
+            return await asyncio.to_thread(fetch_plainly, address, limit_bytes)
+    except TimeoutError:
+        raise NotFetched(f"no answer in {FETCH_SECONDS:g} s") from None
+
+
+async def _with_library(address: str, limit_bytes: int) -> Fetched:
+    import httpx2
+
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=False, timeout=FETCH_SECONDS) as client,
+            client.stream("GET", address, headers=_HEADERS) as answer,
+        ):
+            body = bytearray()
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > limit_bytes:
+                    break
+            return _fetched(answer.status_code, answer.headers, bytes(body), limit_bytes)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise NotFetched(str(error) or type(error).__name__) from None
+
+
+class _Unfollowed(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str
+    ) -> None:
+        """Follow none: redirects are the caller's."""
+
+
+def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
+    request = urllib.request.Request(address, headers=_HEADERS)
+    opener = urllib.request.build_opener(_Unfollowed)
+    try:
+        with opener.open(request, timeout=FETCH_SECONDS) as answer:
+            body = answer.read(limit_bytes + 1)
+            return _fetched(answer.status, answer.headers, body, limit_bytes)
+    except urllib.error.HTTPError as answer:
+        with answer:
+            body = answer.read(limit_bytes + 1)
+            return _fetched(answer.code, answer.headers, body, limit_bytes)
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotFetched(str(getattr(error, "reason", error))) from None
+
+
+def _fetched(
+    status: int, headers: Mapping[str, str] | Message, body: bytes, limit_bytes: int
+) -> Fetched:
+    return Fetched(
+        status=status,
+        media_type=headers.get("content-type", ""),
+        body=body[:limit_bytes],
+        is_cut=len(body) > limit_bytes,
+        location=headers.get("location", "") if 300 <= status < 400 else "",
+    )
+
+
+MAX_REDIRECTS = 5
+"""Within one host; more is a circle."""
+MAX_CHARS = 100_000
+"""About as much as a model can use of one page; the rest is left out and counted."""
+
+_TEXTUAL = re.compile(r"text/|application/([\w.-]+\+)?(json|xml|yaml|toml|javascript|ecmascript)")
+
+
+class WebFetchInput(Input, frozen=True, kw_only=True):
+    url: Annotated[str, Meta(description="The address, with http:// or https://.")]
+
+
+async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
+    address = _checked(given.url)
+    for _ in range(MAX_REDIRECTS + 1):
+        tool_context.report(f"loading {address}")
+        try:
+            answer = await fetch(address)
+        except NotFetched as error:
+            raise Refused(f"{address} could not be loaded: {error}.") from None
+        if not answer.location:
+            return await asyncio.to_thread(_shown, address, answer)
+        target = urljoin(address, answer.location)
+        if _place(target) != _place(address):
+            said = f"{address} redirects to {target}, on another host. Fetch that if you want it."
+            return Outcome(content=said, note=f"redirect to {urlsplit(target).hostname}")
+        address = target
+    raise Refused(f"{given.url} redirects more than {MAX_REDIRECTS} times.")
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.hostname
+    except ValueError as error:
+        raise Refused(f"{url!r} is not an address: {error}.") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise Refused(f"{url!r} is not a web address; it must begin with http:// or https://.")
+    return url.strip()
+
+
+def _place(address: str) -> tuple[str, str | None, int | None]:
+    """Identify the server; going from http to https on it is no move."""
+    parts = urlsplit(address)
+    standard = {"http": 80, "https": 443}.get(parts.scheme)
+    port = None if parts.port in (None, standard) else parts.port
+    scheme = parts.scheme if parts.scheme not in ("http", "https") else ""
+    return scheme, parts.hostname, port
+
+
+def _shown(address: str, answer: Fetched) -> Outcome:
+    kind = answer.media_type.partition(";")[0].strip().lower()
+    if kind and not _TEXTUAL.match(kind):
+        size = f"over {FETCH_BYTES:,}" if answer.is_cut else f"{len(answer.body):,}"
+        raise Refused(f"{address} is {kind}, {size} bytes, and not text. Load it with Bash.")
+    text = _decoded(answer)
+    if "html" in kind or (not kind and "<html" in text[:1_000].lower()):
+        text = readable_text(text, address)
+    remarks = [f"[{address}: status {answer.status}.]"] if answer.status >= 400 else []
+    if len(text) > MAX_CHARS:
+        remarks.append(f"[{len(text) - MAX_CHARS:,} more characters are left out.]")
+        text = text[:MAX_CHARS]
+    if answer.is_cut:
+        remarks.append(f"[Only the first {FETCH_BYTES:,} bytes were loaded.]")
+    return Outcome(
+        content="\n".join([text or "[The page has no text.]", *remarks]),
+        is_error=answer.status >= 400,
+        note=f"{urlsplit(address).hostname}: {answer.status}, {len(text):,} characters",
+    )
+
+
+def _decoded(answer: Fetched) -> str:
+    """Decode the body as the server or the page says."""
+    named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
+    in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
+    encoding = named[1] if named else in_page[1].decode("ascii") if in_page else "utf-8"
+    try:
+        is_charset = codecs.lookup(encoding).name not in _NO_CHARSETS
+        return answer.body.decode(encoding if is_charset else "utf-8", "replace")
+    except LookupError:
+        return answer.body.decode("utf-8", "replace")
+
+
+_MACHINERY = """
+button canvas dialog form iframe noscript object script select style svg template
+"""
+_SKIPPED = frozenset(_MACHINERY.split())
+_BLOCKS = """
+address article aside blockquote dd div dl dt figcaption figure footer header hr main nav ol p
+section table ul
+"""
+_BREAKING = frozenset(_BLOCKS.split())
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+
+
+def readable_text(html: str, address: str = "") -> str:
+    reader = _Reader(address)
+    end = html.rfind(">") + 1  # a tag that never ends is text; the parser would try each anew
+    reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
+    reader.close()
+    return _tidy("".join(reader.parts), reader.title)
+
+
+def _tidy(text: str, title: str) -> str:
+    lines = [line.rstrip() for line in text.split("\n")]
+    body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    title = " ".join(title.split())
+    return f"# {title}\n\n{body}" if title and title not in body[:400] else body
+
+
+class _Reader(HTMLParser):
+    def __init__(self, address: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.title = ""
+        self._address = address
+        self._skipping: list[str] = []
+        self._in_title = False
+        self._in_code = 0
+        self._links: list[str] = []
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """Skip it; the library searches the rest of the page for its end, for each one anew."""
+        return self._behind("-->", i)
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self._behind(">", i)  # the library raises on some
+
+    def _behind(self, mark: str, start: int) -> int:
+        end = self.rawdata.find(mark, start + 2)
+        return len(self.rawdata) if end < 0 else end + len(mark)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _SKIPPED:
+            self._skipping.append(tag)
+        elif tag == "title":
+            self._in_title = not self.title
+        elif tag in _HEADINGS:
+            self.parts.append(f"\n\n{_HEADINGS[tag]} ")
+        elif tag == "pre":
+            self._in_code += 1
+            self.parts.append("\n```\n")
+        elif tag == "a":
+            self._links.append(dict(attrs).get("href") or "")
+        elif tag in ("td", "th"):
+            self.parts.append(" | ")
+        elif tag == "img" and (text := dict(attrs).get("alt")):
+            self.handle_data(f"[{text}]")
+        else:
+            self.parts.append({"br": "\n", "li": "\n- ", "tr": "\n"}.get(tag, self._break(tag)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _SKIPPED:
+            if tag in self._skipping:
+                del self._skipping[self._skipping.index(tag) :]
+        elif tag == "title":
+            self._in_title = False
+        elif tag == "pre" and self._in_code:
+            self._in_code -= 1
+            self.parts.append("\n```\n")
+        elif tag == "a" and self._links:
+            self._end_link(self._links.pop())
+        else:
+            self.parts.append("\n\n" if tag in _HEADINGS else self._break(tag))
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title += data
+        elif not self._skipping:
+            self.parts.append(data if self._in_code else self._flowed(data))
+
+    def _flowed(self, data: str) -> str:
+        """Collapse whitespace, with none at the beginning of a line."""
+        text = re.sub(r"\s+", " ", data)
+        at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
+        return text.lstrip() if at_start else text
+
+    def _break(self, tag: str) -> str:
+        return "\n\n" if tag in _BREAKING else ""
+
+    def _end_link(self, target: str) -> None:
+        if target and not target.startswith(("#", "javascript:", "data:")) and not self._skipping:
+            self.parts.append(f" ({urljoin(self._address, target)})")
+
+
+WEB_FETCH: Tool = make_tool("WebFetch", WebFetchInput, web_fetch, kind="fetch", is_read_only=True)

@@ -1,0 +1,177 @@
+"""`longhold chat`: talk to the agent."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from longhold.agent.terminal.chat import Chat
+from longhold.agent.terminal.screen import Screen
+from longhold.agent.terminal.slash import SessionMove
+from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
+from longhold.cli.agent_options import AgentOptions, agent_options
+from longhold.cli.output import say
+from longhold.cli.slash import SLASH
+from longhold.core.messages.display import size
+from longhold.core.models.capabilities import known_models
+from longhold.core.models.local import CATALOG, installed_path
+from longhold.core.settings import home, load_settings
+from longhold.core.settings.project import project_root, slug
+from longhold.core.settings.reading import ANTHROPIC, OPENAI, save_key, set_value
+from longhold.errors import AuthenticationFailed
+
+if TYPE_CHECKING:
+    from longhold.agent.agent import Agent
+    from longhold.agent.permissions import AskUser
+
+
+_GOOD_FOR = {
+    "smollm2": "small talk and one-line edits",
+    "qwen-coder": "small edits and questions about code",
+}
+KEY_CLAUDE, KEY_OPENAI, SERVER, OFFLINE = (
+    "A key for Claude",
+    "A key for OpenAI",
+    "A server of your own that speaks OpenAI's API (llama.cpp, vLLM, Ollama)",
+    "Look around offline: a fixed plan, no model, nothing is sent",
+)
+
+
+async def choose_model(
+    screen: Screen, chosen: AgentOptions, error: AuthenticationFailed
+) -> AgentOptions:
+    """Ask who shall answer; raise the error again if the user does not want to say."""
+    if load_settings().model.offline:
+        screen.say("`longhold config set model.offline false` lets you choose again.", "dim")
+        return replace(chosen, offline=True, model="", base_url="")
+    screen.say("There is no key for the model yet. Your choice is remembered.", "notice")
+    local = {f"A local model: {name}, {_described(name)}": name for name in CATALOG}
+    rows = [KEY_CLAUDE, KEY_OPENAI, SERVER, *local, OFFLINE]
+    picked = await screen.choose("Who answers?", rows)
+    row = rows[picked] if picked is not None else ""
+    if row in (KEY_CLAUDE, KEY_OPENAI):
+        return await _with_key(screen, chosen, is_claude=row == KEY_CLAUDE, error=error)
+    if row == SERVER:
+        return await _with_server(screen, chosen)
+    if row in local:
+        return await _with_local(screen, chosen, local[row])
+    if row == OFFLINE:
+        set_value(home() / "settings.toml", "model.offline", "true")
+        return replace(chosen, offline=True, model="", base_url="")
+    raise error
+
+
+def _described(name: str) -> str:
+    where = "installed" if installed_path(name) else f"{size(CATALOG[name].size_bytes)} to download"
+    return f"{where}, good for {_GOOD_FOR[name]}"
+
+
+async def _with_key(
+    screen: Screen, chosen: AgentOptions, *, is_claude: bool, error: AuthenticationFailed
+) -> AgentOptions:
+    key = (await screen.secret("Key (it is not shown): ")).strip()
+    if not key:
+        raise error
+    save_key(ANTHROPIC if is_claude else OPENAI, key)
+    screen.say(f"Saved in {home() / 'keys.json'}, readable by you alone.", "dim")
+    if is_claude:
+        return chosen
+    return _remembered(chosen, next(name for name in known_models() if name.startswith("gpt-")))
+
+
+async def _with_server(screen: Screen, chosen: AgentOptions) -> AgentOptions:
+    address = (await screen.answer("Address, such as http://127.0.0.1:8080/v1: ")).strip()
+    name = (await screen.answer("Name of the model there: ")).strip()
+    set_value(home() / "settings.toml", "model.base_url", address)
+    return _remembered(chosen, name)
+
+
+async def _with_local(screen: Screen, chosen: AgentOptions, name: str) -> AgentOptions:
+    from longhold.cli import cli
+
+    if installed_path(name) is None:
+        words = ["model", "install", name]
+        await screen.hand_over(lambda: cli.main(words, standalone_mode=False))
+    return _remembered(chosen, f"local/{name}")
+
+
+def _remembered(chosen: AgentOptions, name: str) -> AgentOptions:
+    set_value(home() / "settings.toml", "model.name", name)
+    return replace(chosen, model="", base_url="")
+
+
+MISSING = (
+    "Talking line by line: pip install 'longhold[terminal]' for a live screen, --plain for silence."
+)
+HISTORY = "input-history"
+
+
+@click.command(epilog="Example: longhold chat --offline")
+@agent_options
+@click.option("--plain", "is_plain", is_flag=True, help="Line by line: for screen readers, pipes.")
+def command(chosen: AgentOptions, is_plain: bool) -> None:
+    """Talk to the agent.
+
+    It asks before using a tool that no rule allows; Esc or Ctrl-C stops it. For JSON there is
+    `longhold run --json`.
+    """
+    asyncio.run(_chat(chosen, is_plain=is_plain))
+
+
+async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
+    helps = {name: each.help for name, each in SLASH.items()}
+    screen = make_screen(helps, is_plain=is_plain, is_offline=chosen.offline)
+
+    @asynccontextmanager
+    async def open_session(move: SessionMove, ask: "AskUser") -> "AsyncIterator[Agent]":
+        nonlocal chosen
+        there = replace(chosen, resume=move.resume, mode=move.mode or chosen.mode)
+        there = replace(there, system=None if move.resume else chosen.system)
+        async with AsyncExitStack() as stack:
+            try:
+                agent = await stack.enter_async_context(_running(there, screen, ask))
+            except AuthenticationFailed as error:
+                if not sys.stdin.isatty():
+                    raise
+
+                chosen = await choose_model(screen, chosen, error)
+                there = replace(
+                    there, offline=chosen.offline, model=chosen.model, base_url=chosen.base_url
+                )
+                agent = await stack.enter_async_context(_running(there, screen, ask))
+            yield agent
+
+    await screen.run(Chat(screen, open_session, SLASH).run(SessionMove(resume=chosen.resume)))
+
+
+def _running(
+    chosen: AgentOptions, screen: Screen, ask: "AskUser"
+) -> "AbstractAsyncContextManager[Agent]":
+    return chosen.running(ask=ask, source="chat", listener=lambda line: screen.say(line, "notice"))
+
+
+def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
+    """Choose the screen that this terminal can show."""
+    is_plain = is_plain or load_settings(Path.cwd()).terminal.plain
+    if not is_plain and sys.stdin.isatty() and is_drawable(sys.stdout):
+        if has_libraries():
+            from longhold.agent.terminal.live_screen import LiveScreen
+
+            place = home() / "projects" / slug(project_root(Path.cwd()))
+            return LiveScreen(
+                commands=helps,
+                directory=Path.cwd(),
+                history=place / HISTORY,
+                has_colours=has_colours(),
+                shows_suggestions=not is_offline,
+            )
+        say(MISSING, err=True)
+    from longhold.agent.terminal.plain_screen import PlainScreen
+    from longhold.cli.rendering import show
+
+    return PlainScreen(show)

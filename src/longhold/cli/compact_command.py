@@ -1,0 +1,392 @@
+"""`longhold compact`: summarise a session or a transcript, with a preview."""
+
+import asyncio
+import dataclasses
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longhold.agent.compaction_hooks import CompactionEvents
+from longhold.agent.hooks import HookContext, Hooks, HookVerdict, load_hooks
+from longhold.agent.permissions import Gate, Places, load_permissions
+from longhold.agent.tools.read import READ
+from longhold.cli import options
+from longhold.cli.export_command import write_out
+from longhold.cli.output import dollars, one_line, plain, report, say, tokens
+from longhold.cli.target import NEWEST, OURS, CommandTarget, open_target
+from longhold.cli.undo_command import open_for_writing
+from longhold.core.log import Header, write_log
+from longhold.core.log.store import new_id
+from longhold.core.log.stores import default_store
+from longhold.core.messages import JsonObject, Usage
+from longhold.core.messages.text import counted
+from longhold.core.models import open_model
+from longhold.core.settings import Settings, home, load_settings
+from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.draft import spent_in
+from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest, manual_request
+from longhold.core.stages.compact.restore import Restoring
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import HISTORY
+from longhold.core.turn.engine import Engine
+from longhold.errors import RequestRejected, StoreError
+from longhold.insight.resume import client_session
+from longhold.insight.transcripts.formats import CLIENTS, FORMATS, named, printable
+from longhold.session import Session
+from longhold.session.preview import Preview, Seam, natural_seams, preview
+from longhold.session.scratch_session import carry_over, edited, on_paper, take, tried
+
+MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
+SEAM_CHARS = 60
+"""Of the message at a seam: enough to recognise it."""
+TOOLS = 4
+"""Listed by name; the total counts all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactArguments:
+    """The words of the command line, and what they mean."""
+
+    name: str
+    is_preview: bool
+    focus: str
+    start: int | None
+    end: int | None
+    model: str
+    by_digest: bool
+    base_url: str
+    edits: bool
+    out: Path | None
+    out_format: str | None
+    client: str | None
+    as_json: bool
+
+    @cached_property
+    def target(self) -> CommandTarget:
+        return open_target(self.name)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(Path.cwd())
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it is named by a session's id, so that it may be written to."""
+        return self.target.header is not None and not Path(self.name).exists()
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the result becomes a file of its own."""
+        return self.out is not None or self.client is not None
+
+    @property
+    def directory(self) -> Path:
+        """The session's working directory."""
+        return Path(self.target.worked_in) if self.target.worked_in else Path.cwd()
+
+    @property
+    def request(self) -> CompactRequest:
+        by_model = bool(self.model)
+        return manual_request(self.focus, start=self.start, end=self.end, by_model=by_model)
+
+    def check(self) -> None:
+        if self.model and self.by_digest:
+            raise click.UsageError("--model and --digest exclude each other; choose one")
+        if self.start is not None and self.end is not None:
+            raise click.UsageError("--from and --up-to exclude each other; choose one")
+        if self.focus and not self.model:
+            raise click.UsageError("--focus is for a model's summary; name one with --model")
+        if self.client and (self.out or self.out_format):
+            raise click.UsageError("--for says where and how to write; leave out --out and --to")
+        if not (self.is_preview or self.out or self.client or self.is_session):
+            raise click.UsageError(
+                "a file is never changed; give --for CLIENT to go on there, --out FILE, or --preview"
+            )
+
+
+@click.command(epilog="Example: longhold compact newest --preview")
+@click.argument("name", metavar="[TARGET]", default=NEWEST)
+@click.option(
+    "--preview",
+    "is_preview",
+    is_flag=True,
+    help="Only show what would be done. With --model this makes a call, which costs.",
+)
+@click.option("--focus", default="", help="What a model's summary should focus on.")
+@click.option(
+    "--from", "start", type=options.message_number, metavar="ID", help="Only from this message on."
+)
+@click.option(
+    "--up-to", "end", type=options.message_number, metavar="ID", help="Only up to this message."
+)
+@click.option("--model", default="", help="Let this model write the summary; costs a call.")
+@click.option("--digest", "by_digest", is_flag=True, help="Use no model: the default.")
+@options.base_url
+@click.option("--edit", "edits", is_flag=True, help="Edit the summary in $EDITOR before its use.")
+@click.option("--out", type=click.Path(path_type=Path), help="New file to write the result to.")
+@click.option(
+    "--to", "out_format", type=click.Choice([*FORMATS, OURS]), help="With --out: another format."
+)
+@click.option(
+    "--for",
+    "client",
+    type=click.Choice(CLIENTS),
+    help="Write a new session that this client resumes, and print the command.",
+)
+@options.as_json
+def command(**words: Any) -> None:
+    """Summarise a session (`--preview` to look first).
+
+    TARGET is a session's id, `newest`, or a file. A session is compacted in place; `longhold undo`
+    restores it. A file is never changed: the result is written to --out, in the file's format, or
+    with --for as a new session of a client, which stands beside the old one.
+    """
+    arguments = CompactArguments(**words)
+    arguments.check()
+    done = asyncio.run(_compact(arguments))
+    report(arguments.as_json, done.fields(), done.lines())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactDone:
+    arguments: CompactArguments
+    shown: Preview
+    seams: tuple[Seam, ...] = ()
+    n: int = 0
+    """The entry recorded in the session."""
+    file: Path | None = None
+    bytes: int = 0
+    resume: str = ""
+    """The command that goes on with it."""
+    spent: Usage | None = None
+    """By a model, for a preview."""
+
+    def fields(self) -> dict[str, object]:
+        arguments = self.arguments
+        return {
+            "target": printable(arguments.target.name),
+            "format": arguments.target.format,
+            "applied": bool(self.n or self.bytes),
+            "entry": self.n or None,
+            "file": printable(self.file) if self.file else None,
+            "bytes": self.bytes,
+            "resume": self.resume or None,
+            "usage": self.spent,
+            "preview": dataclasses.asdict(self.shown),
+            "seams": [dataclasses.asdict(seam) for seam in self.seams],
+        }
+
+    def lines(self) -> Iterator[str]:
+        yield f"{plain(self.arguments.target.name)}  ({self.arguments.target.format})"
+        yield from preview_lines(self.shown)
+        yield from seam_lines(self.seams)
+        if self.n:
+            yield f"done     as entry {self.n}; `longhold undo {self.arguments.target.name}` restores the history"
+        elif self.bytes:
+            yield f"done     {printable(self.file or '')}: {self.bytes:,} bytes"
+            if self.resume:
+                yield f"resume   {self.resume}"
+        else:
+            if self.spent is not None:
+                spent = f"{self.spent.total_tokens:,} tokens"
+                yield f"asked    the model wrote this preview: {spent}, which are charged"
+            yield ""
+            yield self.shown.summary
+
+
+async def _compact(arguments: CompactArguments) -> CompactDone:
+    """Draft the compaction on a copy, then apply it where it belongs."""
+    async with AsyncExitStack() as stack:
+        client = session = None
+        if arguments.model:
+            client = open_model(arguments.model, base_url=arguments.base_url or None)
+            stack.push_async_callback(client.close)
+        if arguments.is_session and not (arguments.is_written or arguments.is_preview):
+            log = open_for_writing(arguments.target.name)
+            session = stack.enter_context(
+                Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
+            )
+        paper = on_paper(
+            session.view.history if session else arguments.target.history,
+            arguments.settings,
+            client=client,
+            model=arguments.model,
+            shared=default_store().shared(arguments.directory),
+            hooks=partial(_compaction_hooks, arguments),
+        )
+        return await _draft_and_apply(arguments, stack.enter_context(paper), session)
+
+
+async def _draft_and_apply(
+    arguments: CompactArguments, paper: Session, session: Session | None
+) -> CompactDone:
+    began = time.monotonic()
+    draft = await tried(paper, arguments.request, _manner(arguments))
+    shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
+    if arguments.is_preview:
+        spent = spent_in(paper.view.history[draft.since :])
+        return CompactDone(arguments=arguments, shown=shown, seams=seams, spent=spent)
+    if arguments.edits:
+        draft = edited(draft, edited_text(draft.composed.text))
+        shown = preview(paper, draft)
+    where = session or paper
+    if session is not None:
+        draft = carry_over(paper, session, draft)
+    entry = await take(where, draft, arguments.request, seconds=time.monotonic() - began)
+    if arguments.is_written:
+        return _written(arguments, shown, paper)
+    return CompactDone(arguments=arguments, shown=shown, n=entry.n)
+
+
+def _manner(arguments: CompactArguments) -> Manner:
+    """Make the summary point at the session's log, or at the original file."""
+    if not arguments.is_session:
+        return Manner(log=printable(Path(arguments.target.path or arguments.name).resolve()))
+    frame = arguments.target.view.frame
+    tools = {tool.get("name") for tool in frame.tools} if frame else set()
+    has_history, path = HISTORY in tools, arguments.target.path
+    named = f"session {arguments.target.name}" if has_history else ""
+    return Manner(log=printable(path) if path else named, has_history=has_history)
+
+
+def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
+    """Run the hooks that would run in the session; what they say to the user is printed."""
+    hooks = Hooks(hooks=load_hooks(arguments.directory).hooks)
+    target = arguments.target
+    context = HookContext(
+        session=arguments.target.name,
+        transcript=target.path or engine.log.path,
+        cwd=arguments.directory,
+        mode="ask",
+        scratch=(target.directory or engine.directory) / "scratch",
+        project=arguments.directory,
+    )
+
+    async def ask(event: str, fields: JsonObject) -> HookVerdict:
+        verdict = await hooks.fire(event, fields, context)
+        for line in (*verdict.messages, *verdict.errors):
+            say(plain(line), err=True)
+        return verdict
+
+    return CompactionEvents(ask=ask, say=partial(engine.say, hidden=True))
+
+
+def _after_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
+    return CompactionHooks(after=_events(arguments, engine).after)
+
+
+def _compaction_hooks(arguments: CompactArguments, engine: Engine) -> CompactionHooks:
+    """Restore the session's files as far as permissions allow; run hooks unless it is a preview."""
+    if not (arguments.is_session and arguments.directory.is_dir()):
+        return CompactionHooks()
+    directory = arguments.directory.resolve()
+    gate = Gate(rules=load_permissions(directory).rules)
+    places = Places(roots=(directory,), cwd=directory)
+
+    def may_read(path: Path) -> bool:
+        return gate.judge(READ, {"file_path": str(path)}, places).outcome == "allow"
+
+    restoring = Restoring(
+        tool_context=ToolContext(
+            root=directory,
+            home=home(),
+            scratch=(arguments.target.directory or engine.directory) / "scratch",
+            session=arguments.target.name,
+        ),
+        view=lambda: engine.view,
+        settings=arguments.settings.compact,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        may_read=may_read,
+    )
+    if arguments.is_preview or arguments.is_written:
+        return CompactionHooks(restore=restoring)
+    events = _events(arguments, engine)
+    return CompactionHooks(restore=restoring, before=events.before, greet=events.greet)
+
+
+def edited_text(text: str) -> str:
+    changed = click.edit(text, require_save=False, extension=".md")
+    if changed is None or not changed.strip():
+        raise RequestRejected("the summary was empty, so nothing was done")
+    return changed.rstrip("\n")
+
+
+def _written(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
+    """Write the result to a new file, where its client looks for it if it is for one."""
+    format = arguments.client or arguments.out_format or arguments.target.format
+    place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
+    out = place.path if place and arguments.client else arguments.out
+    assert out is not None, "asked for only where something is written"
+    if arguments.client:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    if place:
+        lines = named(format).write(session.view, session=place.id, directory=place.directory)
+        size = write_out(out, lines)
+    elif format != OURS:
+        size = write_out(out, named(format).write(session.view))
+    else:
+        if os.path.lexists(out):
+            raise StoreError(f"{out} exists and is not overwritten; choose another name")
+        write_log(out, Header(session=new_id(), created=time.time()), session.view.history)
+        size = out.stat().st_size
+    resume = place.command if place and arguments.client else ""
+    return CompactDone(arguments=arguments, shown=shown, file=out, bytes=size, resume=resume)
+
+
+def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
+    """Suggest parts that could be compacted by themselves."""
+    for seam in seams:
+        pause, said = _pause(seam.pause_seconds), one_line(seam.said, SEAM_CHARS)
+        yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"
+
+
+def _pause(seconds: float) -> str:
+    if seconds >= HOUR_SECONDS:
+        return f"after {seconds / HOUR_SECONDS:.1f} h, "
+    return f"after {seconds / MINUTE_SECONDS:.0f} min, " if seconds >= MINUTE_SECONDS else ""
+
+
+def preview_lines(shown: Preview) -> Iterator[str]:
+    share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
+    restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
+    yield f"covers   {counted(shown.covered, 'message')}, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
+    yield (
+        f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
+        f"({abs(share):.0%} {'less' if share >= 0 else 'more'}{restored})"
+    )
+    if shown.unseen_tokens:
+        yield (
+            f"unseen   {tokens(shown.unseen_tokens)} of both: what the provider counted beyond the "
+            "history, such as system prompt and tools"
+        )
+    yield from _price_lines(shown)
+    gone = shown.gone
+    tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
+    yield (
+        f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
+        f"{counted(gone.answers, 'answer')}, {counted(sum(gone.results.values()), 'tool call')}"
+        + (f": {tools}" if tools else "")
+        + (f"; {counted(gone.pictures, 'picture')}" if gone.pictures else "")
+        + (f"; {counted(gone.thoughts, 'thought')}" if gone.thoughts else "")
+    )
+    yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
+
+
+def _price_lines(shown: Preview) -> Iterator[str]:
+    price = shown.price
+    if price is None:
+        yield f"price    by {shown.by}; no price is published for the model"
+        return
+    asking = dollars(price.asking)
+    yield f"price    {price.model}, by {shown.by}; a model's summary at most {asking} per call"
+    yield (
+        f"         each later call reads {dollars(price.call_before)} → {dollars(price.call_after)}; "
+        f"the first writes {dollars(price.first_after)}"
+    )

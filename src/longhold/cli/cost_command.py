@@ -1,0 +1,221 @@
+"""`longhold cost`: what was spent on what, and what resuming an idle session would cost."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import ago, dollars, one_line, percent, recorded, report_all, say, tokens
+from longhold.cli.target import OURS, CommandTarget, open_targets
+from longhold.core.log.entries import AnyEntry
+from longhold.core.log.spending import Spent, is_own
+from longhold.core.log.stores import default_store
+from longhold.core.messages.text import counted
+from longhold.core.policy.advice import (
+    FRAME_TOKENS,
+    SUMMARY_TOKENS,
+    Option,
+    ResumeAdvice,
+    cold_resume_advice,
+)
+from longhold.core.policy.cost_model import expect
+from longhold.core.request.lifetime import Lifetime, seconds_of
+from longhold.core.settings import ClearSettings, load_settings
+from longhold.core.stages.clear.candidates import Candidates, weight
+from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT
+from longhold.core.stages.clear.policy import STAND_IN_WEIGHT
+from longhold.core.tools.describe import describing
+from longhold.core.view import View
+from longhold.core.view.gauge import replay
+from longhold.insight.calls import CallReport, explain_calls, last_of_conversation
+from longhold.insight.cost import Bill, CostItem, bill
+
+TOP_TURNS = 5
+"""The most expensive turns are worth a look."""
+SHOWN_DAYS = 7
+"""A week of the ledger; --json has all of it."""
+SAID_CHARS = 60
+"""What the other columns leave of a line."""
+
+
+@click.command(epilog="Example: longhold cost newest")
+@options.targets
+@options.as_json
+def command(targets: tuple[str, ...], as_json: bool) -> None:
+    """Show what was spent on what, and what resuming would cost.
+
+    TARGETS are session ids, files or directories; by default this project's newest session. Costs
+    by model and kind of token, by source (the conversation, sub-agents, summaries), the most
+    expensive turns, and the cost without a cache. For an idle session whose cache has expired: the
+    cost of sending everything, of clearing first and of compacting first. `longhold report` adds
+    up all sessions.
+    """
+    found = [_described(opened) for opened in open_targets(targets)]
+    report_all(as_json, found)
+    if not as_json and len(found) > 1:
+        total = sum((value["bill"].total for value, _ in found), CostItem())
+        say(f"\nall {len(found):,}: {_spent(total)} for {counted(total.calls, 'call')}")
+
+
+def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
+    history = opened.view.history
+    found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
+    calls = explain_calls(history)
+    last = last_of_conversation(calls)
+    since = max(last.at, last.renewed) if last else 0.0  # when its cache was last read or written
+    idle_seconds = max(0.0, time.time() - since)
+    advice = _advice(history, len(calls), last, idle_seconds) if last and since else None
+    lines = list(bill_lines(opened.name, found, days if opened.format == OURS else {}))
+    if advice and advice.is_cold:
+        lines += _advice_lines(since, advice)
+    document = {
+        "target": opened.name,
+        "bill": found,
+        "usd": found.total.cost.total,
+        "own_usd": found.own.cost.total,
+        "own_share": found.own_share,
+        "unrecorded_usd": found.total.unrecorded_usd,
+        "days": days,
+        "idle_seconds": idle_seconds if since else None,
+        "resume": advice,
+        "cheapest": advice.cheapest if advice else None,
+    }
+    return document, lines
+
+
+def _spent(item: CostItem) -> str:
+    return recorded(
+        item.cost.total,
+        estimated_usd=item.unrecorded_usd,
+        output=item.unrecorded_output,
+        summaries=item.unrecorded_calls,
+    )
+
+
+def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
+    """Write a session's bill; `days` are the totals of all sessions, if they are to be shown."""
+    total = found.total
+    if not total.calls:
+        yield f"{name}: no call here reports its usage"
+        return
+    yield f"{name}: {_spent(total)}"
+    yield counted(total.calls, "call")
+    if total.unpriced_calls:
+        calls = counted(total.unpriced_calls, "call")
+        yield f"{calls} of models without a known price: not included"
+    yield from filter(None, (_cache_line(total), _own_line(found)))
+    for model in found.models:
+        yield f"\n{model.name}   {counted(model.calls, 'call')}   {dollars(model.cost.total)}"
+        yield from _kinds(model)
+    if len(found.sources) > 1:
+        yield "\nby source"
+        for source in found.sources:
+            yield f"  {source.name:<24} {source.calls:>6,} {'call' if source.calls == 1 else 'calls':<5} {_money(source)}"
+    if found.turns:
+        yield "\nmost expensive turns"
+    for turn in sorted(found.turns, key=lambda turn: -turn.item.usd)[:TOP_TURNS]:
+        said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
+        calls = counted(turn.item.calls, "call")
+        yield f"  {turn.number:>4}  {_money(turn.item)}  {calls:>10}  {said}"
+    if days:
+        yield "\nall sessions with Longhold, by day"
+    for day, spent in list(days.items())[-SHOWN_DAYS:]:
+        answers = counted(spent.answers, "answer")
+        yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.tokens):>8}  {answers}"
+
+
+def _money(item: CostItem) -> str:
+    """Write a sum for a table; the mark says that some of it is an estimate."""
+    return f"{'~' if item.unrecorded_usd else ''}{dollars(item.usd)}".rjust(11)
+
+
+def _cache_line(total: CostItem) -> str:
+    """Write what the cache saved, or cost; '' where nothing has a price."""
+    if total.bare_usd <= 0:
+        return ""
+    saved, bare = total.bare_usd - total.cost.total, dollars(total.bare_usd)
+    if saved > 0:
+        return (
+            f"without a cache {bare}: it saved {dollars(saved)}, {percent(saved, total.bare_usd)}"
+        )
+    return f"without a cache {bare}: it cost {dollars(-saved)} more than it saved"
+
+
+def _own_line(found: Bill) -> str:
+    """Write what the engine spent on itself, dearest layer first; '' if nothing."""
+    own = [item for item in found.sources if is_own(item.name) and item.calls]
+    if not own:
+        return ""
+    layers = ", ".join(f"{item.name} {dollars(item.cost.total)}" for item in own)
+    return (
+        f"of that on the engine's own calls {dollars(found.own.cost.total)}"
+        f" ({found.own_share:.1%}, {counted(found.own.calls, 'call')}): {layers}"
+    )
+
+
+def _kinds(item: CostItem) -> list[str]:
+    kinds = (
+        ("uncached", item.tokens.uncached, item.cost.uncached),
+        ("read from the cache", item.tokens.read, item.cost.read),
+        ("written for 5 minutes", item.tokens.write_5m, item.cost.write_5m),
+        ("written for an hour", item.tokens.write_1h, item.cost.write_1h),
+        ("output", item.tokens.output, item.cost.output),
+        ("web searches", 1 if item.cost.searches else 0, item.cost.searches),
+    )
+    lines = [f"  {name:<24} {tokens(n):>8}  {dollars(usd):>11}" for name, n, usd in kinds if n]
+    if item.unrecorded_output:
+        about = f"~{tokens(item.unrecorded_output)}"
+        lines.append(f"  {'output not recorded':<24} {about:>8}")
+    return lines
+
+
+def _advice_lines(since: float, advice: ResumeAdvice) -> list[str]:
+    def line(name: str, option: Option) -> str:
+        return (
+            f"  {name:<16} {tokens(option.prompt_tokens):>8}  {dollars(option.now_usd):>11} for the next"
+            f" call, {dollars(option.per_call_usd)} for each after"
+        )
+
+    return [
+        "",
+        f"the last call was {ago(since)}: the cache is cold. Resuming:",
+        line("send all", advice.send_all),
+        line("clear first", advice.clear_first),
+        line("compact first", advice.compact_first),
+        f"  cheapest over the expected calls: {advice.cheapest.replace('_', ' ')}",
+    ]
+
+
+def _advice(
+    history: Sequence[AnyEntry], calls: int, last: CallReport, idle_seconds: float
+) -> ResumeAdvice | None:
+    """Return None for a model without a known price."""
+    view, gauge = replay(history)
+    used, total = gauge.size_tokens(view.total), weight(view.total)
+    scale = used / total if total > 0 else 1.0
+    known = round(weight(view.frame.measure) * scale) if view.frame else FRAME_TOKENS
+    frame = min(known, used)
+    lifetime: Lifetime = "1h" if last.lifetime == "1h" else "5m"
+    return cold_resume_advice(
+        used,
+        min(round(_freed_weight(view, load_settings().clear) * scale), used - frame),
+        SUMMARY_TOKENS,
+        view.model or last.model,
+        idle_seconds,
+        lifetime,
+        frame_tokens=frame,
+        lives_seconds=seconds_of(last.lifetime),
+        forecast=expect(calls=calls, grown_tokens=used - frame, lifetime=lifetime),
+    )
+
+
+def _freed_weight(view: View, settings: ClearSettings) -> float:
+    """Estimate what clearing would take out of a cold prompt."""
+    smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
+    candidates = Candidates(describing(settings.also), smallest=smallest)
+    candidates.follow(view)
+    batch = candidates.batch(settings.keep_results)
+    return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

@@ -1,0 +1,160 @@
+"""`longhold doctor`: check this installation and say how to fix what is broken.
+
+Each check looks at one thing (a key, an extra, a program, the disk) and yields findings: ok,
+missing but optional, or broken, with what to do about it.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from longhold.agent.hooks import load_hooks
+from longhold.agent.mcp import load_servers
+from longhold.agent.permissions import load_permissions
+from longhold.cli import options
+from longhold.cli.output import report
+from longhold.core.models.local import CATALOG, installed_path
+from longhold.core.settings import home, load_settings
+from longhold.core.settings.files import private_directory
+from longhold.errors import LongholdError
+
+LEAST_FREE_BYTES = 500_000_000
+"""With less, the spilled results of one long session can fill the disk."""
+
+State = Literal["ok", "missing", "broken"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+
+    def line(self) -> str:
+        mark = "BROKEN" if self.state == "broken" else self.state
+        fix = f"   → {self.fix}" if self.fix else ""
+        return f"{mark:<7}  {self.name:<24} {self.detail}{fix}"
+
+
+@click.command(epilog="Example: longhold doctor")
+@options.as_json
+def command(as_json: bool) -> None:
+    """Check this installation and say how to fix what is broken.
+
+    Looks at settings, keys, extras, programs, disk and permissions, and sends a request through a
+    gateway to a provider that is made up. The exit code is 1 if something is broken; what is
+    merely missing is optional.
+    """
+    checks = (_python, _disk, _settings, _programs, _extras, _keys, _local_models, _gateway)
+    findings = [finding for check in checks for finding in check()]
+    report(as_json, findings, (finding.line() for finding in findings))
+    if any(finding.state == "broken" for finding in findings):
+        sys.exit(1)
+
+
+def _finding(
+    name: str, is_fine: object, detail: str, fix: str, *, otherwise: State = "broken"
+) -> Finding:
+    if is_fine:
+        return Finding(name=name, state="ok", detail=detail)
+    return Finding(name=name, state=otherwise, detail=detail, fix=fix)
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    is_new = sys.version_info >= (3, 11)
+    yield _finding("python", is_new, version, "install Python 3.11 or newer")
+
+
+def _keys() -> Iterator[Finding]:
+    for variable, models in (("ANTHROPIC_API_KEY", "Claude"), ("OPENAI_API_KEY", "OpenAI")):
+        key = os.environ.get(variable)
+        detail = f"{variable} is set" if key else "no key"
+        fix = f"export {variable}=… to use {models} models; everything else works without it"
+        yield _finding(f"key for {models}", key, detail, fix, otherwise="missing")
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, module in (
+        ("anthropic", "anthropic"),
+        ("openai", "openai"),
+        ("simulator", "bpe_openai"),
+        ("gateway", "httptools"),
+        ("local", "xllamacpp"),
+        ("mcp", "mcp"),
+        ("recall", "wordllama"),
+        ("terminal", "prompt_toolkit"),
+    ):
+        found = importlib.util.find_spec(module)
+        detail = "installed" if found else "not installed"
+        fix = f"pip install 'longhold[{extra}]'"
+        yield _finding(f"extra {extra}", found, detail, fix, otherwise="missing")
+
+
+def _gateway() -> Iterator[Finding]:
+    """Send a conversation through a gateway to a simulated provider."""
+    if not all(map(importlib.util.find_spec, ("starlette", "httptools", "httpx2"))):
+        return
+    from longhold.gateway.self_check import why_not_managed
+
+    try:
+        reason = why_not_managed(load_settings())
+    except (LongholdError, OSError) as error:
+        reason = str(error)
+    fix = "`longhold config` has the settings of the gateway"
+    yield _finding("gateway", not reason, reason or "a request was managed", fix)
+
+
+def _local_models() -> Iterator[Finding]:
+    for name in CATALOG:
+        path, fix = installed_path(name), f"longhold model install {name}"
+        detail = str(path or "not installed")
+        yield _finding(f"local model {name}", path, detail, fix, otherwise="missing")
+
+
+def _programs() -> Iterator[Finding]:
+    programs: tuple[tuple[str, str, State], ...] = (
+        ("git", "git state and worktrees", "broken"),
+        ("bash", "the shell tool", "broken"),
+        ("rg", "faster searching", "missing"),
+    )
+    for program, use, otherwise in programs:
+        path, fix = shutil.which(program), f"install {program}: {use}"
+        yield _finding(program, path, path or "not found", fix, otherwise=otherwise)
+
+
+def _disk() -> Iterator[Finding]:
+    place = home()
+    try:
+        private_directory(place)
+        probe = place / f".probe-{os.getpid()}"
+        probe.write_bytes(b"x")
+        probe.unlink()
+    except OSError as error:
+        fix = "set LONGHOLD_HOME to a writable directory"
+        yield _finding("home", False, str(error), fix)
+        return
+    mode = place.stat().st_mode & 0o777
+    fix = f"chmod 700 {place}: others can read your sessions"
+    yield _finding("home", not mode & 0o077, f"{place} ({mode:o})", fix)
+    free = shutil.disk_usage(place).free
+    fix = "free some space, or move LONGHOLD_HOME"
+    yield _finding("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free", fix)
+
+
+def _settings() -> Iterator[Finding]:
+    try:
+        for load in (load_settings, load_permissions, load_hooks, load_servers):
+            load(Path.cwd())
+    except LongholdError as error:
+        yield _finding("settings", False, str(error), "correct that line")
+    else:
+        yield _finding("settings", True, "every value is valid", "")

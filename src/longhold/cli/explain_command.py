@@ -1,0 +1,60 @@
+"""`longhold explain`: turn by turn, what changed the context and what that saved."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import dollars, one_line, percent, report_all, tokens
+from longhold.cli.target import CommandTarget, open_targets
+from longhold.core.messages.text import counted
+from longhold.insight.explain import Act, ExplainedTurn, explain
+
+
+@click.command(epilog="Example: longhold explain newest")
+@options.targets
+@options.as_json
+def command(targets: tuple[str, ...], as_json: bool) -> None:
+    """Show turn by turn what changed the context and what that saved.
+
+    TARGETS are session ids, files or directories; by default this project's newest session. For
+    each turn: answers, tool calls, cost, the share read from the cache, and every change to what
+    the model sees with the tokens it saved.
+    """
+    report_all(as_json, (_described(opened) for opened in open_targets(targets)))
+
+
+def _described(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]]:
+    turns = explain(opened.history)
+    return turns, chain(
+        (f"{opened.name}  ({opened.format})",),
+        (line for n, turn in enumerate(turns, 1) for line in _lines(n, turn)),
+        opened.problem_lines(),
+    )
+
+
+def _lines(number: int, turn: ExplainedTurn) -> list[str]:
+    said = one_line(turn.said) or "(before the first message)"
+    calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
+    prompt = turn.spent.tokens - turn.spent.output_tokens
+    facts = [
+        counted(turn.answers, "answer"),
+        counted(turn.calls.total(), "tool call") + (f" ({calls})" if calls else ""),
+        f"{tokens(turn.tokens_before)} → {tokens(turn.tokens_after)} tokens",
+    ]
+    if prompt:
+        facts.append(f"{percent(turn.spent.cache_read_tokens, prompt)} from the cache")
+    if turn.spent.usd:
+        facts.append(dollars(turn.spent.usd))
+    if turn.errors:
+        facts.append(counted(turn.errors, "error"))
+    return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *map(_act, turn.acts)]
+
+
+def _act(act: Act) -> str:
+    saved = ""
+    if act.saved_tokens:
+        saved = f"  {'saved' if act.saved_tokens > 0 else 'added'} {tokens(abs(act.saved_tokens))}"
+    times = f" ({act.times} times)" if act.times > 1 else ""
+    return f"     [{act.n}] {act.kind}{times}: {act.text}{saved}"

@@ -1,0 +1,181 @@
+"""`longhold history`: search all sessions or one, and open what the model no longer sees."""
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
+from longhold.cli.target import NEWEST, CommandTarget, open_target
+from longhold.core.log.cursor import possible
+from longhold.core.log.entries import ViewChange
+from longhold.core.log.stores import default_store
+from longhold.core.messages import block_to_wire
+from longhold.core.messages.text import counted
+from longhold.core.settings import load_settings
+from longhold.core.tools.history.history import History, is_shown
+from longhold.core.tools.history.records import FoundRecords, OpenedRecord
+from longhold.errors import LongholdError
+from longhold.insight.places import agent_roots, default_roots, find_sessions, newest_session
+from longhold.insight.search import FoundSessions, search_sessions
+from longhold.insight.words import SessionWords
+
+
+@click.command(epilog='Example: longhold history "login bug" --in claude-code')
+@click.argument("words", nargs=-1, metavar="[TARGET]... [QUERY]")
+@click.option(
+    "--id", help="Open a step or message (123 or '#123'), a range (41-57) or a tool use by its id."
+)
+@click.option("--in", "agent", type=click.Choice(list(agent_roots())), help="Only this agent's.")
+@click.option("--file", default="", help="Only records that read or changed this file.")
+@click.option("--lines", default="", help="With --id: only these lines, such as 40-80.")
+@click.option("--chars", default="", help="With --id: only these characters.")
+@click.option("--skip", default=0, help="Skip this many results.")
+@options.as_json
+def command(
+    words: tuple[str, ...],
+    id: str | None,
+    agent: str | None,
+    file: str,
+    lines: str,
+    chars: str,
+    skip: int,
+    as_json: bool,
+) -> None:
+    """Search all sessions, or the whole history of one, or open a part of it.
+
+    With a QUERY alone, or with directories or several files as TARGETS, sessions are found: of
+    Claude Code, Codex, pi and Longhold, each with the record that answers best. With one TARGET
+    (a session's id, `newest`, or a file), the records of that session. QUERY is a question in
+    plain words; "a phrase" must stand in what is found, file:PATH and kind:KIND (user, answer,
+    error, edit, command, read, …) narrow it. Found are messages, answers, tool results and
+    summaries, also those since cleared, collapsed or compacted. --id prints what it opens exactly
+    as it was; of an answer also the results of its calls.
+    """
+    targets, query = _parted(words, is_opening=id is not None, file=file)
+    if id is None and not query.strip() and not file:
+        raise click.UsageError("give words to search for, --file or --id; try --help")
+    if id is None and (lines or chars):
+        raise click.UsageError("--lines and --chars need --id")
+    if id is None and (len(targets) != 1 or agent or Path(targets[0]).is_dir()):
+        query = f'{query} file:"{file}"' if file else query
+        _search_all(targets, query, agent=agent or "", skip=skip, as_json=as_json)
+        return
+    opened = open_target(targets[0] if targets else NEWEST)
+    history = _history(opened)
+    try:
+        if id is not None:
+            _show(history.open(id, lines=lines, chars=chars), as_json)
+        else:
+            has_left = any(isinstance(entry, ViewChange) for entry in opened.history)
+            _list(history.search(query, file=file, skip=skip), as_json, has_left=has_left)
+    finally:
+        history.close()
+
+
+def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tuple[str, ...], str]:
+    """Tell what to look into from what to look for: the query comes last."""
+    if is_opening and len(words) > 1:
+        raise click.UsageError("--id opens a record of one session, words search; choose one")
+    if is_opening or (len(words) == 1 and (file or _is_target(words[0]))):
+        return words, ""
+    return words[:-1], words[-1] if words else ""
+
+
+def _is_target(word: str) -> bool:
+    if word == NEWEST:
+        return True
+    with suppress(OSError):  # words can be longer than a file's name
+        if Path(word).exists():
+            return True
+    with suppress(LongholdError):
+        return default_store().find(word).id == word
+    return False
+
+
+def _search_all(
+    targets: tuple[str, ...], query: str, *, agent: str, skip: int, as_json: bool
+) -> None:
+    roots = [_place(name) for name in targets] or default_roots(agent)
+    files = find_sessions(roots)
+    with closing(SessionWords()) as words:
+        changed = words.stale(files)
+        if changed:
+            label = f"Reading {counted(len(changed), 'session')}"
+            with progress_bar(sum(file.bytes for file in changed), label) as advance:
+                words.refresh(files, advance or (lambda _: None))
+        settings = load_settings().history
+        found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
+    report(as_json, found, map(harmless, _session_lines(found, query)))
+    if not as_json and not found.total:
+        say(f"Nothing matches in {counted(len(files), 'session')}.", err=True)
+    elif not as_json and found.reached < found.total:
+        say(f"{found.total - found.reached} more with --skip {found.reached}", err=True)
+
+
+def _place(name: str) -> Path:
+    """Return the file or directory that a name means."""
+    path = Path(name)
+    if path.exists():
+        return path
+    if name == NEWEST and (newest := newest_session(Path.cwd())):
+        return newest
+    return default_store().files(name).find(name).path
+
+
+def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
+    """Describe each session on a line, then its best record, then how to see the rest."""
+    for place, session in enumerate(found.hits):
+        if place:
+            yield ""
+        when = (
+            f"{datetime.fromtimestamp(possible(session.hit.at)):%Y-%m-%d %H:%M}  "
+            if session.hit
+            else ""
+        )
+        yield f"{when}{session.agent}  {plain(session.directory)}  {plain(session.title)}".rstrip()
+        yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
+        more = f" has {counted(session.records, 'record')}" if session.records > 1 else ""
+        yield f"  longhold history {shlex.quote(session.path)} {shlex.quote(query)}{more}"
+
+
+def _history(target: CommandTarget) -> History:
+    """Open the history of a target; where there is no directory, none is made for its index."""
+    directory = target.directory
+    return History(
+        lambda: target.history,
+        directory=directory if directory is not None and directory.is_dir() else None,
+        results=target.results,
+        session=target.name,
+        settings=load_settings().history,
+        shows=lambda n: is_shown(target.view, n),
+    )
+
+
+def _show(opened: OpenedRecord, as_json: bool) -> None:
+    if as_json:
+        found = dataclasses.asdict(dataclasses.replace(opened, media=()))
+        json_out(found | {"media": [block_to_wire(block) for block in opened.media]})
+        return
+    if opened.trouble:
+        say(f"incomplete: {plain(opened.trouble)}", err=True)
+    text = opened.page.text
+    text_out(text)
+
+
+def _list(found: FoundRecords, as_json: bool, *, has_left: bool) -> None:
+    lines = (
+        part for hit in found.hits for part in (hit.describe(marks_view=has_left), hit.quoted())
+    )
+    report(as_json, found, map(harmless, lines))
+    if as_json:
+        return
+    if not found.total:
+        say("Nothing matches.", err=True)
+    elif found.reached < found.total:
+        say(f"{found.total - found.reached} more with --skip {found.reached}", err=True)

@@ -1,0 +1,39 @@
+"""`longhold install`: put Longhold into a client that you stay in, and take it out again."""
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import ask_yes_no, json_out, say
+from longhold.insight.clients.install import CLIENTS, plan
+
+RESTART = "The client reads this when it starts; `--undo` takes it out again."
+
+
+@click.command(epilog="Example: longhold install claude-code")
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.option("--undo", is_flag=True, help="Take out what an earlier install put in.")
+@click.option("--yes", is_flag=True, help="Do not ask before files are changed.")
+@options.as_json
+def command(client: str, undo: bool, yes: bool, as_json: bool) -> None:
+    """Add Longhold to a client: status line, history and memory, kept words.
+
+    Shown first is what would change in which file. Claude Code gets a status line (context, cache
+    warmth, money, what was avoidable), an MCP server with the history and the project's memories,
+    and a hook that keeps what a compaction is about to lose. Codex gets the server. pi gets an
+    extension with a status line, a search of the history, and what a compaction left out.
+    """
+    changes = plan(client, undo=undo)
+    for change in changes:
+        say(f"{change.path}", err=as_json)
+        for line in change.lines:
+            say(f"  {line}", err=as_json)
+    if not changes:
+        say("Nothing of Longhold is there." if undo else "It is there already.", err=as_json)
+    elif not yes:
+        ask_yes_no("Change these files?", is_required=True, err=as_json)
+    for change in changes:
+        change.apply()
+    if changes and not undo:
+        say(RESTART, err=as_json)
+    if as_json:
+        json_out([{"path": str(change.path), "changes": change.lines} for change in changes])

@@ -1,0 +1,26 @@
+"""`longhold mcp`: offer a session's past to any MCP client, over stdin and stdout."""
+
+import asyncio
+
+import click
+
+from longhold.agent.mcp.link import load_sdk
+
+
+@click.command(epilog="Example: longhold mcp --session newest")
+@click.option(
+    "--session",
+    default="newest",
+    help="A session's id or a file; by default this project's newest, whichever agent's.",
+)
+@click.option("--write", is_flag=True, help="Let the client change the project's memories.")
+def command(session: str, write: bool) -> None:
+    """Offer a session's history, notes and memories to an MCP client.
+
+    The client starts this command itself and talks to it over stdin and stdout. It can search the
+    session, open any part of it, and read its notes and the project's memories.
+    """
+    load_sdk()
+    from longhold.insight.mcp_server import SessionServer  # needs the package that was checked
+
+    asyncio.run(SessionServer(session, can_write=write).serve())

@@ -1,0 +1,324 @@
+"""`longhold memory`: show, search, edit, undo and export memories, and answer proposals."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from longhold.agent.subagents.memory_scopes import (
+    SCOPES,
+    Scope,
+    agents_with_memories,
+    open_store,
+    scopes_of,
+)
+from longhold.cli import options
+from longhold.cli.output import ago, json_out, plain, report, say
+from longhold.core.log.stores import default_store
+from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
+from longhold.core.memory.inbox import Inbox, Proposal
+from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
+from longhold.core.memory.paths import INDEX, checked_name, memory_place, team_directory
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.team import PREFIX, TeamMemories
+from longhold.core.settings import home, load_settings
+from longhold.core.settings.files import write_private
+
+SHOWN_COMMITS = 20
+"""A screen of the log; -n lists more."""
+FOUND = 10
+"""More than recall shows to a model."""
+
+NUMBER_DIGITS = 18
+"""Fits a database's integer; no store has that many commits."""
+MOST = 10**NUMBER_DIGITS - 1
+
+
+@contextmanager
+def memory_store() -> Iterator[MemoryStore]:
+    """Open the chosen memories, after adopting edits made by hand."""
+    with _open_store(*_chosen_agent()) as store:
+        store.adopt()
+        for file, problem in store.problems.items():
+            say(f"{plain(file)} was left out: {plain(problem)}", err=True)
+        yield store
+
+
+def _chosen_agent() -> tuple[str, Scope | None]:
+    """Return the kind of agent whose memories are meant, '' for the project's, and the scope."""
+    above = click.get_current_context().parent
+    given = above.params if above is not None and above.command is command else {}
+    return given.get("agent", ""), given.get("scope")
+
+
+def _open_store(agent: str, scope: Scope | None) -> MemoryStore:
+    here, limits = Path.cwd(), load_settings(Path.cwd()).memory
+    if not agent:
+        commits = None if limits.directory else default_store().shared(here).memory
+        place = memory_place(commits, home(), here, limits.directory)
+        return MemoryStore(place, limits, commits=commits)
+    scopes = scopes_of(agent, here, home())
+    if scope is None and len(scopes) > 1:
+        raise click.UsageError(f"{agent} has memories in several scopes; choose --scope")
+    if scope is not None and scope not in scopes:
+        raise NoSuchMemory(f"agents named {agent!r} have no memories in the scope {scope}")
+    return open_store(agent, scope or scopes[0], here, home(), limits)
+
+
+@click.group(epilog="Example: longhold memory log")
+@click.option("--agent", default="", metavar="NAME", help="Those of a kind of agent.")
+@click.option("--scope", type=click.Choice(SCOPES), help="Which, if it has several.")
+def command(agent: str, scope: Scope | None) -> None:
+    """Show, search, edit, undo and export memories.
+
+    They are the current project's, or with --agent those that a kind of agent keeps for itself.
+    Each command prints JSON with --json.
+    """
+
+
+@command.command(epilog="Example: longhold memory log deploys.md")
+@click.argument("file", default="")
+@click.option(
+    "-n", "count", type=click.IntRange(min=1, max=MOST), default=SHOWN_COMMITS, show_default=True
+)
+@click.option("--gone", is_flag=True, help="List what was removed and can be restored.")
+@options.as_json
+def log(file: str, count: int, gone: bool, as_json: bool) -> None:
+    """Show who changed FILE, or any memory, and why, newest first."""
+    with memory_store() as store:
+        if gone:
+            stones = store.history.tombstones()
+            lines = [f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}{_rested_on(s)}" for s in stones]
+            report(as_json, stones, lines or ["Nothing was removed."])
+            return
+        commits = store.history.log(count, file=file)
+        report(as_json, commits, list(map(_commit_line, commits)) or ["No commits yet."])
+
+
+@command.command(epilog="Example: longhold memory diff 12")
+@click.argument("commit", type=click.IntRange(min=1, max=MOST), required=False)
+@options.as_json
+def diff(commit: int | None, as_json: bool) -> None:
+    """Show what COMMIT changed, line by line; the last one by default."""
+    with memory_store() as store:
+        found = store.history.commit(commit or store.history.head)
+        text = store.history.diff(found.changes)
+        report(as_json, {"commit": found, "diff": text}, [_commit_line(found), text.rstrip()])
+
+
+@command.command(epilog="Example: longhold memory undo")
+@click.argument("what", default="")
+@options.as_json
+def undo(what: str, as_json: bool) -> None:
+    """Undo commit WHAT, the last by default; or restore memory WHAT."""
+    with memory_store() as store:
+        number = _number(what or "0")
+        done = store.bring_back(what) if number is None else store.undo(number)
+        report(as_json, done, [_commit_line(done)])
+
+
+@command.command(epilog="Example: longhold memory show deploys.md")
+@click.argument("file", default="")
+@options.as_json
+def show(file: str, as_json: bool) -> None:
+    """Show FILE, or the index of all memories, including the team's."""
+    with memory_store() as store:
+        team = TeamMemories(team_directory(Path.cwd()), store.limits)
+        if file:
+            found = _find(store, team, file)
+            report(as_json, found, [found.text.rstrip()])
+            return
+        index, shared = store.index(), team.index()
+        lines = [index.rstrip() or "No memories for this project."]
+        lines += ["", "team", shared.rstrip()] if shared else []
+        report(as_json, {"memories": store.listed(), "team": team.memories()}, lines)
+
+
+@command.command(epilog="Example: longhold memory search staging database")
+@click.argument("words", nargs=-1, required=True)
+@options.as_json
+def search(words: tuple[str, ...], as_json: bool) -> None:
+    """Find memories by WORDS, best first, superseded ones last."""
+    with memory_store() as store:
+        hits = store.search(" ".join(words), FOUND)
+        lines = [f"{hit.file}: {plain(hit.description)}" for hit in hits]
+        report(as_json, hits, lines or ["No memory matches."])
+
+
+@command.command(epilog="Example: longhold memory edit deploys.md")
+@click.argument("file")
+@click.option("--text", help="New text, instead of opening an editor; - reads stdin.")
+@click.option("--why", default="edited", help="Reason to record in the log.")
+@options.as_json
+def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
+    """Edit FILE, or a new one, in $EDITOR."""
+    name = checked_name(file)
+    with memory_store() as store:
+        expected = store.version(name)
+        new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
+        before = store.read(name) if expected else new.text
+        after = sys.stdin.read() if text == "-" else text
+        if text is None:
+            after = click.edit(before, extension=".md", require_save=True)
+        done = None
+        if after is not None and after != before:
+            memory = replace(parse(name, after, at=time.time()), modified=time.time())
+            change = MemoryChange(file=name, text=memory.text, expected=expected)
+            done = store.commit([change], by="person", why=why)
+        report(as_json, done, [_commit_line(done) if done else "Nothing was changed."])
+
+
+@command.command(epilog='Example: longhold memory forget old-plan.md --why "it was dropped"')
+@click.argument("files", nargs=-1, required=True)
+@click.option("--why", default="no longer wanted", show_default=True, help="Reason to record.")
+@options.as_json
+def forget(files: tuple[str, ...], why: str, as_json: bool) -> None:
+    """Remove FILES; `longhold memory undo NAME` restores one."""
+    files = tuple(dict.fromkeys(files))
+    with memory_store() as store:
+        for file in files:
+            store.read(file)  # names a missing one before any is removed
+        changes = [
+            MemoryChange(file=file, text=None, expected=store.version(file), reason=why)
+            for file in files
+        ]
+        done = store.commit(changes, by="person", why=f"forgotten: {why}")
+        assert done is not None
+        report(as_json, done, [_commit_line(done)])
+
+
+@command.command(epilog="Example: longhold memory share deploys.md")
+@click.argument("file")
+@click.option("--convention", is_flag=True, help="Feedback on how everyone here works.")
+@options.as_json
+def share(file: str, convention: bool, as_json: bool) -> None:
+    """Move FILE to the team's memories in the repository.
+
+    Nothing that a session does puts one there. What is about a person stays private.
+    """
+    with memory_store() as store:
+        if store.limits.team == "off":
+            raise click.UsageError("memory.team is 'off': nobody here would see it")
+        memory, team = store.memory(file), TeamMemories(team_directory(Path.cwd()), store.limits)
+        if any(one.file == file for one in team.memories()):
+            raise MemoryRefused(f"the team has a memory {file!r} already; change that one")
+        written = team.write(replace(memory, evidence=()), is_convention=convention)
+        reason = f"shared with the team as {written.relative_to(team.root.parent.parent)}"
+        gone = MemoryChange(file=file, text=None, expected=store.version(file), reason=reason)
+        done = store.commit([gone], by="person", why=f"{file} shared")
+        report(as_json, done, [f"{written} is the team's; commit it with the repository."])
+
+
+@command.command(epilog="Example: longhold memory export ~/memories")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), required=False)
+@options.as_json
+def export(directory: Path | None, as_json: bool) -> None:
+    """Write all memories to DIRECTORY, or print them as JSON."""
+    with memory_store() as store:
+        memories = store.memories()
+        if directory is None:
+            json_out(memories)
+            return
+        files = {memory.file: store.read(memory.file) for memory in memories}
+        files[INDEX] = store.index()
+        replaced = sorted(file for file in files if (directory / file).exists())
+        for file, text in files.items():
+            write_private(directory / file, text.encode())
+        over = f" Replaced: {', '.join(replaced)}." if replaced else ""
+        said = f"{len(memories)} memories written to {directory}.{over}"
+        written = {"written": sorted(files), "replaced": replaced, "directory": str(directory)}
+        report(as_json, written, [said])
+
+
+@command.command(epilog="Example: longhold memory inbox --accept 3")
+@click.option("--accept", metavar="N", help="Accept proposal N, or `all`.")
+@click.option("--decline", metavar="N", help="Decline proposal N, or `all`.")
+@options.as_json
+def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
+    """List proposed memories; accept or decline them."""
+    with memory_store() as store:
+        box = Inbox(store)
+        if accept and decline:
+            raise click.UsageError("--accept and --decline exclude each other; choose one")
+        which = accept or decline
+        if not which:
+            lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
+            report(as_json, box.waiting(), lines or ["No proposals."])
+            if not as_json and not _chosen_agent()[0]:
+                report(False, None, _waiting_elsewhere())
+            return
+        word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
+        done, conflicts = _decide_all(decide, _chosen(box, which))
+        named = "; ".join(f"{id}: {plain(why)}" for id, why in conflicts.items())
+        beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
+        report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
+        if conflicts:
+            raise SystemExit(1)
+
+
+def _rested_on(stone: Tombstone) -> str:
+    return f" (rested on {', '.join(stone.evidence)})" if stone.evidence else ""
+
+
+def _waiting_elsewhere() -> Iterator[str]:
+    """Say which agents' own memories have proposals that wait."""
+    here, limits = Path.cwd(), load_settings(Path.cwd()).memory
+    for name, scope in agents_with_memories(here, home()):
+        with open_store(name, scope, here, home(), limits) as store:
+            if count := len(Inbox(store).waiting()):
+                how = f"longhold memory --agent {name} --scope {scope} inbox"
+                yield f"{count} more wait in the {scope} memories of {name}: {how}"
+
+
+def _commit_line(commit: Commit) -> str:
+    files = [one.file for one in commit.changes if one.file != INDEX] or [INDEX]
+    named = ", ".join(files[:4]) + (f" and {len(files) - 4} more" if len(files) > 4 else "")
+    return f"{commit.id:>5}  {ago(commit.at):>14}  {commit.by:<10}  {plain(commit.why)}  ({named})"
+
+
+def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
+    if not file.startswith(PREFIX):
+        return store.memory(file)
+    found = [memory for memory in team.memories() if f"{PREFIX}{memory.file}" == file]
+    if not found:
+        raise NoSuchMemory(f"no team memory {file!r}; `longhold memory show` lists them")
+    return found[0]
+
+
+def _chosen(box: Inbox, which: str) -> list[Proposal]:
+    if which == "all":
+        return box.waiting()
+    if (id := _number(which)) is None:
+        raise click.UsageError(f"{which!r} is not a number; give one from the inbox, or all")
+    return [box.find(id)]
+
+
+def _number(text: str) -> int | None:
+    """Parse a number that a database can hold; None if it is not one."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= NUMBER_DIGITS
+    return int(text) if is_number else None
+
+
+def _decide_all(
+    decide: Callable[[int], object], chosen: Sequence[Proposal]
+) -> tuple[list[int], dict[int, str]]:
+    """Accept or decline each proposal; a conflict does not stop the others."""
+    done: list[int] = []
+    conflicts: dict[int, str] = {}
+    for proposal in chosen:
+        try:
+            decide(proposal.id)
+            done.append(proposal.id)
+        except (MemoryConflict, MemoryRefused) as error:
+            conflicts[proposal.id] = str(error)
+    return done, conflicts
+
+
+def _proposal_lines(box: Inbox, one: Proposal) -> list[str]:
+    source = ", after untrusted input" if one.is_outside else ""
+    head = f"{one.id:>5}  {ago(one.at)}  {one.by}{source}: {plain(one.why)}"
+    return [head, box.diff(one).rstrip()]

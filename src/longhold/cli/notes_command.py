@@ -1,0 +1,135 @@
+"""`longhold notes`: show, edit or rebuild a session's notes."""
+
+from pathlib import Path
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import report, say
+from longhold.cli.target import CommandTarget, open_target
+from longhold.core.log import Log, load
+from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession
+from longhold.core.log.stores import default_store
+from longhold.core.settings import home, load_settings
+from longhold.core.stages.notes.asking import template
+from longhold.core.stages.notes.file import (
+    NAME,
+    NotesFile,
+    NotesToRead,
+    edited,
+    last_noted,
+    notes_of,
+    rebuilt,
+    shown,
+    together,
+)
+from longhold.core.stages.notes.page import NotesPage, read_page
+from longhold.errors import LogLocked, LongholdError
+
+
+@click.command(epilog="Example: longhold notes newest")
+@options.session
+@click.option("--edit", is_flag=True, help="Edit them in $EDITOR; what you write is kept.")
+@click.option("--rebuild", is_flag=True, help="Write the generated lines anew from the log.")
+@options.as_json
+def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
+    """Show, edit or rebuild a session's notes.
+
+    SESSION is an id or `newest`. Lines between comments are generated from the log; everything
+    else was written by a model or a person and is never overwritten. For a session without notes
+    they are generated, and for another agent's file, which is never written to.
+    """
+    if Path(session).exists():
+        if edit or rebuild:
+            raise click.UsageError("a file has no notes to change; import it first")
+        _show_file(open_target(session), as_json)
+        return
+    store = default_store()
+    if not isinstance(store, FileStore):
+        _over_store(store, store.find(session), edit, rebuild, as_json)
+        return
+    found = store.find(session)
+    file = NotesFile(found.directory, template(home()))
+    settings = load_settings(Path(found.header.directory or ".")).notes
+    history = load(found.path).entries
+    if rebuild:
+        before = file.read()
+        file.write(rebuilt(before, history, settings), before)
+    if edit:
+        _edit(found, file, shown(file, history, settings))
+    page = shown(file, history, settings)
+    report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
+
+
+def _over_store(
+    store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
+) -> None:
+    """Do the same where notes are kept with the log; they are changed as the session's writer."""
+    settings = load_settings(Path.cwd()).notes
+    if edit or rebuild:
+        with store.open(found.id) as log:
+            kept = notes_of(log, template(home()))
+            before = kept.read()
+            if rebuild:
+                kept.write(rebuilt(before, log.entries, settings), before)
+            page = shown(kept, log.entries, settings)
+            theirs = click.edit(page.render(), extension=".md") if edit else None
+            if theirs is not None:
+                kept.write(read_page(theirs, kept.template), kept.read())
+                log.append(edited(kept.read(), kept.read().page, last_noted(log.entries)))
+    text = store.beside(found.id).get(NAME, b"").decode("utf-8", "replace")
+    file = NotesToRead(text, template(home()))
+    page = shown(file, store.load(found.id).entries, settings)
+    document = {"session": found.id, "path": "", "is_kept": bool(text), **_sections(page)}
+    report(as_json, document, [page.render().removesuffix("\n")])
+
+
+def _show_file(target: CommandTarget, as_json: bool) -> None:
+    """Show the notes that a transcript's history gives."""
+    file = NotesFile(target.directory or Path(target.name), template(home()))
+    page = shown(file, target.history, load_settings().notes)
+    document = {"session": target.name, "path": "", "is_kept": False, **_sections(page)}
+    report(as_json, document, [page.render().removesuffix("\n")])
+
+
+def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
+    """Let the user edit the page, and record the edit in the log."""
+    before = file.read()
+    page = before.page if before.text else page
+    written = click.edit(page.render(), extension=".md", require_save=True)
+    if written is None:
+        say("Nothing was changed.", err=True)
+        return
+    theirs = read_page(written, file.template)
+    file.change(lambda found: together(found, before, page, theirs))
+    try:
+        with Log.open(session.path) as log:
+            log.append(edited(file.read(), file.read().page, last_noted(log.entries)))
+    except LogLocked:
+        return  # the process that has the session open sees the page itself
+    except LongholdError as error:
+        say(f"the edit is not recorded in the log: {error}", err=True)
+
+
+def _as_json(session: FoundSession, file: NotesFile, page: NotesPage) -> dict[str, object]:
+    return {
+        "session": session.id,
+        "path": str(file.path),
+        "is_kept": file.path.exists(),
+        **_sections(page),
+    }
+
+
+def _sections(page: NotesPage) -> dict[str, object]:
+    return {
+        "tokens": page.tokens,
+        "sections": [
+            {
+                "heading": each.heading,
+                "description": each.description,
+                "written": each.written(),
+                "from_the_log": "" if each.is_edited else each.log,
+            }
+            for each in page.sections
+        ],
+    }

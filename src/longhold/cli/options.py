@@ -1,0 +1,30 @@
+"""Options and arguments that several commands share."""
+
+from functools import partial
+
+import click
+
+
+def message_number(value: object) -> int:
+    """Read the number of a message, with or without the # that output puts before it."""
+    from longhold.core.tools.history.catalogue import number_in  # only here: a chat starts quickly
+
+    n = number_in(str(value))
+    if n is None:
+        raise click.BadParameter(f"{value!r} is not the number of a message; give one such as 12")
+    return n
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+target = click.argument("target")
+targets = click.argument("targets", nargs=-1)
+session = click.argument("session", default="newest")
+base_url = click.option("--base-url", default="", help="Address of the provider's API.")
+host = partial(click.option, "--host", default="127.0.0.1", show_default=True)
+port = partial(
+    click.option,
+    "--port",
+    type=click.IntRange(0, 65_535),
+    show_default=True,
+    help="0 picks a free port.",
+)

@@ -1,0 +1,158 @@
+"""How commands print: JSON or lines of text, numbers, sizes, times, bars, progress.
+
+Every command prints through `say`, `ask_yes_no`, `json_out`, `json_line` or `text_out`: no text
+reaches a terminal with characters in it that would steer the terminal or reorder what is read.
+"""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from longhold.core.messages.display import SAID_CHARS as SAID_CHARS
+from longhold.core.messages.display import ago as ago
+from longhold.core.messages.display import bar as bar
+from longhold.core.messages.display import dollars as dollars
+from longhold.core.messages.display import harmless as harmless
+from longhold.core.messages.display import one_line as one_line
+from longhold.core.messages.display import percent as percent
+from longhold.core.messages.display import plain as plain
+from longhold.core.messages.display import size as size
+from longhold.core.messages.display import tokens as tokens
+
+if TYPE_CHECKING:
+    from longhold.insight.transcripts.formats import Progress
+
+PROGRESS_FLOOR_BYTES = 8 << 20
+"""Smaller files are read before a progress bar would be noticed."""
+
+
+_UNESCAPED = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""What JSON may hold as it is and a terminal may obey."""
+
+
+def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print text from anywhere, made safe for a terminal; `style` is the line's own colour."""
+    click.secho(harmless(str(text)), err=err, nl=nl, **style)
+
+
+def show_notice(notice: str) -> None:
+    """Print what the user should know about a session."""
+    say(plain(notice), err=True, fg="yellow")
+
+
+def ask_yes_no(question: str, *, is_required: bool = False, err: bool = False) -> bool:
+    """Ask the user; with `is_required` a no ends the command."""
+    return click.confirm(harmless(question), abort=is_required, err=err)
+
+
+def json_out(value: Any) -> None:
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Write a value as indented JSON that is safe to print."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def json_line(value: Any) -> None:
+    click.echo(_escaped(msgspec.json.encode(value)))
+
+
+def encoded_out(encoded: bytes) -> None:
+    """Print a part of a JSON document, such as a line, as it is but for the escapes."""
+    click.echo(_escaped(encoded), nl=False)
+
+
+def _escaped(encoded: bytes) -> str:
+    return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
+
+
+def text_out(text: str) -> None:
+    """Print a document: safe for a terminal, and as it is for a file or another program."""
+    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def text_painted(text: str) -> None:
+    """Print what `terminal.paint` drew, which made it harmless and added its own colours."""
+    click.echo(text, nl=False, color=True)
+
+
+def rewrite_line(text: str) -> None:
+    """Show progress on stderr, where a terminal shows it in place of the line before."""
+    is_terminal = sys.stderr.isatty()
+    click.echo(("\r" if is_terminal else "") + plain(text), nl=not is_terminal, err=True)
+
+
+def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> None:
+    """Print what was found of each target: one document, a list of several, or lines for people."""
+    if as_json:
+        values = [value for value, _ in found]
+        json_out(values[0] if len(values) == 1 else values)
+        return
+    for place, (_, lines) in enumerate(found):
+        report(False, None, [""] if place else [])
+        report(False, None, lines)
+
+
+def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
+    """Print `value` as JSON, or `lines` for people, made safe for a terminal."""
+    if as_json:
+        json_out(value)
+        return
+    for line in lines:
+        say(line)
+
+
+def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
+    """Write a sum, and what of it is an estimate because nothing recorded it."""
+    if not output and not summaries:
+        return dollars(usd)
+    missing = not_recorded(output, summaries)
+    return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and {missing}"
+
+
+def not_recorded(output: int, summaries: int) -> str:
+    """Name what a transcript shows and did not count."""
+    missing = [f"~{tokens(output)} output tokens"] if output else []
+    if summaries:
+        missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
+    return f"{' and '.join(missing)} that {'was' if missing == ['a summary'] else 'were'} not"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator["Progress | None"]:
+    """Show a progress bar while a large file is read, if stderr is a terminal."""
+    total = path.stat().st_size if path.is_file() else 0
+    with progress_bar(total, f"Reading {plain(path.name)}") as advance:
+        if advance is None:
+            yield None
+            return
+        read = 0
+
+        def reached(position: int) -> None:
+            nonlocal read
+            advance(position - read)
+            read = position
+
+        yield reached
+
+
+@contextmanager
+def progress_bar(
+    total_bytes: int, label: str, floor: int = PROGRESS_FLOOR_BYTES
+) -> Iterator["Progress | None"]:
+    """Yield what advances a bar by so many bytes; None where there is little to do or nobody looks."""
+    if total_bytes < floor or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=total_bytes, label=label, file=sys.stderr) as shown:
+        yield shown.update

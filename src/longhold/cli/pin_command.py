@@ -1,0 +1,41 @@
+"""`longhold pin`: keep messages word for word through every compaction."""
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import one_line, report
+from longhold.cli.target import open_target
+from longhold.cli.undo_command import writing
+from longhold.core.turn.pin import pin, pinned, unpin
+from longhold.core.view import View
+
+
+@click.command(epilog="Example: longhold pin newest 12 40")
+@options.session
+@click.argument("ids", type=options.message_number, nargs=-1)
+@click.option("--off", is_flag=True, help="Unpin them.")
+@options.as_json
+def command(session: str, ids: tuple[int, ...], off: bool, as_json: bool) -> None:
+    """Keep messages word for word through every compaction.
+
+    IDS are numbers of messages of SESSION, as `longhold history` and `longhold explain` show
+    them: 12 or '#12'. A message that was compacted away comes back at the end of the view.
+    Without IDS, list what is pinned.
+    """
+    if not ids:
+        if off:
+            raise click.UsageError("--off needs the numbers of messages")
+        _show(open_target(session).view, as_json)
+        return
+    with writing(session) as engine:
+        (unpin if off else pin)(engine, ids)
+        _show(engine.view, as_json)
+
+
+def _show(view: View, as_json: bool) -> None:
+    found = pinned(view)
+    report(
+        as_json,
+        [{"id": id, "text": text} for id, text in found],
+        [f"#{id}  {one_line(text)}" for id, text in found] or ["Nothing is pinned."],
+    )

@@ -1,0 +1,115 @@
+"""`longhold serve`: the pages of sessions, live in the browser, on this machine only."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+
+import click
+
+from longhold.cli import options
+from longhold.cli.inspect_command import modified, page_data
+from longhold.cli.output import report
+from longhold.cli.report_command import fresh_index
+from longhold.cli.target import open_target
+from longhold.core.settings import Settings, load_settings
+from longhold.errors import ConfigError
+from longhold.insight.index import within
+from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
+from longhold.insight.pages.html import SessionRow
+from longhold.insight.pages.tables import shown
+from longhold.insight.places import default_roots, find_sessions, index_path
+from longhold.insight.transcripts.claude_code.agents import session_name
+
+TITLE_CHARS = 200
+
+
+@click.command(epilog="Example: longhold serve")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@options.port(default=8790)
+@options.as_json
+def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
+    """Show sessions live in the browser, on this machine only.
+
+    PATHS are files or directories of sessions; without any, those of Claude Code, Codex, pi and
+    Longhold where they keep them. Files are followed while they grow. The address that is printed holds a key: who has it can read.
+    """
+    try:
+        from longhold.insight.pages.app import serve
+    except ImportError as error:
+        raise ConfigError(f"{error}; install it with: pip install 'longhold[serve]'") from error
+    settings, roots = load_settings(), list(paths) or default_roots()
+    sessions = FollowedSessions(
+        lambda: listed(list(paths) or default_roots()),
+        partial(read_session, settings=settings),
+        settings.page,
+        known=known_sessions(roots),
+    )
+
+    def started(address: str) -> None:
+        report(as_json, {"address": address}, [f"{address}\nCtrl-C stops it."])
+
+    serve(sessions, port=port, follow_seconds=settings.page.follow_seconds, started=started)
+
+
+def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
+    """List the sessions in some files and directories."""
+    for file in find_sessions(roots):
+        yield ListedSession(
+            id=_id(index_path(file.path)),
+            name=session_name(file.path.name) or file.path.name,
+            path=file.path,
+            stamp=file.stamp,
+            modified=modified(file),
+            directory=str(file.path.parent),
+        )
+
+
+def _id(path: str) -> str:
+    return blake2b(path.encode(), digest_size=8).hexdigest()
+
+
+def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
+    """Return what the index of `longhold report` knows of the sessions, by id."""
+    scope, values = within(roots)
+    with fresh_index(find_sessions(roots)) as index:
+        return {
+            _id(row["path"]): _row_of(row)
+            for row in index.rows(f"{_ROWS} AND {scope} {_BY}", values)
+        }
+
+
+_ROWS = """
+SELECT path, agent, session, directory, title, model, max(at) AS at, count(*) AS calls,
+    sum(usd + unrecorded_usd) AS usd, sum(lost_usd * NOT is_expected) AS lost_usd,
+    total(read) / max(1, sum(uncached + read + write_5m + write_1h)) AS hit_share
+FROM sessions JOIN calls ON sessions.id = calls.file WHERE NOT is_copy
+"""
+_BY = "GROUP BY sessions.id"
+
+
+def _row_of(row: sqlite3.Row) -> SessionRow:
+    return SessionRow(
+        id=_id(row["path"]),
+        name=row["session"],
+        format=row["agent"],
+        title=shown(row["title"], TITLE_CHARS),
+        model=row["model"],
+        directory=row["directory"],
+        last_at=row["at"],
+        calls=row["calls"],
+        usd=row["usd"],
+        lost_usd=row["lost_usd"],
+        hit_share=row["hit_share"],
+    )
+
+
+def read_session(one: ListedSession, settings: Settings) -> ReadSession:
+    opened = open_target(str(one.path))
+    directory = opened.directory
+    return ReadSession(
+        history=opened.history,
+        data=page_data(opened, settings, id=one.id),
+        directory=directory if directory is not None and directory.is_dir() else None,
+    )

@@ -1,0 +1,47 @@
+"""`longhold status`: how full, how warm and how dear a session is, for status lines of other programs."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from longhold.agent.terminal.status import make_status
+from longhold.cli import options
+from longhold.cli.output import report
+from longhold.cli.target import calibrated, open_target
+from longhold.core.log.spending import OwnSpending
+from longhold.core.policy.advice import window_at_cost
+from longhold.core.settings import load_settings
+from longhold.core.turn.engine import Fullness
+from longhold.core.view.gauge import replay
+
+COLUMNS = 120
+
+
+@click.command(epilog="Example: longhold status newest --json")
+@options.session
+@options.as_json
+def command(session: str, as_json: bool) -> None:
+    """Show in one line how full, how warm and how dear a session is.
+
+    SESSION is an id, `newest`, or a file. --json is for status lines of other programs: tokens, the
+    lines of the window, seconds until the cache expires, money and the engine's own share of it.
+    """
+    opened = open_target(session)
+    settings = load_settings(Path.cwd())
+    view, gauge = replay(opened.history, calibrated())
+    lifetime = view.frame.lifetime if view.frame is not None else ""
+    full = Fullness(
+        used_tokens=gauge.size_tokens(view.total),
+        margin=lambda: gauge.margin_tokens(view.total),
+        window=window_at_cost(view.model, settings.window, settings.cost, view.frame),
+    )
+    status = make_status(
+        view,
+        full,
+        OwnSpending(),
+        session=opened.name,
+        model=view.model,
+        lifetime=lifetime,
+    )
+    report(as_json, asdict(status), [status.line(COLUMNS)])

@@ -1,0 +1,25 @@
+"""`longhold statusline`: what Claude Code and pi show below the prompt; `longhold install` sets it up."""
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from longhold.cli.output import plain, say
+from longhold.insight.clients import claude_code, pi
+
+
+@click.command(epilog="Example: longhold install claude-code")
+@click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
+def command(file: Path | None) -> None:
+    """Print a status line for Claude Code from what it sends on stdin, or for a FILE.
+
+    It shows how full the context is, how long the cache stays warm, what was spent, and what of
+    that was avoidable.
+    """
+    if file:
+        say(plain(pi.status_line(file, time.time())))
+        return
+    given = claude_code.read_input(sys.stdin.buffer.read())
+    say(plain(claude_code.status_line(given, time.time())))

@@ -1,0 +1,147 @@
+"""The TARGETS of a command: session ids, SESSION/AGENT, logs, other agents' transcripts, directories."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+from longhold.cli.output import reading, say
+from longhold.core.log import Damage, Header, load
+from longhold.core.log.entries import AnyEntry, Imported
+from longhold.core.log.results import Results
+from longhold.core.log.store import FileStore, Store
+from longhold.core.log.stores import default_store
+from longhold.core.settings import home
+from longhold.core.view import View, fold
+from longhold.core.view.gauge import Follower, load_calibration
+from longhold.errors import SessionNotFound, TranscriptError
+from longhold.insight.places import OURS as OURS
+from longhold.insight.places import find_sessions, newest_session
+from longhold.insight.transcripts.formats import is_log, open_transcript
+
+NEWEST = "newest"
+"""The session of this project that was written to last, whichever agent's it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandTarget:
+    name: str
+    format: str
+    history: Sequence[AnyEntry]
+    header: Header | None = None
+    path: Path | None = None
+    """The file it was read from, if it is in one."""
+    directory: Path | None = None
+    """What belongs to a session beside its log."""
+    results: Results | None = None
+    """The bodies of results, where they are in no file."""
+    worked_in: str = ""
+    """The directory that the session was about; '' where nothing says so."""
+    damage: tuple[Damage, ...] = ()
+
+    @cached_property
+    def view(self) -> View:
+        return fold(self.history)
+
+    @property
+    def imported(self) -> Imported | None:
+        last = [entry for entry in self.history[-3:] if isinstance(entry, Imported)]
+        return last[-1] if last else None
+
+    def damage_lines(self) -> Iterator[str]:
+        for damage in self.damage:
+            yield f"damaged: line {damage.line} of the log ({damage.reason})"
+
+    def problem_lines(self) -> Iterator[str]:
+        yield from self.damage_lines()
+        if self.imported and self.imported.malformed:
+            yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
+
+
+def calibrated() -> Follower:
+    """Make a gauge that begins with what sessions have learnt about each model."""
+    return Follower(partial(load_calibration, default_store().shared(Path.cwd())))
+
+
+def open_targets(names: Sequence[str]) -> Iterator[CommandTarget]:
+    """Read what each name means, one after the other; without one, this project's newest session.
+
+    Of a directory, every session in it; what is none is named on stderr.
+    """
+    for name in names or (NEWEST,):
+        path = Path(name)
+        if not path.is_dir():
+            yield open_target(name)
+            continue
+        found = find_sessions([path])
+        if not found:
+            raise TranscriptError(path, "holds no session; name a file or another directory")
+        for file in found:
+            try:
+                yield _from_path(file.path)
+            except TranscriptError as error:
+                say(f"left out: {error}", err=True)
+
+
+def open_target(name: str) -> CommandTarget:
+    """Read what a name means: an existing path, else a session or SESSION/AGENT."""
+    path = Path(name)
+    if path.exists():
+        return _from_path(path)
+    store = default_store()
+    if not isinstance(store, FileStore):
+        return _from_store(store, name)
+    if name == NEWEST and (newest := newest_session(Path.cwd())):
+        return _from_path(newest)
+    try:
+        return _from_log(store.find(name).path)
+    except SessionNotFound:
+        if "/" in name or path.suffix:
+            raise TranscriptError(path, "does not exist; check the path") from None
+        raise
+
+
+def _from_path(path: Path) -> CommandTarget:
+    if path.is_file() and is_log(path):
+        return _from_log(path)
+    with reading(path) as progress, open_transcript(path, progress) as transcript:
+        entries: list[AnyEntry] = list(transcript.entries)
+    return CommandTarget(
+        name=path.name,
+        path=path,
+        format=transcript.format,
+        history=entries,
+        worked_in=transcript.directory,
+    )
+
+
+def _from_store(store: Store, name: str) -> CommandTarget:
+    found = store.find(name)
+    loaded = store.load(found.id)
+    return CommandTarget(
+        name=loaded.header.session,
+        format=OURS,
+        history=loaded.entries,
+        header=loaded.header,
+        worked_in=loaded.header.directory,
+        results=store.results(found.id),
+        damage=tuple(loaded.damage),
+    )
+
+
+def _from_log(path: Path) -> CommandTarget:
+    if home() / "stores" in path.parents:  # a copy, which may lack what lies beside it
+        with suppress(SessionNotFound):
+            default_store().files(path.stem)
+    loaded = load(path)
+    return CommandTarget(
+        name=loaded.header.session,
+        format=OURS,
+        history=loaded.entries,
+        header=loaded.header,
+        path=path,
+        directory=path.resolve().with_suffix(""),
+        worked_in=loaded.header.directory,
+        damage=tuple(loaded.damage),
+    )

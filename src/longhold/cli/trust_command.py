@@ -1,0 +1,60 @@
+"""`longhold trust`: review what a project wants to run or allow, and trust it."""
+
+from pathlib import Path
+
+import click
+
+from longhold.agent.instructions import ground, imports_waiting
+from longhold.agent.permissions import read_sections, trust, trusted, vouch
+from longhold.agent.subagents.catalogue import load_definitions
+from longhold.cli.output import ask_yes_no, json_out, json_text, plain, say
+from longhold.core.settings import load_settings
+
+KINDS = ("hooks", "permissions", "mcpServers")
+
+
+@click.command(epilog="Example: longhold trust")
+@click.option("--yes", is_flag=True, help="Trust everything without asking.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what is not trusted as JSON, without asking."
+)
+def command(yes: bool, as_json: bool) -> None:
+    """Review what a project wants to run or allow, and trust it.
+
+    Shows the project's hooks, permission rules, servers, agents and imports that you have not
+    trusted yet, and asks about each. None is used before, and a change to one asks again.
+    """
+    waiting = [
+        (kind, section)
+        for kind in KINDS
+        for section in read_sections(kind, Path.cwd())
+        if not section.is_trusted
+    ]
+    waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
+    place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
+    imports = imports_waiting(place, trusted=trusted())  # those in subdirectories included
+    if as_json:
+        shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
+        for one in imports:
+            kind = "local" if one.sha256 else "import"
+            shown.append({"kind": kind, "file": str(one.importer), "value": str(one.path)})
+        json_out(shown)
+        return
+    if not waiting and not imports:
+        say("Nothing here needs your trust.")
+    for kind, section in waiting:
+        say(f"{plain(str(section.file))} defines {kind}:")
+        say(json_text(section.value))
+        if yes or ask_yes_no("Trust it as it is now?"):
+            trust(section)
+            say("Trusted.")
+    for one in imports:
+        if one.sha256:
+            say(f"{plain(str(one.path))} would speak for you")
+            question = "Did you write it as it is now?"
+        else:
+            say(f"{plain(str(one.importer))} imports {plain(str(one.path))}")
+            question = "Trust it, whatever the file will contain?"
+        if yes or ask_yes_no(question):
+            vouch(one.fingerprint)
+            say("Trusted.")

@@ -1,0 +1,114 @@
+"""`longhold undo`: undo a change to what the model sees; `redo` and `pin` write in the same way."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import plain, report, tokens
+from longhold.cli.target import calibrated, open_target
+from longhold.core.log import OpenLog
+from longhold.core.log.entries import AnyEntry, Redone, Undone, ViewChange
+from longhold.core.log.handover import GATEWAY, open_when_free
+from longhold.core.log.stores import default_store
+from longhold.core.settings import load_settings
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.undo import undo
+from longhold.core.view import fold
+from longhold.core.view.gauge import replay
+from longhold.insight.explain import explain
+
+HANDOVER_SECONDS = 10.0
+"""A gateway lets go of a log once the call in progress is answered."""
+
+
+@click.command(epilog="Example: longhold undo newest")
+@options.session
+@click.argument("entry", type=options.message_number, required=False, default=0)
+@click.option("--list", "is_list", is_flag=True, help="Only list the changes.")
+@options.as_json
+def command(session: str, entry: int, is_list: bool, as_json: bool) -> None:
+    """Undo a change to what the model sees.
+
+    ENTRY is a number that `--list` shows; by default the newest change that took history out of
+    the view of SESSION. The model sees what it saw before, and no layer repeats the change by
+    itself. Nothing is removed from the log: `longhold redo` applies the change again.
+    """
+    if is_list:
+        found = _changes(open_target(session).history)
+        lines = [change.line() for change in found]
+        report(as_json, found, lines or ["Nothing has changed the view."])
+    else:
+        edit(session, entry, undo, as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedChange:
+    n: int
+    kind: str
+    state: str
+    """In force, undone, or dropped along with an undone entry."""
+    text: str
+    saved_tokens: int
+
+    def line(self) -> str:
+        saved = f"  saved {tokens(self.saved_tokens)}" if self.saved_tokens > 0 else ""
+        return f"[{self.n}] {self.kind}, {self.state}: {plain(self.text)}{saved}"
+
+
+def open_for_writing(session: str) -> OpenLog:
+    """Open a session's log; a gateway that has it is asked for it."""
+    store = default_store()
+    id = store.find(session).id
+    wait_seconds = HANDOVER_SECONDS if id.startswith(GATEWAY) else 0.0
+    return open_when_free(partial(store.open, id), wait_seconds)
+
+
+@contextmanager
+def writing(session: str) -> Iterator[Engine]:
+    """Become a session's writer; tool calls that a dead process left open are not touched."""
+    with open_for_writing(session) as log:
+        yield Engine(log, load_settings())
+
+
+def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
+    """Undo or redo an entry, and report the tokens before and after."""
+    with writing(session) as engine:
+        before = _used_tokens(engine.view.history)
+        said = change(engine, entry)
+        after = _used_tokens(engine.view.history)
+    report(
+        as_json,
+        {"said": said, "before_tokens": before, "after_tokens": after},
+        [plain(said), f"{tokens(before)} → {tokens(after)} tokens"],
+    )
+
+
+def _used_tokens(history: Sequence[AnyEntry]) -> int:
+    """Return what `longhold context` says of a history."""
+    view, gauge = replay(history, calibrated())
+    return gauge.size_tokens(view.total)
+
+
+def _changes(history: Sequence[AnyEntry]) -> list[ListedChange]:
+    dead = fold(history).in_force.dead
+    undone = {e.target: isinstance(e, Undone) for e in history if isinstance(e, Undone | Redone)}
+    changes = {entry.n for entry in history if isinstance(entry, ViewChange)}
+    acts = (act for turn in explain(history) for act in turn.acts if act.n in changes)
+    return [
+        ListedChange(
+            n=act.n,
+            kind=act.kind,
+            state="undone"
+            if undone.get(act.n)
+            else "gone with it"
+            if act.n in dead
+            else "in force",
+            text=act.text,
+            saved_tokens=act.saved_tokens,
+        )
+        for act in acts
+    ]

@@ -1,0 +1,107 @@
+"""`longhold worker`: run the jobs that sessions of a database wait for."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from longhold.cli import options
+from longhold.cli.output import json_line, plain, say
+from longhold.core.log.stores import VARIABLE, default_store, named_store
+from longhold.core.settings import Mode, load_settings
+from longhold.errors import ConfigError, LongholdError
+
+if TYPE_CHECKING:
+    from longhold.core.log.queued_job import SessionJob
+
+
+@click.command(epilog="Example: longhold worker --add resume user-7")
+@click.option("--add", nargs=2, metavar="JOB SESSION", help="Queue a job and end.")
+@click.option("--model", default="", help="The model, instead of the one that each session has.")
+@options.base_url
+@click.option("--mode", type=click.Choice(get_args(Mode)), help="How freely tools may run.")
+@click.option("--at-once", default=1, metavar="N", help="Jobs side by side.")
+@click.option("--until-done", is_flag=True, help="End when no job is left.")
+@options.as_json
+def command(
+    add: tuple[str, str] | None,
+    model: str,
+    base_url: str,
+    mode: Mode | None,
+    at_once: int,
+    until_done: bool,
+    as_json: bool,
+) -> None:
+    """Run jobs on sessions in a database: resumed turns, memories, notes.
+
+    LONGHOLD_STORE names the database. A JOB is `resume` (go on with a turn that waits for an
+    answer), `extract` (look for memories), `dream` (tidy the project's) or `notes`. Any number of
+    workers may run; the jobs of one that dies are run by the others. Each is done once. --json
+    prints one object per job.
+    """
+    url = named_store()
+    if "://" not in url or url.startswith("file:"):
+        raise ConfigError(f"a worker needs a database: set {VARIABLE} to its postgresql:// address")
+    try:
+        from longhold.core.log.stores.postgres.queue import open_queue
+    except ImportError as error:
+        raise ConfigError(
+            f"a worker needs procrastinate: pip install 'longhold[fleet]' ({error})"
+        ) from error
+    tell = partial(_tell, as_json)
+    run = partial(_run, model=model, base_url=base_url, mode=mode, tell=tell)
+
+    logging.getLogger("procrastinate.worker").addFilter(_is_not_told)
+
+    async def work() -> None:
+        from longhold.agent.fleet import job_for
+
+        async with open_queue(url, load_settings().store, run) as queue:
+            if add is None:
+                await queue.work(at_once=at_once, is_endless=not until_done)
+                return
+            kind: Any = add[0]
+            job = job_for(default_store(), kind, add[1])
+            is_new = await queue.put(job)
+            tell(job, "queued" if is_new else "waits already")
+
+    asyncio.run(work())
+
+
+def _is_not_told(record: logging.LogRecord) -> bool:
+    """Leave the queue's traceback out where the job's failure was told in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], LongholdError))
+
+
+def _tell(as_json: bool, job: "SessionJob", said: str, *, is_failure: bool = False) -> None:
+    if as_json:
+        named = {"job": job.kind, "session": job.session, "position": job.position}
+        json_line({**named, "failed" if is_failure else "done": said})
+    else:
+        say(f"{job.kind} of {job.session}: {plain(said)}", err=is_failure)
+
+
+async def _run(
+    job: "SessionJob", *, model: str, base_url: str, mode: Mode | None, tell: Callable[..., None]
+) -> str:
+    from longhold.agent.fleet import run_job
+    from longhold.core.models import open_model
+
+    address = base_url or load_settings(Path.cwd()).model.base_url
+
+    try:
+        done = await run_job(
+            job,
+            default_store(),
+            lambda name: open_model(model or name, base_url=address or None),
+            mode,
+        )
+    except LongholdError as error:
+        tell(job, str(error), is_failure=True)
+        raise
+    tell(job, done)
+    return done

@@ -1,0 +1,49 @@
+"""`longhold wrap`: run a command with its context managed."""
+
+import json
+import sys
+
+import click
+
+from longhold.cli.output import say
+from longhold.core.messages import JsonObject
+from longhold.gateway.wrapping import wrap
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example: longhold wrap claude",
+)
+@click.argument("words", metavar="COMMAND...", nargs=-1, type=click.UNPROCESSED, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Say on stderr as JSON what was saved.")
+@click.option(
+    "--history/--no-history",
+    default=True,
+    show_default=True,
+    help="Give Claude Code or Codex `longhold mcp`, to look up what was cleared.",
+)
+def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
+    """Run a command with its context managed.
+
+    A gateway starts on a free port, for this command alone, and ends with it. The command finds it
+    by ANTHROPIC_BASE_URL and OPENAI_BASE_URL; no configuration is touched. Its exit code is passed
+    on, and a line on stderr says what was saved and where to look.
+    """
+    wrapped = wrap(words, has_history=history)
+    say(json.dumps(wrapped.stats) if as_json else saved_line(wrapped.stats), err=True)
+    sys.exit(wrapped.exit_code)
+
+
+def saved_line(stats: JsonObject) -> str:
+    """Say in a line what a command's requests cost and what they would have cost."""
+    totals, sessions = stats.get("totals") or {}, stats.get("sessions") or []
+    if not totals:
+        return "longhold: nothing was sent that could be managed."
+    saved, billed = totals["saved_usd"], totals["billed_usd"]
+    verb = "saved" if saved >= 0 else "lost"
+    dearest = max(sessions, key=lambda one: one["billed_usd"])["id"]
+    calls = f"{totals['calls']} call{'s' if totals['calls'] != 1 else ''}"
+    return (
+        f"longhold: {calls} for ${billed:.2f}, {verb} ${abs(saved):.2f}; "
+        f"`longhold explain {dearest}` shows how."
+    )

@@ -1,0 +1,91 @@
+"""Serving an ASGI application on a socket of this machine, from a thread or until interrupted."""
+
+import asyncio
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from longhold.errors import ConfigError
+
+LOOPBACK = "127.0.0.1"
+BACKLOG = 2_048
+"""Connections that wait to be taken: as many as the server itself asks for."""
+START_SECONDS = 10.0  # longer than any start we have seen
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio turns Nagle's delay off only where it is.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(BACKLOG)  # whoever connects before the server runs waits, is not refused
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"port {port} of {host} cannot be used: {error.strerror}; --port 0 picks one"
+        ) from None
+    return listener
+
+
+def server_of(
+    application: ASGIApp,
+    *,
+    has_lifespan: bool = False,
+    ending_seconds: int = 1,
+    protocol: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
+) -> uvicorn.Server:
+    """Build a server; `ending_seconds` is how long an answer may go on once it is to end."""
+    config = uvicorn.Config(
+        application,
+        http=protocol,
+        ws="none",
+        lifespan="on" if has_lifespan else "off",
+        access_log=False,
+        log_level="critical",  # a connection broken on purpose is not an error worth a traceback
+        timeout_graceful_shutdown=ending_seconds,
+        server_header=False,
+        date_header=False,
+    )
+    return uvicorn.Server(config)
+
+
+@contextmanager
+def in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
+    """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
+
+    Yield the address.
+    """
+    listener = listen(LOOPBACK, port)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        _await_start(server, thread)
+        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(START_SECONDS)
+        listener.close()
+
+
+def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > deadline:
+            raise RuntimeError("the server did not start")
+        time.sleep(0.002)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

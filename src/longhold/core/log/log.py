@@ -1,0 +1,304 @@
+"""The log: append-only JSONL with a versioned first line, one writer, any number of readers.
+
+An append is one write of one line, so a killed process leaves at most a torn last line;
+it loads as if it had not been written and is reported. Nothing is ever rewritten: a writer
+that finds a torn end closes it with a newline and goes on behind it. `sync_soon` makes what was
+appended survive a power cut, after each turn; a killed process loses nothing without it.
+
+The writer holds a lock on a file beside the log, which names its process. The system releases it
+when the process dies. The file stays: removing it would let two writers in.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from longhold.core.log import outbox
+from longhold.core.log.entries import AnyEntry, measured
+from longhold.core.log.protocol import AgentLog, Closing, StoredMail
+from longhold.core.log.queued_job import QueuedJobs
+from longhold.core.log.reading import VERSION, Header, Loaded, load, load_header
+from longhold.core.log.results import Results
+from longhold.core.log.shared import FileRecords, SharedRecords
+from longhold.core.log.syncing import FileSync, open_for_writing, release
+from longhold.core.messages import Json
+from longhold.core.models.assemble import tame
+from longhold.core.settings.files import (
+    explained,
+    private_directory,
+    store_error,
+    write_new,
+    write_private,
+)
+from longhold.errors import StoreError
+
+AGENTS = "agents"
+"""The directory of the logs of a session's agents, beside its own."""
+_encoder = msgspec.json.Encoder()
+_UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What an entry may raise that no line can hold."""
+
+
+class Log(Closing):
+    """A log in a file, open for writing. Make one with `create` or `open`."""
+
+    has_file = True
+    mail: StoredMail | None = None
+    queue: QueuedJobs | None = None
+
+    def __init__(
+        self, path: Path, loaded: Loaded, descriptor: int, shared: SharedRecords | None = None
+    ) -> None:
+        self.path = path
+        self.header = loaded.header
+        self.entries: list[AnyEntry] = loaded.entries
+        self.damage = loaded.damage
+        self._beside = path.with_suffix("")
+        self.results = Results(self._beside)
+        self.shared: SharedRecords = shared or FileRecords(path.parent)
+        self._descriptor = descriptor
+        self._next = loaded.entries[-1].n + 1 if loaded.entries else 1
+        self._sync = FileSync(descriptor)
+        self._is_torn = False
+        """A line was cut short and could not be taken back: the next one begins with a newline."""
+        self._process = os.getpid()
+
+    @classmethod
+    def create(cls, path: Path, header: Header, *, shared: SharedRecords | None = None) -> Self:
+        """Create a log; an existing one is never overwritten."""
+        path = path.resolve()
+        private_directory(path.parent)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        log = cls(path, Loaded(header=header), open_for_writing(path, flags), shared)
+        try:
+            log._begin(_encoder.encode(header) + b"\n")
+        except StoreError:
+            path.unlink(missing_ok=True)
+            raise
+        return log
+
+    @classmethod
+    def open(cls, path: Path, session: str = "", *, shared: SharedRecords | None = None) -> Self:
+        """Open an existing log for writing; links to it share its lock.
+
+        `session` is the id it is known by, which counts where the first line has another; `shared`
+        are the records of another store, of which this is a copy.
+        """
+        path = path.resolve()
+        load_header(path)  # says what is wrong before anything is put beside it
+        descriptor = open_for_writing(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            with explained(path):
+                loaded = load(path).under(session)
+        except BaseException:
+            release(path, descriptor)
+            raise
+        log = cls(path, loaded, descriptor, shared)
+        if not loaded.ends_with_newline:
+            log._begin(b"\n")
+        return log
+
+    @property
+    def is_open(self) -> bool:
+        return self._descriptor >= 0
+
+    def append(self, entry: AnyEntry) -> AnyEntry:
+        """Number, date and measure an entry, write it, and return it as written."""
+        numbered, line = as_written(entry, self._next)
+        self._write(line + b"\n")
+        self._next += 1
+        self.entries.append(numbered)
+        return numbered
+
+    async def committed(self) -> None:
+        """Return at once: a killed process loses nothing that was written."""
+
+    def flush(self) -> None:
+        """Return at once, as `committed` does."""
+
+    def leave(self, report: AnyEntry) -> None:
+        outbox.leave(self._beside, report)
+
+    def take(
+        self, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+    ) -> list[AnyEntry]:
+        return outbox.take(self._beside, history, record)
+
+    def text(self, name: str) -> str:
+        try:
+            return (self._beside / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def keep_text(self, name: str, text: str) -> str:
+        file = self._beside / name
+        write_private(file, text, is_synced=False)
+        return str(file)
+
+    def sync(self) -> None:
+        with explained(self.path):
+            self._sync.now()
+
+    def sync_soon(self) -> None:
+        """Have what was appended forced onto the disk, without waiting for it.
+
+        Only a power cut could lose what is under way. A failure is raised by the next call, and so
+        is that the log was removed.
+        """
+        if self._is_gone():
+            raise _gone(self.path)
+        with explained(self.path):
+            self._sync.soon()
+
+    def agent(self, id: str) -> AgentLog:
+        return agent_log(self._beside / AGENTS / f"{id}.jsonl")
+
+    def agents(self) -> list[AgentLog]:
+        return list(map(agent_log, agent_logs(self._beside)))
+
+    def close(self) -> None:
+        """Make what was appended durable and release the lock, which happens in any case."""
+        if self._descriptor < 0:
+            return
+        try:
+            if self._process == os.getpid():
+                with explained(self.path):
+                    self._sync.finish()
+        finally:
+            descriptor, self._descriptor = self._descriptor, -1
+            release(self.path, descriptor)
+
+    def _begin(self, line: bytes) -> None:
+        """Write a line, or close the log."""
+        try:
+            self._write(line)
+        except StoreError:
+            self.close()
+            raise
+
+    def _write(self, line: bytes) -> None:
+        """Write a whole line or nothing: a line cut short by a full disk is truncated away."""
+        if self._process != os.getpid():
+            raise StoreError(
+                f"{self.path}: opened by process {self._process}, of which this one is a fork; "
+                "open the session again to write"
+            )
+        line = b"\n" + line if self._is_torn else line
+        try:
+            is_gone = self._is_gone()
+            written = 0 if is_gone else os.write(self._descriptor, line)
+            if written != len(line) and not is_gone:
+                self._is_torn = True
+                os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
+                self._is_torn = False
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise store_error(self.path, error) from error
+        if is_gone:
+            raise _gone(self.path)
+        self._is_torn = False
+        self._sync.written()
+
+    def _is_gone(self) -> bool:
+        """Return whether the file has no name any more: what is written would vanish with us."""
+        return not os.fstat(self._descriptor).st_nlink
+
+
+def agent_log(path: Path) -> AgentLog:
+    """Give the log of an agent in a file."""
+    return AgentLog(
+        id=path.stem,
+        directory=path.with_suffix(""),
+        exists=path.exists,
+        load=partial(load, path),
+        begin=partial(Log.create, path),
+        go_on=partial(Log.open, path),
+    )
+
+
+def agent_logs(directory: Path) -> list[Path]:
+    """List the logs of a session's agents, and of theirs, below what lies beside its own."""
+    return sorted(directory.glob(f"**/{AGENTS}/*.jsonl"), key=lambda path: path.with_suffix(""))
+
+
+def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
+    """Number, date and measure an entry; return it with the bytes that hold it."""
+    numbered = msgspec.structs.replace(measured(entry), n=n, at=entry.at or time.time())
+    try:
+        return numbered, _encoder.encode(numbered)
+    except _UNWRITABLE:
+        mended = _mended(numbered)
+        return mended, _encoder.encode(mended)
+
+
+def _gone(path: Path) -> StoreError:
+    return StoreError(
+        f"{path}: the log was removed or replaced while the session was writing it; what is said "
+        "from here on would be lost: restore the file, or begin a new session"
+    )
+
+
+def _mended(entry: AnyEntry) -> AnyEntry:
+    """Replace what no file can hold: half characters, numbers and depths that JSON has not."""
+
+    def mend(value: Json) -> Json:
+        if isinstance(value, str):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, list | tuple):
+            return [mend(item) for item in value]
+        if isinstance(value, dict):
+            return {mend(key): mend(item) for key, item in value.items()}
+        return value
+
+    try:
+        plain = tame(msgspec.to_builtins(entry))
+        mended: AnyEntry = msgspec.convert(mend(plain), AnyEntry)
+    except _UNWRITABLE as error:
+        raise StoreError(f"a {type(entry).__name__} cannot be written: {error!r}") from error
+    return mended
+
+
+def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
+    """Write a whole new log of entries that have their numbers, holding none of them; count them.
+
+    It appears under its name only when it is complete: an import that is cut short leaves nothing.
+    """
+    count = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        yield _encoder.encode(header) + b"\n"
+        for entry in entries:
+            count += 1
+            yield _encoder.encode(entry) + b"\n"
+
+    private_directory(path.parent)
+    with explained(path):
+        write_new(path, lines())
+    return count
+
+
+def branch_log(source: Path, path: Path, session: str, *, upto: int | None = None) -> int:
+    """Copy a log under a new id, up to and including entry `upto`; return the number of entries."""
+    loaded = load(source)
+    shared = [entry for entry in loaded.entries if upto is None or entry.n <= upto]
+    last = shared[-1].n if shared else 0
+    return write_log(path, branch_header(loaded.header, session, last), shared)
+
+
+def branch_header(parent: Header, session: str, last: int) -> Header:
+    """Head a copy of a log that shares its entries up to `last`."""
+    return msgspec.structs.replace(
+        parent,
+        longhold=VERSION,
+        session=session,
+        created=time.time(),
+        parent=parent.session,
+        parent_entry=last,
+    )

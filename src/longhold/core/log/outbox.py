@@ -1,0 +1,102 @@
+"""A session's outbox: how work beside a conversation reaches its log, which has one writer.
+
+A job leaves each entry as a file; the log's writer records them at the next settle. An entry that
+was recorded just before a crash is recognised by its time. Only entries that do not change the
+view are allowed.
+"""
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Dreamt,
+    Ended,
+    Failed,
+    Forked,
+    Noted,
+    Recalled,
+    Remembered,
+)
+from longhold.core.settings.files import write_private
+
+NAME = "outbox"
+UNREADABLE = ".unreadable"
+"""Put behind the name of a file that is no entry, so that it is looked at once."""
+
+LEFT = (Noted, Remembered, Recalled, Dreamt, Forked, Failed, Ended)
+"""What may be left: reports of what was done, nothing that changes what a model sees."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(AnyEntry).decode
+
+
+def leave(directory: Path, entry: AnyEntry) -> Path:
+    """Leave an entry for the log of the session whose directory this is."""
+    path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    write_private(path, encode_report(entry))
+    return path
+
+
+def encode_report(entry: AnyEntry) -> bytes:
+    if not isinstance(entry, LEFT):
+        raise TypeError(f"{type(entry).__name__} is not a report; only a log's writer records it")
+    return _encode(structs.replace(entry, at=entry.at or time.time()))
+
+
+def take(
+    directory: Path, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+) -> list[AnyEntry]:
+    """Record what was left, oldest first, each once; return what was new."""
+    taken: list[AnyEntry] = []
+    for path in _waiting(directory):
+        entry = _read(path)
+        if entry is None:
+            with contextlib.suppress(OSError):
+                path.replace(path.with_suffix(UNREADABLE))
+            continue
+        taken += record_once(entry, history, record)
+        with contextlib.suppress(OSError):  # what cannot be removed is not recorded twice
+            path.unlink()
+    return taken
+
+
+def _waiting(directory: Path) -> Iterable[Path]:
+    place = f"{directory}/{NAME}"  # asked for after every answer
+    try:
+        names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208
+    except OSError:
+        return ()
+    return [directory / NAME / name for name in sorted(names) if name.endswith(".json")]
+
+
+def _read(path: Path) -> AnyEntry | None:
+    try:
+        return decode_report(path.read_bytes())
+    except OSError:
+        return None
+
+
+def decode_report(data: bytes) -> AnyEntry | None:
+    """Read what was left; None if it is no report."""
+    try:
+        entry = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return entry if isinstance(entry, LEFT) and entry.at else None
+
+
+def record_once(
+    entry: AnyEntry, history: Sequence[AnyEntry], record: Callable[[AnyEntry], AnyEntry]
+) -> list[AnyEntry]:
+    """Record a report unless that was done just before a crash: it has the same kind and time."""
+    if any(one.at == entry.at and type(one) is type(entry) for one in reversed(history)):
+        return []
+    return [record(structs.replace(entry, n=0))]

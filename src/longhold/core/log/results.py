@@ -1,0 +1,273 @@
+"""The bodies of tool results that lie beside their log, one file each, written once.
+
+A result lies there because it is too large for the log, because the view shows only a preview of
+it, or both. Files are created exclusively, in the session's own directory and nowhere else: ids
+are not ours to trust, and no link is followed.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+from msgspec import structs
+
+from longhold.core.log.entries import AnyEntry, Ran, Spilled
+from longhold.core.messages import Document, Image, Opaque, ResultContent, Text, text_of
+from longhold.errors import StoreError
+
+DIRECTORY = "tool-results"
+NAME_CHARS = 100
+"""Of an id in a file's name; file systems take 255 bytes."""
+
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe in its place must not block
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_REASONS = {
+    errno.ELOOP: "is a link, and links are not followed",
+    errno.ENOTDIR: "is a link or no directory",
+    errno.EEXIST: "is in the way",
+    errno.ENOENT: "is gone",
+}
+
+Blocks: TypeAlias = tuple[Text | Image | Document | Opaque, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    file: Path
+    data: bytes
+    bytes: int
+    """Of the whole result, also where a file may not hold all of it."""
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.data) == self.bytes
+
+    @property
+    def sha256(self) -> str:
+        return sha256_of(self.data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBody:
+    name: str
+    bytes: int
+    modified: float
+
+
+class Results:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        """What belongs to the session beside its log."""
+        self._readable: tuple[Path, ...] | None = None
+
+    @property
+    def place(self) -> Path:
+        return self.directory / DIRECTORY
+
+    def readable(self, history: Iterable[AnyEntry]) -> tuple[Path, ...]:
+        """List where previews may point: here, and where the sessions lie it was branched from.
+
+        A log may be anybody's, so only directories of sessions beside this one count.
+        """
+        if self._readable is None:
+            named = {
+                Path(entry.file).parent
+                for entry in history
+                if isinstance(entry, Ran | Spilled) and entry.file
+            }
+            siblings = {
+                place
+                for place in named
+                if place.name == DIRECTORY and place.parent.parent == self.directory.parent
+            }
+            self._readable = (self.place, *sorted(siblings - {self.place}))
+        return self._readable
+
+    def body(self, tool_use_id: str, content: ResultContent, *, cap_bytes: int) -> Body:
+        """Return what would be written for a result, and where; nothing is written yet."""
+        suffix, data = _suffix_and_data(content)
+        whole_bytes = len(data)
+        if whole_bytes > cap_bytes:
+            suffix, data = ".txt", _cut(text_of(content), cap_bytes)
+            whole_bytes = max(whole_bytes, len(data) + 1)
+        file = self.place / f"{file_name(tool_use_id)}{suffix}"
+        return Body(file=file, data=data, bytes=whole_bytes)
+
+    def keep(self, body: Body, *, is_only_copy: bool) -> None:
+        """Write a body, once; one that cannot be written leaves nothing behind."""
+        try:
+            with self._open_body(makes=True) as place:
+                _put(place, body.file.name, body.data, syncs=is_only_copy)
+        except OSError as error:
+            raise self._error(body.file.name, error) from error
+
+    def read(self, name: str) -> ResultContent:
+        body = self._read(name)
+        try:
+            if name.endswith(".json"):
+                return msgspec.json.decode(body, type=Blocks)
+            return body.decode("utf-8")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise StoreError(f"{self.place / name}: is not what was written there") from None
+
+    def _read(self, name: str) -> bytes:
+        try:
+            with self._open_body() as place, open(_open(name, place), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise self._error(name, error) from error
+
+    def stored(self) -> list[StoredBody]:
+        """List the files, oldest first."""
+        found = []
+        with suppress(OSError), self._open_body() as place, os.scandir(place) as listing:
+            for entry in listing:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    found.append(
+                        StoredBody(name=entry.name, bytes=status.st_size, modified=status.st_mtime)
+                    )
+        return sorted(found, key=lambda file: (file.modified, file.name))
+
+    def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
+        """Remove files and return those that are gone."""
+        gone = []
+        with suppress(OSError), self._open_body() as place:
+            for file in doomed:
+                with suppress(OSError):
+                    os.unlink(file.name, dir_fd=place)
+                    gone.append(file)
+        return gone
+
+    @contextmanager
+    def _open_body(self, *, makes: bool = False) -> Iterator[int]:
+        """Open the directory of bodies without following a link."""
+        if makes:
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+        above = os.open(self.directory, _DIRECTORY_FLAGS)
+        try:
+            if makes:
+                with suppress(FileExistsError):
+                    os.mkdir(DIRECTORY, 0o700, dir_fd=above)
+            place = os.open(DIRECTORY, _DIRECTORY_FLAGS, dir_fd=above)
+        finally:
+            os.close(above)
+        try:
+            yield place
+        finally:
+            os.close(place)
+
+    def _error(self, name: str, error: OSError) -> StoreError:
+        if isinstance(error, StoreError):
+            return StoreError(f"{self.place / name}: {error}")
+        for at in (self.directory, self.place):
+            if at.is_symlink():
+                return StoreError(f"{at}: {_REASONS[errno.ELOOP]}")
+            if at.exists() and not at.is_dir():
+                return StoreError(f"{at}: is in the way; a directory should be there")
+        reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+        return StoreError(f"{self.place / name}: {reason}")
+
+
+def file_name(tool_use_id: str) -> str:
+    """Make a file name of an id; one that had to be changed ends in a hash."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool_use_id)[:NAME_CHARS]
+    if plain == tool_use_id and plain:
+        return plain
+    mark = hashlib.sha256(tool_use_id.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{plain}-{mark}"
+
+
+def is_over(content: ResultContent, limit_bytes: int) -> bool:
+    text = text_of(content)
+    return len(text) > limit_bytes // 4 and len(_encoded(text)) > limit_bytes
+
+
+def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
+    """Keep the head of a result whose body lies in a file, and all that is no text."""
+    note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
+    head = _cut(text_of(ran.content), limit_bytes).decode() + note
+    rest = () if isinstance(ran.content, str) else ran.content
+    others = tuple(block for block in rest if not isinstance(block, Text))
+    return structs.replace(
+        ran,
+        content=head if isinstance(ran.content, str) else (Text(text=head), *others),
+        file=str(body.file),
+        sha256=body.sha256,
+    )
+
+
+def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
+    """Return a result as a file suffix and bytes; blocks become JSON, exactly."""
+    if isinstance(content, str):
+        return ".txt", _encoded(content)
+    try:
+        return ".json", msgspec.json.encode(content)
+    except UnicodeEncodeError:  # half a character, which no JSON holds
+        return ".txt", _encoded(text_of(content))
+
+
+def _encoded(text: str) -> bytes:
+    """Encode as the log would: half characters are replaced."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _cut(text: str, limit_bytes: int) -> bytes:
+    """Return the beginning of a text, in whole characters."""
+    return _encoded(text[:limit_bytes])[:limit_bytes].decode("utf-8", "ignore").encode()
+
+
+def _open(name: str, place: int) -> int:
+    if "/" in name or name in ("", ".", ".."):
+        raise StoreError("is no name of a file")
+    descriptor = os.open(name, _READ_FLAGS, dir_fd=place)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError("is no file with content")
+    return descriptor
+
+
+def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
+    """Create a file and fill it; one that already holds the same is left as it is."""
+    try:
+        descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
+    except FileExistsError:
+        if _holds(place, name, body):
+            return
+        os.unlink(name, dir_fd=place)
+        descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(body)
+            file.flush()
+            if syncs:
+                os.fsync(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=place)
+        raise
+
+
+def _holds(place: int, name: str, body: bytes) -> bool:
+    """Return whether a file holds a body, False if only its beginning; other content raises."""
+    with open(_open(name, place), "rb") as file:
+        there = file.read(len(body) + 1)
+    if not body.startswith(there):
+        raise StoreError("exists already, with other content")
+    return len(there) == len(body)
+
+
+def sha256_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,369 @@
+"""Where sessions lie: one directory per project, one log per session.
+
+A session is named by its id, of which a unique beginning is enough. `Store` is the seam for other
+places than files.
+"""
+
+import math
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from longhold.core.log import Header, Loaded, Log, OpenLog, branch_log, load, load_header, write_log
+from longhold.core.log.beside import copy_beside, copy_upto
+from longhold.core.log.cursor import earliest_now
+from longhold.core.log.entries import AnyEntry
+from longhold.core.log.log import AGENTS, agent_logs
+from longhold.core.log.results import DIRECTORY, Results
+from longhold.core.log.shared import FileRecords, SharedRecords
+from longhold.core.log.titles import NOTES, title_of
+from longhold.core.settings import home
+from longhold.core.settings.files import write_private
+from longhold.core.settings.project import project_root, slug
+from longhold.errors import SessionExists, SessionNotFound, StoreError, TranscriptError
+
+PARTIAL_SECONDS = 86_400
+"""An unfinished import that was not touched for a day belongs to a dead process."""
+_ID = re.compile(r"\w[\w.-]*")
+LONGEST_ID = 200
+"""In bytes; with its ending it has to fit into a file's name, which may have 255."""
+NOTHING: Mapping[str, bytes] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """A session of which only the first line was read."""
+
+    id: str
+    modified: float
+    bytes: int
+    header: Header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSession(StoredSession):
+    """A session on disk."""
+
+    path: Path
+
+    @property
+    def directory(self) -> Path:
+        """Where the session's spilled results, notes and agents lie."""
+        return self.path.with_suffix("")
+
+
+class Store(Protocol):
+    """Where sessions are kept. Ids are letters, digits, dots and dashes; `find` takes a beginning.
+
+    SESSION/AGENT names the log of an agent that works for a session, to `find` and what reads.
+    """
+
+    def create(self, *, directory: Path, session: str | None = None) -> OpenLog:
+        """Begin a session; raises `SessionExists` if the id is taken."""
+
+    def open(self, session: str) -> OpenLog:
+        """Become a session's writer; raises `LogLocked` while another process is."""
+
+    def load(self, session: str, *, after: int = 0) -> Loaded:
+        """Read a session, from the entry behind `after` on, without becoming its writer."""
+
+    def branch(self, session: str, *, upto: int | None = None) -> OpenLog:
+        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
+
+    def add(
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
+    ) -> str:
+        """Write a whole session at once, with what lies beside its log; return its id.
+
+        `agent` is the name of an agent whose log it is, below a session that is there.
+        """
+
+    def beside(self, session: str) -> dict[str, bytes]:
+        """Read what lies beside a log and every node needs: bodies of results, notes."""
+
+    def results(self, session: str) -> Results:
+        """Give a session's bodies to a reader."""
+
+    def agents(self, session: str) -> list[str]:
+        """List the agents that have a log below a session's, by the names that `find` takes."""
+
+    def find(self, session: str) -> StoredSession: ...
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> Sequence[StoredSession]:
+        """List the sessions of one project or of all, the newest first."""
+
+    def shared(self, directory: Path) -> SharedRecords:
+        """Give what the sessions of a directory's project have in common."""
+
+    def title(self, found: StoredSession) -> str: ...
+    def files(self, session: str = "") -> "FileStore":
+        """Give all sessions as files, or one with what lies beside its log; copied if need be."""
+
+    def delete(self, session: str) -> None:
+        """Remove the session of exactly this id for good: its log and all that belongs to it."""
+
+    def close(self) -> None: ...
+
+
+class FileStore:
+    def __init__(self, root: str | Path | None = None) -> None:
+        self.root = Path(root or home())
+
+    def create(self, *, directory: Path, session: str | None = None) -> Log:
+        id = session or new_id()
+        header = Header(session=id, created=time.time(), directory=str(directory))
+        return Log.create(self._path(directory, id), header)
+
+    def open(self, session: str) -> Log:
+        found = self.find(session)
+        return Log.open(found.path, found.path.stem)
+
+    def load(self, session: str, *, after: int = 0) -> Loaded:
+        """Read a session without becoming its writer."""
+        found = self.find(session)
+        loaded = load(found.path).under(found.path.stem)
+        return replace(loaded, entries=[one for one in loaded.entries if one.n > after])
+
+    def branch(self, session: str, *, upto: int | None = None) -> Log:
+        """Copy a session under a new id, up to and including entry `upto`, as it was then."""
+        source = self.find(session).path
+        id = new_id()
+        path = source.with_name(f"{id}.jsonl")
+        branch_log(source, path, id, upto=upto)
+        log = Log.open(path)
+        if upto is None:
+            copy_beside(source.with_suffix(""), path.with_suffix(""))
+        else:
+            copy_upto(source.with_suffix(""), path.with_suffix(""), log.entries)
+        return log
+
+    def add(
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
+    ) -> str:
+        """Write a whole session at once, such as an imported one."""
+        self.sweep()
+        path = (
+            self._agent_path(agent) if agent else self._path(Path(header.directory), header.session)
+        )
+        if beside and path.exists():
+            raise SessionExists(f"{path}: it exists already and is never overwritten")
+        for name, data in beside.items():
+            write_private(path.with_suffix("") / checked_name(name), data)
+        write_log(path, header, entries)
+        return header.session
+
+    def beside(self, session: str) -> dict[str, bytes]:
+        directory = self.find(session).directory
+        return {
+            f"{place}{path.name}": path.read_bytes()
+            for place, paths in (
+                (f"{DIRECTORY}/", sorted((directory / DIRECTORY).glob("*"))),
+                ("", [directory / NOTES]),
+            )
+            for path in paths
+            if path.is_file() and not path.is_symlink()
+        }
+
+    def results(self, session: str) -> Results:
+        return Results(self.find(session).directory)
+
+    def agents(self, session: str) -> list[str]:
+        found = self.find(session)
+        below = (path.relative_to(found.directory) for path in agent_logs(found.directory))
+        return [
+            "/".join((found.id, *(p for p in path.with_suffix("").parts if p != AGENTS)))
+            for path in below
+        ]
+
+    def shared(self, directory: Path) -> FileRecords:
+        return FileRecords(self._project(directory))
+
+    def title(self, found: StoredSession) -> str:
+        return title_of(self.find(found.id).path)
+
+    def files(self, session: str = "") -> "FileStore":
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> list[FoundSession]:
+        """List the sessions of one project or of all, the newest first."""
+        projects = [self._project(directory)] if directory else self._projects()
+        found = [one for project in projects for one in _sessions_in(project)]
+        found = [one for one in found if one.modified >= since] if since else found
+        found.sort(key=lambda session: session.modified, reverse=True)
+        return found[:limit] if limit else found
+
+    def find(self, session: str) -> FoundSession:
+        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        if "/" in session:
+            found = list(_found(self._agent_path(session)))
+            if not found:
+                raise SessionNotFound(
+                    f"there is no agent {session!r}; `longhold agents` lists them"
+                )
+            return replace(found[0], id=session)
+        if (named := self._named(session)) is not None:
+            return named
+        known = self.sessions()
+        if session == "newest":
+            if here := self.sessions(Path.cwd()):
+                return here[0]
+            raise SessionNotFound(
+                "this project has no session; `longhold sessions --all` lists every project's"
+            )
+        exact = [found for found in known if found.id == session]
+        matches = exact or [found for found in known if session and found.id.startswith(session)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            some = ", ".join(found.id for found in matches[:4])
+            raise SessionNotFound(
+                f"{session!r} is the beginning of several sessions: {some}; give more of it"
+            )
+        for project in self._projects() if is_id(session) else ():
+            with suppress(PermissionError):
+                if (project / f"{session}.jsonl").exists():
+                    load_header(project / f"{session}.jsonl")  # says why it is not listed
+        skipped = "".join(f"; {line}" for line in self.unreadable())
+        raise SessionNotFound(
+            f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
+        )
+
+    def _named(self, session: str) -> FoundSession | None:
+        """Look a whole id up, which takes no look at other sessions; None if it is not one's own."""
+        if not is_id(session):
+            return None
+        paths = [project / f"{session}.jsonl" for project in self._projects()]
+        found = [one for path in paths if os.access(path, os.R_OK) for one in _found(path)]
+        return found[0] if len(found) == 1 else None
+
+    def unreadable(self) -> list[str]:
+        """Describe the directories that cannot be read, whose sessions are not listed."""
+        return [
+            f"{project} cannot be read and is skipped; check its permissions"
+            for project in self._projects()
+            if not os.access(project, os.R_OK | os.X_OK)
+        ]
+
+    def delete(self, session: str) -> None:
+        """Remove the session of exactly this id for good: its log and all that belongs to it."""
+        found = self.find(session)
+        if found.id != session or not is_id(session):
+            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
+        with Log.open(found.path):  # raises if a process is writing it, and keeps others from it
+            shutil.rmtree(found.directory, ignore_errors=True)
+            for path in (found.path, found.path.with_suffix(".lock")):
+                path.unlink(missing_ok=True)
+
+    def sweep(self, *, now: float | None = None) -> list[Path]:
+        """Remove what killed imports left behind, and return it."""
+        oldest = (now or earliest_now()) - PARTIAL_SECONDS
+        left = [
+            path
+            for project in self._projects()
+            for path in project.glob("*.partial")
+            if _modified(path) < oldest
+        ]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return left
+
+    def expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
+        if retention_days <= 0:
+            return []
+        oldest = (now or earliest_now()) - retention_days * 86_400
+        return [found for found in self.sessions() if found.modified < oldest]
+
+    def _path(self, directory: Path, id: str) -> Path:
+        """Return where a session lies."""
+        return self._project(directory) / f"{checked_id(id)}.jsonl"
+
+    def _agent_path(self, name: str) -> Path:
+        session, _, agent = name.rpartition("/")
+        return self.find(session).directory / AGENTS / f"{checked_id(agent)}.jsonl"
+
+    def _project(self, directory: Path) -> Path:
+        return self.root / "projects" / slug(project_root(directory))
+
+    def _projects(self) -> list[Path]:
+        try:
+            with os.scandir(self.root / "projects") as listing:
+                return sorted(Path(entry.path) for entry in listing if entry.is_dir())
+        except OSError:
+            return []
+
+
+def _sessions_in(project: Path) -> Iterator[FoundSession]:
+    try:
+        with os.scandir(project) as listing:
+            logs = sorted(entry.path for entry in listing if entry.name.endswith(".jsonl"))
+    except OSError:
+        return  # `unreadable` says which
+    for name in logs:
+        yield from _found(Path(name))
+
+
+def _found(path: Path) -> Iterator[FoundSession]:
+    try:
+        header, stat = load_header(path), path.stat()
+    except (TranscriptError, OSError):
+        return  # not a log of ours; `find` says why
+    yield FoundSession(
+        id=path.stem, path=path, modified=stat.st_mtime, bytes=stat.st_size, header=header
+    )
+
+
+def _modified(path: Path) -> float:
+    """Return when a file was last written; one that vanished is as new as can be."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return math.inf
+
+
+def is_id(id: str) -> bool:
+    """Return whether this may be a session's id: a plain name that leads nowhere else."""
+    return _ID.fullmatch(id) is not None and len(os.fsencode(id)) <= LONGEST_ID
+
+
+def checked_id(id: str) -> str:
+    if not is_id(id):
+        raise StoreError(
+            f"{id!r} is no name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
+        )
+    return id
+
+
+def checked_name(name: str) -> str:
+    """Let the names pass that `beside` gives: notes, and files of the results' directory."""
+    place, _, file = name.rpartition("/")
+    if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:
+        raise StoreError(f"{name!r} is no name of what lies beside a log")
+    return name
+
+
+def new_id() -> str:
+    """Make an id that sorts by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"

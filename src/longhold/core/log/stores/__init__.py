@@ -1,0 +1,68 @@
+"""Where sessions can be kept besides files: a database that many machines share."""
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from longhold.core.log.store import FileStore, Store
+from longhold.core.settings import StoreSettings, load_settings
+from longhold.errors import ConfigError
+
+VARIABLE = "LONGHOLD_STORE"
+"""Names the store of every command and session that is given none."""
+
+
+def named_store() -> str:
+    return os.environ.get(VARIABLE, "")
+
+
+def default_store() -> Store:
+    """Return the store that `LONGHOLD_STORE` names, one for the whole process; else files."""
+    url = named_store()
+    return _shared(url, load_settings().store, os.getpid()) if url else FileStore()
+
+
+@lru_cache
+def _shared(url: str, settings: StoreSettings, process: int) -> Store:
+    store = open_store(url, settings)
+    atexit.register(store.close)
+    return store
+
+
+def open_store(named: str, settings: StoreSettings | None = None) -> Store:
+    """Open the store that a URL or a directory names; the caller closes it."""
+    scheme, separator, rest = named.partition("://")
+    if not separator or scheme == "file":
+        return FileStore(Path(rest if separator else named))
+    if scheme not in ("postgresql", "postgres"):
+        raise ConfigError(
+            f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory"
+        )
+    with _explained():
+        from longhold.core.log.stores.postgres import PostgresStore
+    return PostgresStore(named, settings or load_settings().store)
+
+
+def pending_migrations(url: str) -> list[str]:
+    """Return the statements that opening a database would run."""
+    with _explained():
+        from longhold.core.log.stores.postgres.database import PostgresDatabase
+        from longhold.core.log.stores.postgres.schema import pending
+    database = PostgresDatabase(url, load_settings().store.patience_seconds)
+    try:
+        return database.run(pending)
+    finally:
+        database.close()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(
+            f"a store in PostgreSQL needs psycopg: pip install 'longhold[postgres]' ({error})"
+        ) from error

@@ -1,0 +1,449 @@
+"""Sessions of one tenant in a PostgreSQL database that many machines share.
+
+A session has one writer at a time, under a lease: opening it raises the session's fence, and only
+the newest fence may append. Tables are made when they are missing. No state is kept in a
+connection, so that a pooler such as PgBouncer may stand between.
+"""
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from psycopg import Connection, errors
+
+from longhold.core.log import Header, Loaded
+from longhold.core.log.beside import result_names
+from longhold.core.log.cursor import last_n
+from longhold.core.log.entries import AnyEntry
+from longhold.core.log.log import AGENTS, branch_header
+from longhold.core.log.protocol import AgentLog
+from longhold.core.log.results import DIRECTORY, Results, StoredBody
+from longhold.core.log.shared import SharedRecords
+from longhold.core.log.store import (
+    NOTHING,
+    FileStore,
+    Store,
+    StoredSession,
+    checked_id,
+    checked_name,
+    is_id,
+    new_id,
+)
+from longhold.core.log.stores.postgres import schema
+from longhold.core.log.stores.postgres.database import ObjectBodies, PostgresDatabase
+from longhold.core.log.stores.postgres.log import (
+    BodiesToRead,
+    PostgresJobs,
+    PostgresLog,
+    PostgresResults,
+)
+from longhold.core.log.stores.postgres.records import (
+    PostgresMail,
+    PostgresRecords,
+    fill,
+    loaded_from,
+    stored_in,
+    stored_session,
+)
+from longhold.core.log.stores.postgres.writer import Holder, Lease, Writer
+from longhold.core.log.titles import NOTES, title_in
+from longhold.core.settings import StoreSettings, home
+from longhold.core.settings.files import write_private
+from longhold.core.settings.project import project_root, slug
+from longhold.errors import ConfigError, LogLocked, SessionExists, SessionNotFound, StoreError
+
+CLOCK_SECONDS = 1e-5
+"""Times of files and of a database differ by less."""
+
+
+def copy_all(store: Store, copies: FileStore) -> FileStore:
+    """Copy every log that grew, and remove those of sessions that are gone."""
+    known = {one.id: one.modified for one in copies.sessions()}
+    for one in store.sessions():
+        if abs(known.pop(one.id, 0.0) - one.modified) > CLOCK_SECONDS:
+            _copy(store, copies, one)
+    for gone in known:
+        with suppress(LogLocked):
+            copies.delete(gone)
+    return copies
+
+
+def copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
+    """Copy one session with what lies beside its log."""
+    found = store.find(session)
+    _copy(store, copies, found)
+    directory = copies.find(found.id).directory
+    for name, data in store.beside(found.id).items():
+        write_private(directory / checked_name(name), data, is_synced=False)
+    return copies
+
+
+def _copy(store: Store, copies: FileStore, one: StoredSession) -> None:
+    with suppress(LogLocked, SessionExists):  # another process copies it just now
+        try:
+            with copies.open(one.id) as log:
+                for entry in store.load(one.id, after=last_n(log.entries)).entries:
+                    log.append(entry)
+        except SessionNotFound:
+            loaded = store.load(one.id)
+            copies.add(loaded.header, loaded.entries)
+        os.utime(copies.find(one.id).path, (one.modified, one.modified))
+
+
+ENDS = 40
+"""Entries at each end of a log among which its title is looked for."""
+
+_LIVE = """
+EXISTS (SELECT 1 FROM longhold.holders h WHERE h.id = s.holder AND h.until > clock_timestamp())
+"""
+_TAKE = f"""
+UPDATE longhold.sessions s SET fence = fence + 1, holder = %(me)s
+WHERE tenant = %(tenant)s AND id = %(id)s
+    AND (holder IS NULL OR holder = %(me)s OR NOT {_LIVE})
+RETURNING key, fence, header, EXISTS (SELECT 1 FROM longhold.reports r WHERE r.session = s.key)
+"""
+_CREATE = """
+INSERT INTO longhold.sessions (tenant, id, project, header, created, fence, holder)
+VALUES (%s, %s, %s, %s, to_timestamp(%s), 1, %s) RETURNING key
+"""
+_RELEASE = """
+UPDATE longhold.sessions s SET holder = NULL
+FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence) WHERE s.key = g.key AND s.fence = g.fence
+"""
+_LISTED = """
+SELECT id, extract(epoch FROM modified)::float8, bytes + length(header), header
+FROM longhold.sessions WHERE tenant = %(tenant)s
+"""
+
+
+_BODIES = "SELECT name, sha256, bytes, body FROM longhold.bodies WHERE session = %s"
+_NO_AGENT = "strpos(id, '/') = 0"
+_WITH_AGENTS = "tenant = %(tenant)s AND (id = %(id)s OR starts_with(id, %(id)s || '/'))"
+
+
+class PostgresStore:
+    def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
+        """Connect, and make the tables that are missing."""
+        self.settings = settings or StoreSettings()
+        self.tenant = self.settings.tenant
+        if "\0" in self.tenant:
+            raise ConfigError("store.tenant holds a null character, which no database takes")
+        self._database = PostgresDatabase(url, self.settings.patience_seconds)
+        self._objects = ObjectBodies(self.settings)
+        self._writer = Writer(self._database.connect, self.settings.patience_seconds, self._objects)
+        self._holder = Holder(self._database.connect, self.settings.lease_seconds)
+        self._open: set[str] = set()
+        """Ids of the sessions that this process writes through this store."""
+        self._unreleased: dict[int, int] = {}
+        """The fence of each session that was closed and is still marked as held, by key."""
+        mark = hashlib.sha256(f"{self._database.place}\0{self.tenant}".encode()).hexdigest()[:16]
+        self._scratch = home() / "stores" / mark
+        self._database.run(schema.migrate)
+
+    def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
+        id = checked_id(session or new_id())
+        return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
+
+    def begin(self, id: str, header: Header) -> PostgresLog:
+        """Begin a session, or an agent's log, which has its session's id in its own."""
+
+        def insert(connection: Connection[Any]) -> Lease:
+            self._holder.begin(connection)
+            row = connection.execute(
+                _CREATE,
+                (*self._columns(id, header), header.created, self._holder.id),
+            ).fetchone()
+            return Lease(key=row[0] if row else 0, fence=1, session=id)
+
+        try:
+            lease = self._database.run(insert)
+        except errors.UniqueViolation:
+            raise SessionExists(
+                f"session {id} exists already and is never overwritten; choose another id"
+            ) from None
+        return self._log(lease, Loaded(header=header), ())
+
+    def open(self, session: str) -> PostgresLog:
+        found = self.find(session)
+        if found.id in self._open:
+            raise LogLocked(Path(found.id), self._holder.name)
+
+        def take(connection: Connection[Any]) -> tuple[Lease, Loaded, list[StoredBody]]:
+            self._holder.begin(connection)
+            given = {"tenant": self.tenant, "id": found.id, "me": self._holder.id}
+            row = connection.execute(_TAKE, given).fetchone()
+            if row is None:
+                raise LogLocked(Path(found.id), self._writer_of(connection, found.id))
+            key, fence, header, has_reports = row
+            lease = Lease(key=key, fence=fence, session=found.id, has_reports=has_reports)
+            loaded = loaded_from(connection, key, header, after=0)
+            return lease, loaded, stored_in(connection, key)
+
+        return self._log(*self._database.run(take))
+
+    def load(self, session: str, *, after: int = 0) -> Loaded:
+        found = self.find(session)
+        return self._database.run(
+            lambda connection: loaded_from(connection, *self._key(found.id), after=after)
+        )
+
+    def branch(self, session: str, *, upto: int | None = None) -> PostgresLog:
+        id = self.find(session).id
+        source = self.load(id)
+        shared = [one for one in source.entries if upto is None or one.n <= upto]
+        header = branch_header(source.header, new_id(), shared[-1].n if shared else 0)
+        beside = self.beside(id)
+        if upto is not None:
+            known = result_names(shared)
+            beside = {
+                name: data
+                for name, data in beside.items()
+                if name.startswith(f"{DIRECTORY}/") and Path(name).stem in known
+            }
+        self.add(header, shared, beside)
+        until = math.inf if upto is None else shared[-1].at if shared else 0.0
+        for name in self.agents(id):
+            agent = self.load(name)
+            kept = [one for one in agent.entries if one.at <= until]
+            if agent.header.created <= until:
+                self.add(
+                    agent.header,
+                    kept,
+                    self.beside(name),
+                    agent=header.session + name.removeprefix(id),
+                )
+        return self.open(header.session)
+
+    def add(
+        self,
+        header: Header,
+        entries: Iterable[AnyEntry],
+        beside: Mapping[str, bytes] = NOTHING,
+        *,
+        agent: str = "",
+    ) -> str:
+        id = agent or header.session
+        for part in id.split("/") if agent else (id,):
+            checked_id(part)
+        for name in beside:
+            checked_name(name)
+
+        def insert(connection: Connection[Any]) -> None:
+            with connection.transaction():
+                row = connection.execute(
+                    _CREATE, (*self._columns(id, header), header.created or time.time(), None)
+                ).fetchone()
+                assert row is not None, "an insert returns its row"
+                fill(connection, row[0], entries, beside, self._objects)
+
+        try:
+            self._database.run(insert, retries=False)
+        except errors.UniqueViolation:
+            raise SessionExists(f"session {id} exists already and is never overwritten") from None
+        return id
+
+    def beside(self, session: str) -> dict[str, bytes]:
+        key, _ = self._key(self.find(session).id)
+        rows = self._database.rows(
+            f"{_BODIES} AND (name = %s OR starts_with(name, %s)) ORDER BY name",
+            (key, NOTES, f"{DIRECTORY}/"),
+        )
+        return {name: self._objects.body(key, *row) for name, *row in rows}
+
+    def results(self, session: str) -> Results:
+        key, _ = self._key(self.find(session).id)
+        stored = self._database.run(lambda connection: stored_in(connection, key))
+        return PostgresResults(BodiesToRead(self, key), stored)
+
+    def agents(self, session: str) -> list[str]:
+        given = {"tenant": self.tenant, "id": f"{self.find(session).id}/"}
+        query = "tenant = %(tenant)s AND starts_with(id, %(id)s) ORDER BY id"
+        rows = self._database.rows(f"SELECT id FROM longhold.sessions WHERE {query}", given)
+        return [id for (id,) in rows]
+
+    def agent_log(self, name: str) -> AgentLog:
+        query, given = f"{_LISTED} AND id = %(id)s", {"tenant": self.tenant, "id": name}
+        return AgentLog(
+            id=name.rpartition("/")[2],
+            directory=self._path(name).with_suffix(""),
+            exists=lambda: bool(self._list(query, given)),
+            load=partial(self.load, name),
+            begin=partial(self.begin, name),
+            go_on=partial(self.open, name),
+        )
+
+    def _path(self, id: str) -> Path:
+        """Return where the file of a log would be on this machine."""
+        return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
+
+    def find(self, session: str) -> StoredSession:
+        """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
+        if session == "newest":
+            if here := self.sessions(Path.cwd(), limit=1):
+                return here[0]
+            raise SessionNotFound(
+                "this project has no session; `longhold sessions --all` lists every project's"
+            )
+        found: list[StoredSession] = []
+        above, _, agent = session.rpartition("/")
+        if is_id(agent):
+            name = f"{self.find(above).id}/{agent}" if above else session
+            given = {"tenant": self.tenant, "id": name}
+            found = self._list(f"{_LISTED} AND id = %(id)s", given)
+            if not found and not above:
+                found = self._list(
+                    f"{_LISTED} AND {_NO_AGENT} AND starts_with(id, %(id)s) ORDER BY id LIMIT 5",
+                    given,
+                )
+        if len(found) == 1:
+            return found[0]
+        if found:
+            some = ", ".join(one.id for one in found[:4])
+            raise SessionNotFound(
+                f"{session!r} is the beginning of several sessions: {some}; give more of it"
+            )
+        raise SessionNotFound(
+            f"there is no session {session!r}; `longhold sessions --all` lists them"
+        )
+
+    def sessions(
+        self, directory: Path | None = None, *, since: float = 0, limit: int = 0
+    ) -> list[StoredSession]:
+        project = slug(project_root(directory)) if directory else None
+        return self._list(
+            f"{_LISTED} AND {_NO_AGENT} AND (%(project)s::text IS NULL OR project = %(project)s) "
+            "AND modified >= to_timestamp(%(since)s) ORDER BY modified DESC, key DESC "
+            "LIMIT %(limit)s",
+            {
+                "tenant": self.tenant,
+                "project": project,
+                "since": since,
+                "limit": limit or None,
+            },
+        )
+
+    def title(self, found: StoredSession) -> str:
+        key, _ = self._key(found.id)
+        notes = self.body(key, NOTES) or b""
+        rows = self._database.rows(
+            "SELECT n, body FROM longhold.entries WHERE session = %(key)s AND (n <= %(ends)s OR "
+            "n > (SELECT last_n FROM longhold.sessions WHERE key = %(key)s) - %(ends)s) ORDER BY n",
+            {"key": key, "ends": ENDS},
+        )
+        lines = [bytes(body) for _, body in rows]
+        return title_in(notes.decode("utf-8", "replace"), lines[:ENDS], lines[-ENDS:])
+
+    def delete(self, session: str) -> None:
+        found = self.find(session)
+        if found.id != session or not is_id(session):
+            raise SessionNotFound(f"there is no session {session!r}; give the whole id of one")
+        with self.open(session):  # raises if a process is writing it
+            given = {"tenant": self.tenant, "id": session}
+
+            def remove(connection: Connection[Any]) -> None:
+                with connection.transaction():
+                    query = f"DELETE FROM longhold.sessions WHERE {_WITH_AGENTS} RETURNING key"
+                    keys = [key for (key,) in connection.execute(query, given).fetchall()]
+                    for table in ("entries", "bodies", "reports", "boxes", "mail"):
+                        query = f"DELETE FROM longhold.{table} WHERE session = ANY(%s)"
+                        connection.execute(query, (keys,))
+                    for key in keys:  # if that fails, the rows stay, and it can be tried again
+                        self._objects.remove(key)
+
+            self._database.run(remove)
+
+    def files(self, session: str = "") -> FileStore:
+        copies = FileStore(self._scratch / "copies")
+        return copy_one(self, copies, session) if session else copy_all(self, copies)
+
+    def close(self) -> None:
+        """Commit what is queued, release every session, and disconnect."""
+        self._writer.close()
+        with suppress(StoreError):
+            self._database.run(self._holder.close, retries=False)
+        self._database.close()
+
+    def shared(self, directory: Path) -> SharedRecords:
+        return PostgresRecords(
+            self._database,
+            self.tenant,
+            self._holder,
+            directory=directory,
+            scratch=self._scratch,
+        )
+
+    def body(self, key: int, name: str) -> bytes | None:
+        rows = self._database.rows(f"{_BODIES} AND name = %s", (key, name))
+        return self._objects.body(key, *rows[0][1:]) if rows else None
+
+    def reports(self, key: int) -> list[tuple[int, bytes]]:
+        rows = self._database.rows(
+            "SELECT key, body FROM longhold.reports WHERE session = %s ORDER BY key", (key,)
+        )
+        return [(report, bytes(body)) for report, body in rows]
+
+    def remove_reports(self, keys: Sequence[int]) -> None:
+        query = "DELETE FROM longhold.reports WHERE key = ANY(%s)"
+        self._database.run(lambda connection: connection.execute(query, (list(keys),)))
+
+    def leave(self, key: int, report: bytes) -> None:
+        query = "INSERT INTO longhold.reports (session, body) VALUES (%s, %s)"
+        self._database.run(lambda connection: connection.execute(query, (key, report)))
+
+    def release(self, lease: Lease) -> None:
+        """Let the next writer in; while the database is away, that is left for the next time."""
+        self._open.discard(lease.session)
+        self._unreleased[lease.key] = lease.fence
+        given = (list(self._unreleased), list(self._unreleased.values()))
+        with suppress(StoreError):
+            self._database.run(lambda connection: connection.execute(_RELEASE, given))
+            self._unreleased.clear()
+
+    def _log(self, lease: Lease, loaded: Loaded, bodies: Iterable[StoredBody]) -> PostgresLog:
+        self._open.add(lease.session)
+        return PostgresLog(
+            lease,
+            loaded,
+            bodies,
+            path=self._path(lease.session),
+            writer=self._writer,
+            beside=self,
+            shared=self.shared(Path(loaded.header.directory)),
+            mail=PostgresMail(self._database, self.tenant, lease.key),
+            queue=PostgresJobs(self._database.url, self.settings, lease.session)
+            if self.settings.jobs == "workers" and is_id(lease.session)
+            else None,
+        )
+
+    def _columns(self, id: str, header: Header) -> tuple[str, str, str, bytes]:
+        project = slug(project_root(Path(header.directory)))
+        return self.tenant, id, project, msgspec.json.encode(header)
+
+    def _key(self, id: str) -> tuple[int, bytes]:
+        """Return where a session of exactly this id is, with its header."""
+        rows = self._database.rows(
+            "SELECT key, header FROM longhold.sessions WHERE tenant = %s AND id = %s",
+            (self.tenant, id),
+        )
+        if not rows:
+            raise SessionNotFound(f"there is no session {id!r}")
+        key, header = rows[0]
+        return int(key), bytes(header)
+
+    def _writer_of(self, connection: Connection[Any], id: str) -> str:
+        row = connection.execute(
+            "SELECT h.name FROM longhold.sessions s JOIN longhold.holders h ON h.id = s.holder "
+            "WHERE s.tenant = %s AND s.id = %s",
+            (self.tenant, id),
+        ).fetchone()
+        return str(row[0]) if row else "another process"
+
+    def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
+        return [stored_session(*row) for row in self._database.rows(query, given)]

@@ -1,0 +1,154 @@
+"""Forces files onto the disk in the background: at once, and then at most ten times a second.
+
+This is for power cuts; a killed process loses nothing that was written. One thread serves all
+files of a process. What asks while it rests is served together when it has rested.
+"""
+
+import atexit
+import errno
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from longhold.core.settings.files import PRIVATE_FILE, explained
+from longhold.errors import LogLocked
+
+REST_SECONDS = 0.1
+_sync_data = getattr(os, "fdatasync", os.fsync)
+"""Forces contents and length onto the disk; when it was changed is not worth another write."""
+
+
+class FileSync:
+    """One open file's way onto the disk."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.is_due = False
+        """Something was written that may not be on the disk."""
+        self._descriptor = descriptor
+        self._is_waiting = False
+        self._error: OSError | None = None
+        self._lock = threading.Lock()
+
+    def written(self) -> None:
+        self.is_due = True
+
+    def now(self) -> None:
+        """Force everything, and wait for it."""
+        os.fsync(self._descriptor)
+        self.is_due = False
+
+    def soon(self) -> None:
+        """Ask for it without waiting; raise what the last time failed with."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        if not self._is_waiting:
+            self._is_waiting = True
+            _thread.serve(self)
+
+    def run(self) -> None:
+        """Force what was written; a failure is kept for the next call of `soon`."""
+        self._is_waiting = False
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            self.is_due = False
+            try:
+                _sync_data(self._descriptor)
+            except OSError as error:
+                self.is_due, self._error = True, error
+
+    def finish(self) -> None:
+        """Force what is left, if the file is of a kind that can be; it may be closed after this."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if not self.is_due or descriptor < 0:
+            return
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
+        self.is_due = False
+
+
+class _SyncThread:
+    """Begins with the first file, and anew in a forked process, where no thread survives."""
+
+    def __init__(self) -> None:
+        self._waiting = SimpleQueue[FileSync]()
+        self._thread: threading.Thread | None = None
+
+    def serve(self, file: FileSync) -> None:
+        self._waiting.put(file)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="longhold-sync", daemon=True)
+            self._thread.start()
+
+    def serve_waiting(self) -> None:
+        while True:
+            try:
+                self._waiting.get_nowait().run()
+            except Empty:
+                return
+
+    def _work(self) -> None:
+        while True:
+            self._waiting.get().run()
+            self.serve_waiting()
+            time.sleep(REST_SECONDS)
+
+
+_thread = _SyncThread()
+atexit.register(_thread.serve_waiting)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_thread.__init__)  # type: ignore[misc]
+
+
+def open_for_writing(path: Path, flags: int) -> int:
+    """Open the log at `path` as its one writer; `LogLocked` names the process that is.
+
+    The log's own descriptor carries the lock. The file beside it has the writer's name, and is
+    locked while a log is opened, so that nobody finds one that is half made.
+    """
+    with explained(path.with_suffix(".lock")):
+        door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        _lock(door, door, path)
+        with explained(path):
+            descriptor = os.open(path, flags, PRIVATE_FILE)
+        try:
+            _lock(descriptor, door, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        writer = f"process {os.getpid()} on {socket.gethostname()} since {since}"
+        with suppress(OSError):  # the lock holds without the name, even on a full disk
+            os.ftruncate(door, 0)
+            os.pwrite(door, writer.encode(), 0)
+        return descriptor
+    finally:
+        os.close(door)
+
+
+def _lock(descriptor: int, door: int, path: Path) -> None:
+    from filelock import lock_descriptor  # takes long to load, and readers lock nothing
+
+    with explained(path.with_suffix(".lock")):
+        if not lock_descriptor(descriptor, blocking=False):
+            writer = os.pread(door, 200, 0).decode(errors="replace").strip()
+            raise LogLocked(path, writer or "another process")
+
+
+def release(path: Path, descriptor: int) -> None:
+    """Close a log and so release its lock, whatever becomes of the name beside it."""
+    try:
+        with suppress(OSError):
+            os.truncate(path.with_suffix(".lock"), 0)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,90 @@
+"""The title of a session in a list: from its notes, its log, or the user's first words.
+
+Only the beginning of the notes and the ends of the log are read, so that listing a thousand
+sessions is quick.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry, Imported, Said, Titled
+from longhold.core.messages import text_of
+from longhold.core.messages.text import printable_line
+from longhold.core.messages.wrapped import unwrapped
+
+END_BYTES = 64 << 10
+"""How much of each end of the log is looked at."""
+TITLE_CHARS = 72
+"""Longer ones are cut; a list has one line for each session."""
+NOTHING_SAID = "(nothing said yet)"
+NOTES = "notes.md"
+_LOOKED_FOR = tuple(f'{{"entry":"{kind}"'.encode() for kind in ("said", "titled", "imported"))
+_FRAMED = b'{"entry":"framed"'
+_NOTED = re.compile(r"\A## Title\n(?:_[^\n]*_\n)?\s*(?:<!--[^\n]*-->\s*)?([^\n#<][^\n]*)")
+"""The first line under the first heading of a session's notes, behind the one that is always there."""
+
+
+def title_of(path: Path) -> str:
+    """Find a session's title in its notes, or near the ends of its log."""
+    with path.open("rb") as file:
+        head = list(_head(file))[1:]
+        file.seek(max(0, path.stat().st_size - END_BYTES))
+        tail = file.read().split(b"\n")[1:]
+    return title_in(_notes(path.with_suffix("") / NOTES), head, tail)
+
+
+def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
+    """Find a title in the beginning of the notes, or in the first and last entries."""
+    if noted := _NOTED.match(notes):
+        return printable_line(noted[1], TITLE_CHARS)
+    for line in (*reversed(tail), *reversed(head)):
+        if isinstance(entry := _entry(line), Titled):
+            return printable_line(entry.title, TITLE_CHARS)
+    for line in head:
+        entry = _entry(line)
+        said = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
+        if text := unwrapped(said):
+            return printable_line(text, TITLE_CHARS)
+    return NOTHING_SAID
+
+
+def imported_from(path: Path) -> str:
+    """Return the file that a log was imported from; '' if it was not."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - END_BYTES))
+        for line in reversed(file.read().split(b"\n")):
+            if isinstance(entry := _entry(line), Imported):
+                return entry.source
+    return ""
+
+
+def _head(file: BinaryIO) -> Iterator[bytes]:
+    """Yield whole lines, however long the last one is; prompts and tools come on top."""
+    left = END_BYTES
+    for line in file:
+        yield line
+        left -= 0 if line.startswith(_FRAMED) else len(line)
+        if left <= 0:
+            return
+
+
+def _notes(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(END_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _entry(line: bytes) -> AnyEntry | None:
+    if not line.startswith(_LOOKED_FOR):
+        return None
+    try:
+        entry: AnyEntry = msgspec.json.decode(line, type=AnyEntry)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return entry

@@ -1,0 +1,181 @@
+"""A branch of the store: changes that are made all at once, or not at all.
+
+Reads see the store as it was when the branch began, with the branch's own changes on top. Nothing
+is on disk until it is merged, so a killed process leaves no trace. Merging is one commit, checked
+as a whole first; if a memory was changed elsewhere meanwhile, that is a conflict and nothing is
+merged. Extractions and dreams work on branches.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
+from longhold.core.memory.index import IndexLine, make_index
+from longhold.core.memory.memory import Memory, MemoryRefused, NoSuchMemory, parse
+from longhold.core.memory.paths import INDEX
+from longhold.core.memory.store import MemoryStore
+from longhold.core.messages.words import words_of
+
+
+class Pages(Protocol):
+    """What the memory tool reads and writes: the store directly, or a branch."""
+
+    def versions(self) -> dict[str, str]: ...
+    def read(self, file: str) -> str: ...
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        """Return the files that match the words of a query, best first, with descriptions."""
+        ...
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
+        """Make changes; return what the model should know besides, if anything."""
+        ...
+
+
+class ChangeRules(Protocol):
+    """What may be changed on a branch."""
+
+    def violations(self, branch: "Branch") -> Mapping[str, str]:
+        """Return the files that may not be changed as they are, each with the reason."""
+        ...
+
+    def remarks(self, branch: "Branch", files: Iterable[str]) -> Sequence[str]:
+        """Say what is amiss with these files, though they may be changed so."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direct:
+    """Pages on which every change is a commit of its own."""
+
+    store: MemoryStore
+    by: CommitAuthor
+
+    def versions(self) -> dict[str, str]:
+        return self.store.versions()
+
+    def read(self, file: str) -> str:
+        return self.store.read(file)
+
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        return self.store.find(query, limit)
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
+        self.store.commit(changes, by=self.by, why=why)
+        return ""
+
+
+class Branch:
+    def __init__(self, store: MemoryStore, rules: ChangeRules | None = None) -> None:
+        """Begin a branch; a change that breaks a rule is refused when it is made."""
+        self.store = store
+        self._rules = rules
+        store.adopt()
+        self.base = store.versions()
+        self._changes: dict[str, MemoryChange] = {}
+
+    def versions(self) -> dict[str, str]:
+        found = dict(self.base)
+        for file, change in self._changes.items():
+            if change.text is None:
+                found.pop(file, None)
+            else:
+                found[file] = sha(change.text)
+        return dict(sorted(found.items()))
+
+    def read(self, file: str) -> str:
+        """Return a file as this branch has it; the index as it would be."""
+        if file == INDEX:
+            return make_index(map(IndexLine.of, self.memories()), self.store.limits)
+        change = self._changes.get(file)
+        if change is not None and change.text is not None:
+            return change.text
+        if change is not None or file not in self.base:
+            raise NoSuchMemory(f"there is no memory {file!r}")
+        return self.store.history.text(self.base[file])
+
+    def memory(self, file: str) -> Memory:
+        return parse(file, self.read(file))
+
+    def memories(self) -> list[Memory]:
+        return [self.memory(file) for file in self.versions()]
+
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        """Search the store as it was, then what the branch changed."""
+        known, words = self.versions(), words_of(query)
+        found = [file for file in self.store.find(query, limit) if file in known]
+        changed = [one.file for one in self.changes() if one.text is not None]
+        found += [file for file in changed if any(w in self.read(file).lower() for w in words)]
+        return {file: self.memory(file).description for file in dict.fromkeys(found)}
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str = "") -> str:
+        """Add changes, all or none; each is checked as the store would check it, then by the rules."""
+        before = dict(self._changes)
+        self._add(changes, why)
+        if self._rules is None:
+            return ""
+        wrong = self._rules.violations(self)
+        files = [change.file for change in changes]
+        if refused := [f"{file}: {wrong[file]}" for file in files if file in wrong]:
+            self._changes = before
+            raise MemoryRefused(f"nothing was changed: {'; '.join(refused)}")
+        remarks = self._rules.remarks(self, files)
+        return f"This is changed, but mend it: {'; '.join(remarks)}." if remarks else ""
+
+    def _add(self, changes: Sequence[MemoryChange], why: str = "") -> None:
+        for change in changes:
+            self.store.check(change)
+        for change in changes:
+            reason = change.reason or why
+            expected = self.base.get(change.file, "")
+            self._changes[change.file] = replace(change, expected=expected, reason=reason)
+
+    def catch_up(self) -> None:
+        """Take over what changed in the store since, except in files that the branch changed."""
+        own = {file: version for file, version in self.base.items() if file in self._changes}
+        now = self.store.versions().items()
+        self.base = {file: version for file, version in now if file not in self._changes} | own
+
+    def take_back(self, files: Iterable[str]) -> None:
+        """Leave these files as the branch found them."""
+        for file in files:
+            self._changes.pop(file, None)
+
+    def place(self, file: str) -> int:
+        """Return the place of a changed file among the changes, in the order they were made."""
+        return list(self._changes).index(file)
+
+    def put(self, memory: Memory) -> None:
+        """Write a memory, whatever the branch's rules say."""
+        self._add([MemoryChange(file=memory.file, text=memory.text, expected="")])
+
+    def remove(self, file: str, reason: str) -> None:
+        """Remove a memory, whatever the branch's rules say."""
+        self._add([MemoryChange(file=file, text=None, expected="", reason=reason)])
+
+    def changes(self) -> list[MemoryChange]:
+        """Return what a merge would change; files that end as they began are left out."""
+        return [
+            change
+            for file, change in sorted(self._changes.items())
+            if ("" if change.text is None else sha(change.text)) != self.base.get(file, "")
+        ]
+
+    def diff(self) -> str:
+        return "".join(
+            diff(one.file, self.store.history.text(one.expected), one.text or "")
+            for one in self.changes()
+        )
+
+    def merge(
+        self,
+        *,
+        by: CommitAuthor,
+        why: str,
+        check: Callable[["Branch"], Sequence[str]] | None = None,
+    ) -> Commit | None:
+        """Commit all changes at once; raise if the check returns reasons not to."""
+        wrong = check(self) if check else ()
+        if wrong:
+            raise MemoryRefused(f"nothing was changed: {'; '.join(wrong)}")
+        return self.store.commit(self.changes(), by=by, why=why)

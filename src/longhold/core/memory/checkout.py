@@ -1,0 +1,155 @@
+"""The store's files on disk: written from the history, and checked for edits made by hand.
+
+Files are written after each commit; what a killed process left unwritten is written when the store
+is next opened. A file that is neither what was last written nor what should be written was edited
+by hand: it is reported and never overwritten.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from longhold.core.memory.commits import Database, sha
+from longhold.core.memory.memory import MemoryRefused
+from longhold.core.memory.paths import INDEX, checked_place
+from longhold.core.settings.files import sweep, write_private
+
+CheckoutStep: TypeAlias = Callable[[str], None]
+"""Called at each point at which a process may die; tests die there."""
+
+SYNCED_EACH = 64
+"""For more files one sync of the whole disk is faster than one each."""
+
+
+def no_step(_point: str) -> None:
+    """Do nothing; see `CheckoutStep`."""
+
+
+class Checkout:
+    def __init__(self, root: Path, database: Database, step: CheckoutStep) -> None:
+        self.root = root
+        self._sql = database
+        self._step = step
+        self.problems: dict[str, str] = {}
+        """Files that cannot be adopted, and why."""
+
+    def bring_up(self) -> None:
+        """Write what commits changed; safe to run again at any time."""
+        if not self._behind():
+            return
+        with self._sql.writing():
+            behind = self._behind()
+            is_few = len(behind) <= SYNCED_EACH
+            for file, have, want in behind:
+                text = self._text_of(file)
+                if file in self.problems or (text is not None and sha(text) not in (have, want)):
+                    continue  # edited by hand: adopted by the next commit
+                self._put(file, want, is_synced=is_few)
+                self._step(f"file {file}")
+            if not is_few:
+                os.sync()  # before the transaction that records them as written
+        self._step("files")
+
+    def recover(self) -> None:
+        """Finish what a killed process left unfinished."""
+        sweep(self.root)
+        self.bring_up()
+
+    def drift(self) -> dict[str, str | None]:
+        """Return the texts of files edited by hand since they were written; None if removed."""
+        known = {
+            file: (have, size, mtime)
+            for file, have, size, mtime in self._sql.all("SELECT * FROM on_disk")
+        }
+        found: dict[str, str | None] = {}
+        self.problems.clear()
+        for file, status in markdown_below(self.root):
+            have, size, mtime = known.pop(file, ("", -1, -1))
+            if (status.st_size, status.st_mtime_ns) == (size, mtime):
+                continue
+            text = self._text_of(file)
+            if text is not None and sha(text) != have:
+                found[file] = text
+        return found | dict.fromkeys(known)
+
+    def changed_at(self, file: str) -> float:
+        """Return when a file on disk was last changed; 0 if there is none."""
+        try:
+            return self._place(file).stat().st_mtime
+        except (MemoryRefused, OSError):
+            return 0.0
+
+    def put_back(self, file: str, version: str) -> None:
+        """Replace what was made of a file by hand with its current version; '' removes it."""
+        self._put(file, version, is_synced=True)
+
+    def _behind(self) -> list[tuple[str, str, str]]:
+        """Return files whose version on disk is not the current one, as (file, have, want)."""
+        rows = self._sql.all(
+            "SELECT t.file, coalesce(d.sha, ''), t.sha FROM current t LEFT JOIN on_disk d"
+            " ON d.file = t.file WHERE d.sha IS NOT t.sha"
+            " UNION ALL SELECT d.file, d.sha, '' FROM on_disk d LEFT JOIN current t"
+            " ON d.file = t.file WHERE t.file IS NULL"
+        )
+        return [(file, have, want) for file, have, want in rows]
+
+    def _put(self, file: str, want: str, *, is_synced: bool) -> None:
+        place = self._place(file)
+        if not want:
+            _remove(place, self.root)
+            self._sql.all("DELETE FROM on_disk WHERE file = ?", file)
+            return
+        text: str = self._sql.one("SELECT text FROM texts WHERE sha = ?", want)[0]
+        status = write_private(
+            place,
+            text.encode(),
+            before_rename=lambda: self._step(f"ready {file}"),
+            is_synced=is_synced,
+        )
+        self._sql.all(
+            "INSERT OR REPLACE INTO on_disk VALUES (?, ?, ?, ?)",
+            *(file, want, status.st_size, status.st_mtime_ns),
+        )
+
+    def _place(self, file: str) -> Path:
+        return self.root / INDEX if file == INDEX else checked_place(self.root, file)
+
+    def _text_of(self, file: str) -> str | None:
+        """Read a file; one that is not text, or has a forbidden name, becomes a problem."""
+        try:
+            return self._place(file).read_bytes().decode()
+        except FileNotFoundError:
+            return None
+        except (MemoryRefused, UnicodeDecodeError, OSError) as error:
+            self.problems[file] = str(error)
+            return None
+
+
+def _remove(path: Path, root: Path) -> None:
+    """Remove a file, and directories below the root that become empty."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    for parent in path.parents:
+        if parent == root or not parent.is_relative_to(root):
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def markdown_below(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the Markdown files below a directory by relative name, without links and hidden ones."""
+    places = [root]
+    while places:
+        with contextlib.suppress(FileNotFoundError), os.scandir(places.pop()) as found:
+            for one in found:
+                if one.name.startswith(".") or one.is_symlink():
+                    continue
+                if one.is_dir():
+                    places.append(Path(one.path))
+                elif one.name.endswith(".md") and one.is_file(follow_symlinks=False):
+                    name = Path(one.path).relative_to(root).as_posix()
+                    yield name, one.stat(follow_symlinks=False)

@@ -1,0 +1,389 @@
+"""The commits of a memory store, in one SQLite file that is private to the user.
+
+It holds every text that ever existed, every commit with author, reason, before and after, which
+text is current, what is on disk, how often each memory was used, and the search index. A commit is
+one transaction, so a killed process leaves the old state or the new one. The Markdown files beside
+it are written from here and survive its loss.
+"""
+
+import difflib
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from longhold.core.memory.memory import (
+    MemoryBusy,
+    MemoryConflict,
+    MemoryRefused,
+    NoSuchMemory,
+    parse,
+)
+from longhold.core.memory.paths import INDEX
+from longhold.core.settings.files import private_directory
+from longhold.errors import StoreError
+
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+SCHEMA_VERSION = 1
+
+DatabaseRow: TypeAlias = tuple[Any, ...]
+"""A row as SQLite returns it; the caller knows the types of the columns."""
+
+_SCHEMA = """
+CREATE TABLE texts (sha TEXT PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE commits (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL,
+  undoes INTEGER
+);
+CREATE TABLE changes (
+  "commit" INTEGER NOT NULL, file TEXT NOT NULL, before TEXT, after TEXT, reason TEXT NOT NULL
+);
+CREATE INDEX changes_by_commit ON changes ("commit");
+CREATE INDEX changes_by_file ON changes (file);
+CREATE TABLE tree (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT UNIQUE NOT NULL, sha TEXT NOT NULL,
+  name TEXT NOT NULL, description TEXT NOT NULL, type TEXT NOT NULL,
+  modified REAL NOT NULL, superseded_by TEXT NOT NULL
+);
+CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE VIEW current AS
+  SELECT file, sha FROM tree UNION ALL SELECT 'MEMORY.md', value FROM state WHERE key = 'index';
+CREATE TABLE on_disk (file TEXT PRIMARY KEY, sha TEXT NOT NULL, size INTEGER, mtime_ns INTEGER);
+CREATE TABLE uses (file TEXT PRIMARY KEY, count INTEGER NOT NULL, last REAL NOT NULL);
+CREATE TABLE inbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL,
+  file TEXT NOT NULL, text TEXT NOT NULL, before TEXT, session TEXT NOT NULL,
+  is_outside INTEGER NOT NULL, state TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE words USING fts5(
+  name, description, body, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+"""
+
+
+class Database:
+    """An open history; reads see the last commit, writes are serialised."""
+
+    def __init__(self, path: Path, *, wait_seconds: float) -> None:
+        """Open or create it; `wait_seconds` is how long a call blocks while another process writes."""
+        self.path = path
+        private_directory(path.parent)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._errors_translated():
+            self._sql = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
+            try:
+                self._sql.execute("PRAGMA journal_mode = WAL")
+                self._prepare()
+            except BaseException:
+                self._sql.close()
+                raise
+
+    def _prepare(self) -> None:
+        """Create the tables of a new file; refuse one that a newer version wrote."""
+        version = self._version()
+        if version > SCHEMA_VERSION:
+            raise StoreError(f"{self.path} was written by a newer version; update Longhold")
+        if version == SCHEMA_VERSION:
+            return
+        with self.writing():
+            if self._version() == 0:  # no other process was faster
+                for statement in _SCHEMA.split(";\n"):
+                    self._sql.execute(statement)
+                self._sql.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _version(self) -> int:
+        return int(self.one("PRAGMA user_version")[0])
+
+    def close(self) -> None:
+        self._sql.close()
+
+    def all(self, sql: str, *values: object) -> list[DatabaseRow]:
+        with self._errors_translated():
+            return self._sql.execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> DatabaseRow:
+        return self.all(sql, *values)[0]
+
+    def insert(self, sql: str, *values: object) -> int:
+        with self._errors_translated():
+            return self._sql.execute(sql, values).lastrowid or 0
+
+    @contextmanager
+    def writing(self, *, is_lasting: bool = True) -> Iterator[None]:
+        """Run the block as one transaction, rolled back on any error; inside another, as part of it.
+
+        Without `is_lasting` the result survives the process but perhaps not a power failure, and
+        the commit does not wait for the disk.
+        """
+        if self._sql.in_transaction:
+            yield
+            return
+        with self._errors_translated():
+            self._sql.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
+            self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with self._errors_translated():
+                self._sql.execute("COMMIT")
+        except BaseException:
+            if self._sql.in_transaction:
+                self._sql.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _errors_translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY:
+                raise MemoryBusy(
+                    f"{self.path} is being written by another process; try again"
+                ) from error
+            raise StoreError(
+                f"{self.path} cannot be used: {error}; if it is damaged, move it away: a new history"
+                " is started from the Markdown files beside it"
+            ) from error
+
+
+CommitAuthor: TypeAlias = Literal["agent", "extraction", "dream", "person"]
+
+_COMMITS = "SELECT id, at, by, why, undoes FROM commits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    file: str
+    text: str | None
+    """The new content; None removes the memory and leaves a tombstone."""
+    expected: str
+    """The version this change was made from, '' for none; any other version is a conflict."""
+    reason: str = ""
+    """Why it is removed; required for removals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedChange:
+    """One file that was written or removed, with its versions; '' is none."""
+
+    file: str
+    before: str
+    after: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    id: int
+    at: float
+    by: CommitAuthor
+    why: str
+    changes: tuple[CommittedChange, ...]
+    undoes: int = 0
+    """The commit that this one reverts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    file: str
+    version: str
+    reason: str
+    evidence: tuple[str, ...]
+    """What the removed memory rested on."""
+    by: CommitAuthor
+    at: float
+    commit: int
+
+
+class CommitHistory:
+    def __init__(self, database: Database) -> None:
+        self._sql = database
+
+    @property
+    def head(self) -> int:
+        """The number of the last commit; 0 before the first."""
+        last: int | None = self._sql.one("SELECT max(id) FROM commits")[0]
+        return last or 0
+
+    def log(self, limit: int = -1, *, file: str = "") -> list[Commit]:
+        """Return the commits of one file or of all, newest first."""
+        chosen = ' WHERE id IN (SELECT "commit" FROM changes WHERE file = ?)' if file else ""
+        values = (file, limit) if file else (limit,)
+        rows = self._sql.all(f"{_COMMITS}{chosen} ORDER BY id DESC LIMIT ?", *values)
+        return [self._commit(row) for row in rows]
+
+    def commit(self, id: int) -> Commit:
+        rows = self._sql.all(f"{_COMMITS} WHERE id = ?", id)
+        if not rows:
+            raise NoSuchMemory(f"there is no commit {id}; `longhold memory log` lists them")
+        return self._commit(rows[0])
+
+    def version(self, file: str) -> str:
+        """Return the current version of a file; '' if there is none."""
+        rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
+        return rows[0][0] if rows else ""
+
+    def text(self, version: str) -> str:
+        """Return the text of any version that ever existed; '' if there is none."""
+        rows = self._sql.all("SELECT text FROM texts WHERE sha = ?", version)
+        return rows[0][0] if rows else ""
+
+    def diff(self, changes: Sequence[CommittedChange]) -> str:
+        return "".join(
+            diff(one.file, self.text(one.before), self.text(one.after)) for one in changes
+        )
+
+    def tombstones(self) -> list[Tombstone]:
+        """Return what was removed and not written again since, newest first."""
+        rows = self._sql.all(
+            "SELECT c.file, c.before, c.reason, k.by, k.at, k.id, t.text FROM changes c"
+            ' JOIN commits k ON k.id = c."commit" JOIN texts t ON t.sha = c.before'
+            " WHERE c.after IS NULL AND c.file != ? AND c.file NOT IN (SELECT file FROM current)"
+            ' AND c."commit" = (SELECT max("commit") FROM changes m WHERE m.file = c.file)'
+            " ORDER BY k.id DESC, c.file",
+            INDEX,
+        )
+        return [
+            Tombstone(
+                file=file,
+                version=version,
+                reason=reason,
+                evidence=parse(file, text).evidence,
+                by=by,
+                at=at,
+                commit=id,
+            )
+            for file, version, reason, by, at, id, text in rows
+        ]
+
+    def vetoed(self, by: CommitAuthor) -> frozenset[str]:
+        """Return files whose change by an author was undone and which did not change since."""
+        rows = self._sql.all(
+            "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"
+            ' JOIN changes c ON c."commit" = undo.id JOIN current t'
+            " ON t.file = c.file AND t.sha = c.after",
+            by,
+        )
+        return frozenset(row[0] for row in rows)
+
+    def _commit(self, row: DatabaseRow) -> Commit:
+        id, at, by, why, undoes = row
+        rows = self._sql.all(
+            'SELECT file, before, after, reason FROM changes WHERE "commit" = ? ORDER BY rowid', id
+        )
+        changes = tuple(
+            CommittedChange(file=file, before=before or "", after=after or "", reason=reason)
+            for file, before, after, reason in rows
+        )
+        return Commit(id=id, at=at, by=by, why=why, changes=changes, undoes=undoes or 0)
+
+
+def diff(file: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"before/{file}" if before else "(none)",
+        f"after/{file}" if after else "(none)",
+        n=2,
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def sha(text: str) -> str:
+    """Return the version of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class CommitWriter:
+    def __init__(self, database: Database, at: float) -> None:
+        self._sql = database
+        self._version = CommitHistory(database).version
+        self._at = at
+        self.id = 0
+        """The commit's number, once it has begun."""
+
+    def due(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
+        """Return the changes that change something; raise if one was made from an old version."""
+        chosen: list[MemoryChange] = []
+        for change in changes:
+            current = self._version(change.file)
+            wanted = "" if change.text is None else sha(change.text)
+            if current == wanted:
+                continue
+            if current != change.expected:
+                raise MemoryConflict(self._conflict_message(change.file))
+            if not current:
+                self._check_new(change.file)
+            chosen.append(change)
+        return chosen
+
+    def begin(self, by: CommitAuthor, why: str, undoes: int) -> None:
+        self.id = self._sql.insert(
+            "INSERT INTO commits (at, by, why, undoes) VALUES (?, ?, ?, ?)",
+            *(self._at, by, why, undoes or None),
+        )
+
+    def put(self, change: MemoryChange) -> None:
+        reason = change.reason if change.text is None else ""
+        self._note(change.file, change.text, reason)
+        self._sql.all(
+            "DELETE FROM words WHERE rowid = (SELECT id FROM tree WHERE file = ?)", change.file
+        )
+        if change.text is None:
+            self._sql.all("DELETE FROM tree WHERE file = ?", change.file)
+        else:
+            self._file(change.file, change.text)
+
+    def put_index(self, text: str) -> None:
+        """Record the index if it changed; an empty one is removed."""
+        if self._version(INDEX) == (sha(text) if text else ""):
+            return
+        self._note(INDEX, text or None, "")
+        if text:
+            self._sql.all("INSERT OR REPLACE INTO state VALUES ('index', ?)", sha(text))
+        else:
+            self._sql.all("DELETE FROM state WHERE key = 'index'")
+
+    def _file(self, file: str, text: str) -> None:
+        memory = parse(file, text, at=self._at)
+        self._sql.all(
+            "INSERT INTO tree (file, sha, name, description, type, modified, superseded_by)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (file) DO UPDATE SET sha = excluded.sha,"
+            " name = excluded.name, description = excluded.description, type = excluded.type,"
+            " modified = excluded.modified, superseded_by = excluded.superseded_by",
+            *(file, sha(text), memory.name, memory.description),
+            *(memory.type, memory.modified, memory.superseded_by),
+        )
+        self._sql.all(
+            "INSERT INTO words (rowid, name, description, body)"
+            " SELECT id, ?, ?, ? FROM tree WHERE file = ?",
+            *(memory.name, memory.description, memory.body, file),
+        )
+
+    def _note(self, file: str, text: str | None, reason: str) -> None:
+        before = self._version(file) or None
+        after = None if text is None else sha(text)
+        if text is not None:
+            self._sql.all("INSERT OR IGNORE INTO texts VALUES (?, ?)", after, text)
+        self._sql.all(
+            "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", self.id, file, before, after, reason
+        )
+
+    def _check_new(self, file: str) -> None:
+        """Refuse a name that some file systems cannot distinguish from an existing one."""
+        alike = self._sql.all("SELECT file FROM tree WHERE file = ? COLLATE NOCASE", file)
+        if alike:
+            raise MemoryRefused(
+                f"{file} differs from {alike[0][0]} only in case; use one of the two names"
+            )
+
+    def _conflict_message(self, file: str) -> str:
+        rows = self._sql.all(
+            'SELECT id, by FROM commits WHERE id = (SELECT max("commit") FROM changes WHERE file = ?)',
+            file,
+        )
+        culprit = f" by {rows[0][1]} in commit {rows[0][0]}" if rows else ""
+        return f"{file} was changed{culprit} since it was read; read it again, then change it"

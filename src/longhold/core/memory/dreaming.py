@@ -1,0 +1,354 @@
+"""When a session dreams, and how: in the background, one process at a time, with a model or not.
+
+The conditions are checked when the session is at rest, the cheapest first. A model dreams on the
+conversation's prefix if no consent is needed and the session read no untrusted text. If it fails,
+the user is told, what needs no model is done, and the dream counts as not done: it is tried again
+later. A stopped or killed dream changes nothing and leaves a report.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TypeAlias
+
+from longhold.core.log.entries import Dreamt, Failed, Said
+from longhold.core.log.shared import SharedCommits, SharedRecords
+from longhold.core.memory.dream import Dreamer, DreamReport, Steps, dream, dream_with
+from longhold.core.memory.inbox import must_ask
+from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
+from longhold.core.memory.memory import MemoryRefused, stamp
+from longhold.core.memory.store import MemoryStore
+from longhold.core.memory.tool import memories_only, usable_tools
+from longhold.core.messages import text_of
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import printable_line
+from longhold.core.settings import DreamSettings
+from longhold.core.turn.background import Job
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, Permit, Prefix, deny_all
+from longhold.errors import LongholdError, StoreError
+
+LINE_CHARS = 200
+"""Enough to see whether a message decides or corrects something; the log has the rest."""
+
+
+def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: int) -> str:
+    """List what the user said in a project's sessions since a time, newest session first.
+
+    `current` is the session that asks, which needs no telling. Of a session only the newest messages
+    that fit are listed.
+    """
+    pages: list[str] = []
+    room = most_chars
+    for session in shared.sessions_since(since):
+        if session == current:
+            continue
+        lines = [_line(one) for one in shared.said(session) if one.at > since and _is_users(one)]
+        kept = _newest(lines, room // 2)  # so that one long session does not hide all others
+        if kept:
+            left = len(lines) - len(kept)
+            head = f"{session}.jsonl{f' ({left} earlier messages not listed)' if left else ''}:"
+            pages.append("\n".join([head, *kept]))
+            room -= len(pages[-1])
+    return "\n\n".join(pages)
+
+
+def _newest(lines: Sequence[str], room: int) -> list[str]:
+    """Return the last lines that fit."""
+    sizes = accumulate(len(line) + 1 for line in reversed(lines))
+    count = sum(size <= room for size in sizes)
+    return list(lines[len(lines) - count :])
+
+
+def _line(said: Said) -> str:
+    text = printable_line(masked(text_of(said.content)), LINE_CHARS)
+    return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
+
+
+def _is_users(said: Said) -> bool:
+    return not said.hidden and not said.mail and bool(text_of(said.content).strip())
+
+
+DREAM = "dream"
+"""The job, and the name of its failures in the log."""
+ASKED_FIRST = (
+    "memory.consent is 'ask', and a model's dream would write what you have not seen; --dry-run"
+    " shows it, and without --model only what is safe is done"
+)
+
+
+Unasked: TypeAlias = Callable[[tuple[Path, ...]], Permit]
+"""Makes a permit for background work that may read these places besides the session's."""
+
+SCANNED, TIDIED, FAILED = ".dream-scan", ".dream-tidy", ".dream-failed"
+"""Files whose mtime is when sessions were last counted, memories last put in order without the
+model that should have dreamt, and a dream last failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DreamVerdict:
+    reason: str = ""
+    """Why not; '' if it is time."""
+
+    @property
+    def is_open(self) -> bool:
+        return not self.reason
+
+
+def time_to_dream(
+    settings: DreamSettings,
+    *,
+    now: float,
+    held: LockState,
+    scanned: float,
+    failed: float = 0.0,
+    count_sessions: Callable[[float], int],
+) -> DreamVerdict:
+    """Check all conditions, cheapest first; `count_sessions` counts those changed since a time."""
+    if not settings.on:
+        return DreamVerdict("dreaming is off (dream.on)")
+    hours = (now - held.last) / 3_600
+    if 0 <= hours < settings.after_hours:  # a time to come is of a clock that was set since
+        return DreamVerdict(f"the last dream was {hours:.1f} hours ago (dream.after_hours)")
+    minutes = (now - failed) / 60
+    if 0 <= minutes < settings.retry_minutes:
+        return DreamVerdict(f"a dream failed {minutes:.0f} minutes ago (dream.retry_minutes)")
+    minutes = (now - scanned) / 60
+    if 0 <= minutes < settings.scan_minutes:
+        return DreamVerdict(f"sessions were counted {minutes:.0f} minutes ago (dream.scan_minutes)")
+    touched = count_sessions(held.last)
+    if touched < settings.sessions:
+        return DreamVerdict(f"{touched} sessions changed since the last dream (dream.sessions)")
+    if not held.is_stale(now, settings.stale_minutes * 60):
+        return DreamVerdict(f"process {held.pid} is dreaming")
+    return DreamVerdict()
+
+
+def last_noted(directory: Path, name: str) -> float:
+    """Return when something was last noted; 0 if never."""
+    try:
+        return (directory / name).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def note(directory: Path, name: str, at: float) -> None:
+    path = directory / name
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    os.utime(path, (at, at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamJobs:
+    engine: Engine
+    place: Path
+    """The directory of the store."""
+    commits: SharedCommits | None
+    open: Callable[[], MemoryStore]
+    repository: Path
+    ask: AskFork | None
+    unasked: Unasked | None
+    job: Job
+    notify: Callable[[str], None]
+    is_outside: Callable[[], bool]
+    clock: Callable[[], float] = time.time
+
+    def offer(self, engine: Engine) -> None:
+        settings, place = engine.settings.dream, self.place
+        if not settings.on or not place.is_dir() or self.job.is_busy:
+            return
+        self._report_killed()
+        held = self._lock().look()
+
+        def count(since: float) -> int:
+            note(place, SCANNED, self.clock())
+            return self._touched(since)
+
+        verdict = time_to_dream(
+            settings,
+            now=self.clock(),
+            held=held,
+            scanned=last_noted(place, SCANNED),
+            failed=last_noted(place, FAILED),
+            count_sessions=count,
+        )
+        if verdict.is_open and self._is_due_everywhere(settings.after_hours):
+            self._begin_everywhere(self.clock())
+            self.job.begin(partial(self._dream, held, engine.prefix()))
+
+    def _is_due_everywhere(self, after_hours: float) -> bool:
+        """Return whether no other machine that has these memories began a dream lately."""
+        if self.commits is None:
+            return True
+        began = float(self.engine.log.shared.read(DREAM + self.commits.place.name) or 0)
+        return not 0 <= self.clock() - began < after_hours * 3_600
+
+    def _begin_everywhere(self, at: float) -> None:
+        if self.commits is not None:
+            self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
+
+    def _report_killed(self) -> None:
+        """Report a dream whose process died, once, and free its lock."""
+        with contextlib.suppress(DreamBusy):
+            if dead := self._lock().release_dead():
+                self._report_failure(f"process {dead.pid} was killed while it dreamt")
+
+    async def _dream(self, seen: LockState, prefix: Prefix) -> None:
+        """Dream while holding the lock, unless another process was faster."""
+        steps = self._steps()
+        try:
+            if not self._wants_model():
+                await self._tidy(steps, seen)
+            elif self.is_outside():
+                await self._tidy_meanwhile(steps)
+            else:
+                await self._ask_model(steps, seen, prefix)
+        except DreamBusy:
+            return
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreError):  # a session that is closed takes no more entries
+                self._report_failure("it was stopped", is_told=False)
+            raise
+
+    async def _ask_model(self, steps: Steps, seen: LockState, prefix: Prefix) -> None:
+        try:
+            with self._lock().hold(seen) as before:
+                report = await self._by_model(before.last, steps, prefix=prefix)
+        except DreamBusy:
+            raise
+        except LongholdError as error:
+            self._report_failure(str(error))
+            await self._tidy_meanwhile(steps)
+        else:
+            self._report(report)
+
+    async def _tidy(self, steps: Steps, seen: LockState) -> None:
+        """Do what needs no model: all that is wanted."""
+        with self._lock().hold(seen):
+            report = await asyncio.to_thread(self._by_engine, steps)
+        self._report(report)
+
+    async def _tidy_meanwhile(self, steps: Steps) -> None:
+        """Do what needs no model, as often as a whole dream; that one is still due."""
+        hours = (self.clock() - last_noted(self.place, TIDIED)) / 3_600
+        if 0 <= hours < self.engine.settings.dream.after_hours:
+            return
+        with self._lock().hold(is_counted=False):
+            report = await asyncio.to_thread(self._by_engine, steps)
+        note(self.place, TIDIED, self.clock())
+        self._report(report)
+
+    async def dream_now(self, *, is_trial: bool) -> DreamReport:
+        """Dream at the user's request, whatever the schedule; errors are raised."""
+        if not is_trial and must_ask(self.engine.settings.memory, is_outside=False):
+            raise MemoryRefused(ASKED_FIRST)
+        last = self._lock().look().last
+        if is_trial:
+            return await self._by_model(last, self._steps(), is_trial=True)
+        self._report_killed()
+        with self._lock().hold(is_by_hand=True):
+            report = await self._by_model(last, self._steps())
+        self.engine.report(_dreamt(report))
+        return report
+
+    def _report(self, report: DreamReport) -> None:
+        self.engine.report(_dreamt(report))
+        if report.commit is not None:
+            undo = f"undo: longhold memory undo {report.commit.id}"
+            self.notify(f"dreamt: {report.line} ({undo})")
+
+    def _report_failure(self, why: str, *, is_told: bool = True) -> None:
+        note(self.place, FAILED, self.clock())
+        self._begin_everywhere(0.0)
+        self.engine.report(Failed(what=DREAM, error=f"{why}; it counts as not done"))
+        if is_told:
+            minutes = self.engine.settings.dream.retry_minutes
+            self.notify(f"the dream failed: {why}; it is tried again in {minutes:.0f} minutes")
+
+    def _touched(self, since: float) -> int:
+        """Count the project's sessions written since a time, without this one."""
+        log = self.engine.log
+        return len({*log.shared.sessions_since(since)} - {log.header.session})
+
+    def _steps(self) -> Steps:
+        """Begin to record phase, counts and last steps, for display."""
+        steps = Steps(most=self.engine.settings.dream.steps_shown)
+        self.job.show(steps)
+        return steps
+
+    def _wants_model(self) -> bool:
+        """Return whether a model is to dream here: nobody must consent, and it has the tool."""
+        engine = self.engine
+        is_there = self.ask is not None and bool(usable_tools(engine.frame.tools))
+        is_wanted = engine.settings.dream.by == "model" and is_there
+        return is_wanted and not must_ask(engine.settings.memory, is_outside=False)
+
+    async def _by_model(
+        self,
+        since: float,
+        steps: Steps,
+        *,
+        prefix: Prefix | None = None,
+        is_trial: bool = False,
+    ) -> DreamReport:
+        engine = self.engine
+        assert self.ask is not None, "a dream with a model has one to ask"
+        shared, session = engine.log.shared, engine.log.header.session
+        logs = engine.log.path.parent if engine.log.has_file else None
+        readable = (logs,) if logs else ()
+        permit = memories_only(self.unasked(readable) if self.unasked else deny_all)
+        most_chars = engine.settings.dream.daybook_chars
+        said = await asyncio.to_thread(
+            daybook, shared, since, current=session, most_chars=most_chars
+        )
+        return await dream_with(
+            Dreamer(
+                ask=self.ask,
+                permit=permit,
+                logs=logs,
+                since=since,
+                touched=self._touched(since),
+                daybook=said,
+                tools=usable_tools(engine.frame.tools, can_look=self.unasked is not None),
+                can_look=self.unasked is not None,
+                prefix=prefix,
+            ),
+            self.open(),
+            engine.settings.dream,
+            repository=self.repository,
+            steps=steps,
+            is_trial=is_trial,
+        )
+
+    def _by_engine(self, steps: Steps) -> DreamReport:
+        """Dream without a model, in a thread with its own connection."""
+        settings = self.engine.settings
+        with MemoryStore(
+            self.place, settings.memory, commits=self.commits, clock=self.clock
+        ) as store:
+            return dream(store, settings.dream, repository=self.repository, steps=steps)
+
+    def _lock(self) -> DreamLock:
+        stale_seconds = self.engine.settings.dream.stale_minutes * 60
+        return DreamLock(self.place, stale_seconds=stale_seconds, clock=self.clock)
+
+
+def _dreamt(report: DreamReport) -> Dreamt:
+    removed = sum(1 for kept in report.merged.values() if not kept)
+    return Dreamt(
+        commit=str(report.commit.id) if report.commit else "",
+        by="engine" if report.usage is None else "model",
+        merged=len(report.merged) - removed,
+        marked=len(report.superseded),
+        removed=removed,
+        why=report.line,
+        names=report.files,
+        dropped=dict(report.dropped),
+        usage=report.usage,
+    )

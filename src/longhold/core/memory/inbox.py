@@ -1,0 +1,197 @@
+"""Consent: what a session writes is committed at once, or waits in the inbox for the user.
+
+With `memory.consent = "ask"` every new memory waits; without it, those of a session that read
+untrusted text. Accepted proposals become commits; declined ones stay on record, so that they are
+not proposed again. A removal cannot wait, so where consent is needed only the user removes memories.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias
+
+from longhold.core.memory.commits import Commit, CommitAuthor, MemoryChange, diff, sha
+from longhold.core.memory.memory import MemoryRefused, NoSuchMemory, parse
+from longhold.core.memory.provenance import Provenance
+from longhold.core.memory.store import MemoryStore, refuse_secret
+from longhold.core.settings import MemorySettings
+
+WAITS = "Nothing is changed yet: the change waits for the user's consent (`{command} inbox`)."
+NO_REMOVAL = (
+    "only the user may remove or rename memories here; tell them which, `{command} forget` does it"
+)
+
+
+ProposalState: TypeAlias = Literal["waiting", "accepted", "declined", "replaced"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    id: int
+    at: float
+    by: CommitAuthor
+    why: str
+    file: str
+    text: str
+    before: str
+    """The version it was made from; '' if there was none."""
+    session: str
+    is_outside: bool
+    """The session had read untrusted text."""
+    state: ProposalState
+
+
+def must_ask(limits: MemorySettings, *, is_outside: bool) -> bool:
+    """Return whether a new memory goes to the inbox first."""
+    return is_outside or limits.consent == "ask"
+
+
+class Inbox:
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._sql = store.database
+
+    def propose(
+        self,
+        changes: Sequence[MemoryChange],
+        *,
+        by: CommitAuthor,
+        why: str,
+        session: str = "",
+        is_outside: bool = False,
+    ) -> list[Proposal]:
+        """Add proposals, except those that wait already or were declined.
+
+        A new proposal for a file replaces the one that waits for it.
+        """
+        ids: list[int] = []
+        for change in changes:
+            self._store.check(change)
+        refuse_secret("the reason for this", why)
+        with self._sql.writing():
+            for change in changes:
+                if change.text is None or self._is_known(change.file, change.text):
+                    continue
+                self._sql.all(
+                    "UPDATE inbox SET state = 'replaced' WHERE file = ? AND state = 'waiting'",
+                    change.file,
+                )
+                id = self._sql.insert(
+                    "INSERT INTO inbox (at, by, why, file, text, before, session, is_outside, state)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting')",
+                    *(self._store.clock(), by, why, change.file, change.text, change.expected),
+                    *(session, is_outside),
+                )
+                ids.append(id)
+        return [self.find(id) for id in ids]
+
+    def waiting(self) -> list[Proposal]:
+        """Return the waiting proposals, oldest first."""
+        rows = self._sql.all("SELECT id FROM inbox WHERE state = 'waiting' ORDER BY id")
+        return [self.find(row[0]) for row in rows]
+
+    def find(self, id: int) -> Proposal:
+        names = [field.name for field in fields(Proposal)]
+        rows = self._sql.all(f"SELECT {', '.join(names)} FROM inbox WHERE id = ?", id)
+        if not rows:
+            raise NoSuchMemory(f"there is no proposal {id} in the inbox")
+        found = dict(zip(names, rows[0], strict=True))
+        return Proposal(**found | {"is_outside": bool(found["is_outside"])})
+
+    def diff(self, proposal: Proposal) -> str:
+        before = self._store.history.text(self._store.version(proposal.file))
+        return diff(proposal.file, before, proposal.text)
+
+    def accept(self, id: int) -> Commit | None:
+        """Commit a proposal; raise if its memory changed since it was made."""
+        proposal = self._waiting(id)
+        change = MemoryChange(file=proposal.file, text=proposal.text, expected=proposal.before)
+        done = self._store.commit([change], by=proposal.by, why=f"{proposal.why} (accepted)")
+        self._set_state(id, "accepted")
+        return done
+
+    def decline(self, id: int) -> None:
+        """Decline a proposal for good: the same memory is not proposed again."""
+        self._waiting(id)
+        self._set_state(id, "declined")
+
+    def _waiting(self, id: int) -> Proposal:
+        proposal = self.find(id)
+        if proposal.state != "waiting":
+            raise NoSuchMemory(f"proposal {id} is no longer waiting: it was {proposal.state}")
+        return proposal
+
+    def _set_state(self, id: int, state: ProposalState) -> None:
+        with self._sql.writing():
+            self._sql.all("UPDATE inbox SET state = ? WHERE id = ?", state, id)
+
+    def _is_known(self, file: str, text: str) -> bool:
+        """Return whether the user has seen this memory, whatever its dates and evidence."""
+        if self._store.version(file) == sha(text):
+            return True
+        rows = self._sql.all("SELECT file, text FROM inbox WHERE state IN ('waiting', 'declined')")
+        return _essence(file, text) in {_essence(*row) for row in rows}
+
+
+def _essence(file: str, text: str) -> tuple[str, ...]:
+    """Return what a memory says, without dates and evidence."""
+    memory = parse(file, text)
+    return memory.name, memory.description, memory.type, memory.body.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMemory:
+    commit: int = 0
+    """0 if nothing was committed."""
+    names: tuple[str, ...] = ()
+    is_asked: bool = False
+    """The changes wait in the inbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentedMemories:
+    open: Callable[[], MemoryStore]
+    """Returns the store, created on first use."""
+    by: CommitAuthor
+    provenance: Callable[[], Provenance]
+    is_outside: Callable[[], bool]
+    """Whether the session read untrusted text."""
+    command: str = "longhold memory"
+    """What the user types to answer proposals."""
+
+    def versions(self) -> dict[str, str]:
+        return self.open().versions()
+
+    def read(self, file: str) -> str:
+        return self.open().read(file)
+
+    def search(self, query: str, limit: int) -> Mapping[str, str]:
+        return self.open().find(query, limit)
+
+    def change(self, changes: Sequence[MemoryChange], *, why: str) -> str:
+        is_asked = self.keep(changes, why=why).is_asked
+        return WAITS.format(command=self.command) if is_asked else ""
+
+    def keep(self, changes: Sequence[MemoryChange], *, why: str) -> KeptMemory:
+        """Commit changes with their provenance, or propose them to the user."""
+        store, provenance, is_outside = self.open(), self.provenance(), self.is_outside()
+        traced = [provenance.on(change) for change in changes]
+        if not must_ask(store.limits, is_outside=is_outside):
+            done = store.commit(traced, by=self.by, why=why)
+            names = tuple(change.file for change in traced) if done else ()
+            return KeptMemory(commit=done.id if done else 0, names=names)
+        if any(change.text is None for change in traced):
+            raise MemoryRefused(NO_REMOVAL.format(command=self.command))
+        asked = Inbox(store).propose(
+            traced, by=self.by, why=why, session=provenance.session, is_outside=is_outside
+        )
+        return KeptMemory(names=tuple(one.file for one in asked), is_asked=True)
+
+    def take_written(self, store: MemoryStore, written: Mapping[str, float]) -> KeptMemory:
+        """Keep files that were written into a store's directory, and when, as if through this."""
+        if not written:
+            return KeptMemory()
+        with store.database.writing():  # taken off the disk and kept, or neither
+            changes = store.take_edits(written)
+            if not changes:
+                return KeptMemory()
+            return replace(self, open=lambda: store).keep(changes, why="written into the directory")

@@ -1,0 +1,103 @@
+"""The index of the memories: one short line each, within limits that hold for every session.
+
+Superseded memories are not listed. The others are grouped by type, the most used first; those that
+do not fit stay in the store and the memory tool's search finds them. An index read from disk is cut to the limits with
+a warning that names the limit.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Self
+
+from longhold.core.memory.memory import KINDS, Memory, MemoryKind
+from longhold.core.memory.paths import INDEX
+from longhold.core.settings import MemorySettings
+
+TITLE_CHARS = 40
+"""Of a line; the rest is for the link and the description."""
+
+_LINK = re.compile(r"\]\(([^()\s]+\.md)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexLine:
+    file: str
+    name: str
+    description: str
+    type: MemoryKind
+    modified: float
+    uses: int = 0
+    superseded_by: str = ""
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        return cls(
+            file=memory.file,
+            name=memory.name,
+            description=memory.description,
+            type=memory.type,
+            modified=memory.modified,
+            superseded_by=memory.superseded_by,
+        )
+
+
+def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
+    """Write the index within the limits; a last line counts the memories that did not fit."""
+    current = [one for one in rows if not one.superseded_by]
+    current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
+    room = _fitting(current, limits)
+    kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
+    lines = [index_line(one, limits.index_line_chars) for one in kept]
+    if room < len(current):
+        lines.append(_unlisted(len(current) - room))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def index_line(one: IndexLine, limit_chars: int) -> str:
+    """Write a memory's line, a link and its description, shorter than the limit."""
+    title = _plain(one.name)
+    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+    line = f"- [{title}]({one.file}): {_plain(one.description)}"
+    return line if len(line) < limit_chars else line[: limit_chars - 2].rstrip() + "…"
+
+
+def links_in(text: str) -> list[str]:
+    return _LINK.findall(text)
+
+
+def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
+    """Cut an index to what a session loads, and say which limit cut it."""
+    lines = text.splitlines(keepends=True)
+    kept = "".join(lines[: limits.index_lines])
+    caps = [f"{limits.index_lines} lines"] if len(lines) > limits.index_lines else []
+    if len(kept.encode()) > limits.index_bytes:
+        caps.append(f"{limits.index_bytes:,} bytes")
+        cut = kept.encode()[: limits.index_bytes].decode(errors="ignore")
+        kept = cut[: cut.rfind("\n") + 1]
+    if not caps:
+        return text
+    return (
+        f"{kept}\n[{name} is longer than {' and '.join(caps)}: the rest was not loaded. "
+        "Shorten descriptions or merge memories; `longhold dream` does what is safe.]\n"
+    )
+
+
+def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
+    """Count how many lines fit, with room for the line that counts the others."""
+    sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in current]
+    if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
+        return len(current)
+    left = limits.index_bytes - len(_unlisted(len(current)).encode()) - 1
+    return bisect_right(list(accumulate(sizes[: limits.index_lines - 1])), left)
+
+
+def _unlisted(count: int) -> str:
+    return f"({count} more are not listed here; the memory tool's `search` finds them)"
+
+
+def _plain(text: str) -> str:
+    """Keep a text on one line and free of link syntax."""
+    return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))

@@ -1,0 +1,142 @@
+"""One memory: a Markdown file whose front matter says what it is, where from and how certain.
+
+Reading is lenient: a file without front matter is a memory named after its file. What a memory
+rests on is stored with it: `evidence` names sessions and messages, `sources` the files of the
+repository it mentions with their hashes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Literal, TypeAlias, get_args
+
+from longhold.core.settings.front_matter import FieldValue, parse_memory, render_memory
+from longhold.errors import LongholdError, StoreError
+
+
+class MemoryRefused(LongholdError, ValueError):
+    """A name or a text that may not be stored."""
+
+    exit_code = 2
+
+
+class NoSuchMemory(LongholdError, LookupError):
+    """No memory has that name, or no commit that number."""
+
+    exit_code = 5
+
+
+class MemoryBusy(StoreError):
+    """Another process is writing the store; nothing was changed, and trying again may help."""
+
+
+class MemoryConflict(StoreError):
+    """The memory changed since it was read; the later writer gets this error."""
+
+
+MemoryKind: TypeAlias = Literal["user", "feedback", "project", "reference"]
+KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
+DESCRIPTION_CHARS = 300
+"""A description is one line; more belongs in the body."""
+
+FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
+LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+"""The years 1 to 9999: a file's mtime may be any number, a date may not."""
+
+_FIELDS = "name description type created modified evidence sources superseded_by supersedes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    file: str
+    """Its path within the store."""
+    name: str
+    description: str
+    """One line, used by recall and the index."""
+    type: MemoryKind = "project"
+    created: float = 0.0
+    modified: float = 0.0
+    evidence: tuple[str, ...] = ()
+    """What it rests on, as `session#message`."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The files of the repository it mentions, with hashes of their content."""
+    superseded_by: str = ""
+    """The memory that contradicts or replaces this one."""
+    supersedes: tuple[str, ...] = ()
+    """The memories that this one contradicts or replaces."""
+    body: str = ""
+    more: Mapping[str, FieldValue] = field(default_factory=dict)
+    """Other front matter fields."""
+
+    @property
+    def text(self) -> str:
+        fields: dict[str, FieldValue] = {
+            "name": self.name,
+            "description": self.description,
+            "type": self.type,
+            "created": stamp(self.created) if self.created else "",
+            "modified": stamp(self.modified) if self.modified else "",
+            "evidence": list(self.evidence),
+            "sources": dict(self.sources),
+            "superseded_by": self.superseded_by,
+            "supersedes": list(self.supersedes),
+        }
+        return render_memory(fields | dict(self.more), self.body)
+
+
+def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
+    """Read a memory; `at` is used for missing times."""
+    fields, body = parse_memory(text)
+    name = _line(fields.get("name")) or PurePosixPath(file).stem
+    modified = timestamp(_line(fields.get("modified"))) or at
+    sources = fields.get("sources")
+    return Memory(
+        file=file,
+        name=name,
+        description=(_line(fields.get("description")) or _first_line(body) or name)[
+            :DESCRIPTION_CHARS
+        ],
+        type=_kind(_line(fields.get("type"))),
+        created=timestamp(_line(fields.get("created"))) or modified,
+        modified=modified,
+        evidence=_items(fields.get("evidence")),
+        sources=sources if isinstance(sources, dict) else {},
+        superseded_by=_line(fields.get("superseded_by")),
+        supersedes=_items(fields.get("supersedes")),
+        body=body,
+        more={key: value for key, value in fields.items() if key not in _FIELDS.split()},
+    )
+
+
+def stamp(at: float) -> str:
+    """Format a time to the second, in UTC."""
+    moment = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
+    return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def timestamp(text: str) -> float:
+    """Parse a date, with or without a time; 0 if it is none or out of range."""
+    try:
+        moment = datetime.fromisoformat(text).replace(microsecond=0)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _kind(text: str) -> MemoryKind:
+    return next((kind for kind in KINDS if kind == text.lower()), "project")
+
+
+def _line(value: FieldValue | None) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _items(value: FieldValue | None) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    return tuple(dict.fromkeys(item.strip() for item in value or () if item.strip()))
+
+
+def _first_line(body: str) -> str:
+    return next((line.strip("#* \t") for line in body.splitlines() if line.strip("#* \t")), "")

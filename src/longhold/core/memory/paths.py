@@ -1,0 +1,91 @@
+"""Where memories are stored, and which file names are allowed.
+
+Each project, identified by its git root, has one directory that subdirectories and worktrees
+share. Names come from models and repositories and are not trusted: a name that could lead outside,
+be hidden or look like another one is refused with the reason. Team memories are in the repository.
+"""
+
+import unicodedata
+from pathlib import Path
+
+from longhold.core.log.shared import SharedCommits
+from longhold.core.memory.memory import MemoryRefused
+from longhold.core.settings.project import project_root, slug
+
+INDEX = "MEMORY.md"
+NAME_CHARS = 100
+"""A name must fit an index line beside a title and some of the description."""
+NAME_PARTS = 3
+"""Deeper directories make memories hard to find."""
+TEAM = Path(".longhold") / "team"
+
+
+def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
+    """Return the directory of a project's memories: the chosen one, else beside its sessions."""
+    if not chosen:
+        return home / "projects" / slug(project_root(directory)) / "memory"
+    path = Path(chosen).expanduser()
+    if "\0" in chosen or not path.is_absolute() or len(path.parts) < 3:
+        raise MemoryRefused(
+            f"memory.directory is {chosen!r}; use an absolute path below a directory of your own"
+        )
+    return path
+
+
+def memory_place(
+    commits: SharedCommits | None, home: Path, directory: Path, chosen: str = ""
+) -> Path:
+    """Return the directory of a project's memories on this machine; `commits` are those of all."""
+    return commits.place if commits else memory_directory(home, directory, chosen)
+
+
+def team_directory(directory: Path) -> Path:
+    """Return the directory of the team's memories, in the current worktree."""
+    directory = directory.resolve()
+    places = (directory, *directory.parents)
+    return next((place for place in places if (place / ".git").exists()), directory) / TEAM
+
+
+def checked_name(name: str) -> str:
+    """Return the name if it can only mean one file inside the store, else raise."""
+    if reason := _wrong_with(name):
+        raise MemoryRefused(
+            f"{name[:NAME_CHARS]!r} cannot name a memory: {reason}; use a name like 'deploy-steps.md'"
+        )
+    return name
+
+
+def checked_place(root: Path, name: str) -> Path:
+    """Return the path of a name below the root; raise if there is a link on the way."""
+    place = root
+    for part in checked_name(name).split("/"):
+        place = place / part
+        if place.is_symlink():
+            raise MemoryRefused(f"{name!r} is behind a link; remove {place} and try again")
+    if not place.resolve().is_relative_to(root.resolve()):
+        raise MemoryRefused(f"{name!r} leads out of the memory directory; use another name")
+    return place
+
+
+def _wrong_with(name: str) -> str:
+    if not name or len(name) > NAME_CHARS:
+        return f"it must have 1 to {NAME_CHARS} characters"
+    if not name.isprintable() or unicodedata.normalize("NFKC", name) != name:
+        return "it contains invisible characters or ones that look like others"
+    parts = name.split("/")
+    if len(parts) > NAME_PARTS:
+        return f"it has more than {NAME_PARTS} parts"
+    for part in parts:
+        if not part or part.startswith(".") or part.endswith("."):
+            return "a part of it is empty, hidden or ends with a dot"
+        if not all(char.isalnum() or char in "-_." for char in part):
+            return "it may contain only letters, digits, '-', '_', '.' and '/'"
+    if parts[0].casefold() == TEAM.name:
+        return "names that begin with 'team' belong to the team's memories in the repository"
+    if any(part.endswith(".md") for part in parts[:-1]):
+        return "a directory in it is named like a memory"
+    if not name.endswith(".md") or parts[-1] == ".md":
+        return "it must end in .md"
+    if parts[-1].casefold() == INDEX.casefold():
+        return "the index is built from the memories; change a memory's description instead"
+    return ""

@@ -1,0 +1,76 @@
+"""What a memory rests on, recorded when it is written: where it was said, and the files it names.
+
+Whoever writes a memory, a model or an extraction, need not think of either. A source that changed
+or was removed since makes the memory doubtful, not wrong: it is shown with that remark. Memories
+are data, so paths that lead out of the repository are ignored.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from longhold.core.memory.commits import MemoryChange
+from longhold.core.memory.memory import Memory, parse
+
+SOURCES = 8
+"""A memory that names more files is about the project, not about them."""
+HASH_CHARS = 16
+"""64 bits distinguish versions of one file and keep memories readable."""
+SOURCE_BYTES = 4 << 20
+"""A larger file is data; no memory describes one version of it."""
+
+_FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where memories come from at this point of a session."""
+
+    session: str
+    message: int
+    """The last message of the user."""
+    repository: Path
+
+    def on(self, change: MemoryChange) -> MemoryChange:
+        """Add evidence and sources to a change; a removal stays as it is."""
+        if change.text is None:
+            return change
+        memory = parse(change.file, change.text)
+        evidence = dict.fromkeys((*memory.evidence, f"{self.session}#{self.message}"))
+        sources = sources_of(memory, self.repository)
+        return replace(change, text=replace(memory, evidence=tuple(evidence), sources=sources).text)
+
+
+def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
+    """Return the files of the repository that a memory names, with their current hashes."""
+    named = dict.fromkeys(_FILE.findall(f"{memory.description}\n{memory.body}"))
+    hashes = {path: source_hash(repository, path) for path in named}
+    return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
+
+
+def in_repository(repository: Path, path: str) -> Path | None:
+    """Return a file of the repository; None if it is missing or outside of it."""
+    try:
+        place = (repository / path).resolve()
+        return place if place.is_relative_to(repository.resolve()) and place.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def source_hash(repository: Path, path: str) -> str:
+    """Hash a file of the repository; '' if there is none or it is too large."""
+    place = in_repository(repository, path)
+    try:
+        if place is None or place.stat().st_size > SOURCE_BYTES:
+            return ""
+        return hashlib.sha256(place.read_bytes()).hexdigest()[:HASH_CHARS]
+    except OSError:
+        return ""
+
+
+def changed_sources(memory: Memory, repository: Path) -> tuple[str, ...]:
+    """Return the sources of a memory that changed since it was written."""
+    return tuple(
+        path for path, then in memory.sources.items() if source_hash(repository, path) != then
+    )

@@ -1,0 +1,105 @@
+"""A store of memories whose commits are numbered elsewhere, for nodes that share them.
+
+The commits are the truth, a list in the sessions' store; the files and the search index of a node
+are what they add up to. A node takes over what is new before it adds a commit, under the number that
+follows; if another node was faster, it takes that one over too and tries again.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from longhold.core.log.shared import SharedCommits
+from longhold.core.memory.commits import (
+    CommitAuthor,
+    CommitHistory,
+    CommitWriter,
+    Database,
+    MemoryChange,
+)
+from longhold.core.memory.paths import INDEX
+from longhold.errors import StoreError
+
+
+class SharedChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    file: str
+    text: str | None
+    reason: str = ""
+
+
+class SharedCommit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    at: float
+    by: CommitAuthor
+    why: str
+    changes: tuple[SharedChange, ...]
+    undoes: int = 0
+
+
+class _NumberTaken(Exception):
+    pass
+
+
+class Replica:
+    def __init__(self, database: Database, commits: SharedCommits | None) -> None:
+        """`commits` are those of all nodes; None where this node is alone."""
+        self._database = database
+        self._history = CommitHistory(database)
+        self._commits = commits
+
+    def pull(self) -> bool:
+        """Take over what other nodes committed; return whether there was anything."""
+        if self._commits is None:
+            return False
+        new = self._commits.after(self._history.head)
+        if not new:
+            return False
+        with self._database.writing():
+            known = self._history.head
+            for number, data in new:
+                if number > known:
+                    self._apply(number, msgspec.json.decode(data, type=SharedCommit))
+        return True
+
+    def committed(self, record: Callable[[], int]) -> int:
+        """Record a commit in a transaction, known to all nodes when it ends; 0 is none."""
+        while True:
+            self.pull()
+            with suppress(_NumberTaken), self._database.writing():
+                id = record()
+                self._push(id)
+                return id
+
+    def _push(self, id: int) -> None:
+        if self._commits is None or not id:
+            return
+        made = self._history.commit(id)
+        changes = tuple(
+            SharedChange(
+                file=one.file,
+                text=self._history.text(one.after) if one.after else None,
+                reason=one.reason,
+            )
+            for one in made.changes
+        )
+        shared = SharedCommit(
+            at=made.at, by=made.by, why=made.why, undoes=made.undoes, changes=changes
+        )
+        if not self._commits.add(id, msgspec.json.encode(shared)):
+            raise _NumberTaken
+
+    def _apply(self, number: int, commit: SharedCommit) -> None:
+        writer = CommitWriter(self._database, commit.at)
+        writer.begin(commit.by, commit.why, commit.undoes)
+        if writer.id != number:
+            raise StoreError(
+                f"{self._database.path}: commit {number} of the store follows {writer.id - 1} here; "
+                "move the file away: what the store has is fetched again"
+            )
+        for one in commit.changes:
+            if one.file == INDEX:
+                writer.put_index(one.text or "")
+            else:
+                change = MemoryChange(file=one.file, text=one.text, expected="", reason=one.reason)
+                writer.put(change)

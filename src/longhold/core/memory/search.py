@@ -1,0 +1,375 @@
+"""Search over memories: words first, then meaning where it is installed, then what goes together.
+
+Words are stemmed and ranked by BM25 over name, description and body. A word that occurs in most
+memories chooses none of them, which bounds the time, but still tells the chosen ones apart: a
+name that stands in half of all memories says who a question is about.
+"""
+
+import importlib.util
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from longhold.core.memory.commits import Database
+from longhold.core.memory.memory import MemoryBusy, parse
+from longhold.core.messages.words import STOP_WORDS, words_of
+
+if TYPE_CHECKING:
+    import numpy
+    from tokenizers import Tokenizer
+
+    Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[numpy.float32]]
+
+PACKAGE = "wordllama"
+WEIGHTS = "weights/l2_supercat_256.safetensors"
+TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+TEXT_CHARS = 4_000
+"""The beginning of a memory says what it is about."""
+CENTRE_AFTER = 20
+"""With fewer memories their mean says more about each of them than about the language."""
+
+_TABLE = "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, sha TEXT, vector BLOB)"
+_MISSING = (
+    "SELECT t.id, t.sha, t.name || ' ' || t.description || ' ' || w.body FROM tree t"
+    " JOIN words w ON w.rowid = t.id LEFT JOIN vectors v ON v.id = t.id AND v.sha = t.sha"
+    " WHERE v.id IS NULL"
+)
+_WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+
+
+class Embedding:
+    """Word vectors from an installed package."""
+
+    def __init__(self, weights: "Array", tokenizer: "Tokenizer") -> None:
+        self._weights = weights
+        self._tokenizer = tokenizer
+
+    def vectors(self, texts: Sequence[str]) -> "Array":
+        """Return one vector of length 1 for each text; zeros where no word is known."""
+        import numpy as np
+
+        kept = [_content_words(text[:TEXT_CHARS]) for text in texts]
+        encoded = self._tokenizer.encode_batch(kept, add_special_tokens=False)
+        out = np.zeros((len(texts), self._weights.shape[1]), np.float32)
+        for row, tokens in zip(out, encoded, strict=True):
+            if tokens.ids:
+                row[:] = self._weights[tokens.ids].astype(np.float32).mean(axis=0)
+        return unit(out)
+
+
+def _content_words(text: str) -> str:
+    return " ".join(word for word in _WORD.findall(text) if word.lower() not in STOP_WORDS)
+
+
+def unit(rows: "Array") -> "Array":
+    import numpy as np
+
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Array = rows / np.maximum(lengths, 1e-9)
+    return scaled
+
+
+@lru_cache(maxsize=1)
+def installed() -> Embedding | None:
+    """Return the embedding of the `recall` extra, or None without it."""
+    parts = (PACKAGE, "tokenizers", "numpy")
+    specs = [importlib.util.find_spec(name) for name in parts]
+    places = specs[0].submodule_search_locations if all(specs) and specs[0] else None
+    if not places:
+        return None
+    from tokenizers import Tokenizer
+
+    root = Path(places[0])
+    if not ((root / WEIGHTS).is_file() and (root / TOKENIZER).is_file()):
+        return None
+    tokenizer = Tokenizer.from_file(str(root / TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return Embedding(_weights(root / WEIGHTS), tokenizer)
+
+
+def _weights(path: Path) -> "Array":
+    """Map the one tensor of a safetensors file: a length, a JSON header, then numbers."""
+    import numpy as np
+
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    tensor = next(value for key, value in header.items() if key != "__metadata__")
+    kind = {"F16": np.float16, "F32": np.float32}[tensor["dtype"]]
+    start = 8 + size + tensor["data_offsets"][0]
+    mapped: Array = np.memmap(path, kind, "r", start, tuple(tensor["shape"]))
+    return mapped
+
+
+class Vectors:
+    """The vectors of a store's memories, in memory while it is open."""
+
+    def __init__(self, database: Database, embedding: Embedding) -> None:
+        self._sql = database
+        self._embedding = embedding
+        self._head = -1
+        self._ids: list[int] = []
+        self._rows_by_id: dict[int, int] = {}
+
+    def closest(self, text: str, count: int, also: Iterable[int], head: int) -> dict[int, float]:
+        """Return how close the `count` closest memories and those of `also` are to a text."""
+        import numpy as np
+
+        if head != self._head:
+            self._refresh()
+            self._head = head
+        if not self._rows_by_id:
+            return {}
+        asked = self._embedding.vectors([text]) - self._centre
+        scores = self._rows @ unit(asked)[0]
+        best = np.argpartition(-scores, min(count, len(scores) - 1))[:count]
+        wanted = {int(self._ids[row]): row for row in best}
+        wanted.update((id, self._rows_by_id[id]) for id in also)
+        return {id: max(0.0, float(scores[row])) for id, row in wanted.items()}
+
+    def _refresh(self) -> None:
+        import numpy as np
+
+        with self._sql.writing(is_lasting=False):
+            self._sql.all(_TABLE)
+            self._sql.all("DELETE FROM vectors WHERE id NOT IN (SELECT id FROM tree)")
+            missing = self._sql.all(_MISSING)
+            new = self._embedding.vectors([row[2] for row in missing])
+            for (id, sha, _), vector in zip(missing, new, strict=True):
+                packed = np.rint(vector * 127).astype(np.int8).tobytes()
+                self._sql.insert("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", id, sha, packed)
+        rows = self._sql.all("SELECT id, vector FROM vectors ORDER BY id")
+        self._ids = [row[0] for row in rows]
+        self._rows_by_id = {id: row for row, id in enumerate(self._ids)}
+        matrix = np.frombuffer(b"".join(row[1] for row in rows), np.int8).astype(np.float32)
+        matrix = unit(matrix.reshape(len(rows), -1)) if rows else matrix.reshape(0, 0)
+        weight = len(rows) / (len(rows) + CENTRE_AFTER)
+        self._centre = weight * matrix.mean(axis=0) if rows else 0.0
+        self._rows = unit(matrix - self._centre) if rows else matrix
+
+
+REACH = {1: 0.5, 2: 0.25, -1: 0.25}
+"""Share of a score that passes from message m to m + d: an answer follows what it answers."""
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS placed (id INTEGER PRIMARY KEY, sha TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS places (session TEXT NOT NULL, message INTEGER NOT NULL,"
+    " id INTEGER NOT NULL, PRIMARY KEY (session, message, id)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS places_by_id ON places (id)",
+)
+_EVIDENCE = re.compile(r"(.+)#(\d{1,9})")
+
+
+class Adjacency:
+    """Places of memories in sessions, by the evidence that each names."""
+
+    def __init__(self, database: Database) -> None:
+        self._sql = database
+        self._head = -1
+
+    def of(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
+        """Return (memory, neighbour, share of its score that passes); `head` is the last commit."""
+        if head != self._head:
+            self._refresh()
+            self._head = head
+        rows = self._sql.all(
+            "SELECT a.id, b.id, b.message - a.message FROM places a JOIN places b"
+            f" ON b.session = a.session AND b.message BETWEEN a.message + {min(REACH)}"
+            f" AND a.message + {max(REACH)} AND b.id != a.id"
+            f" WHERE a.id IN ({','.join(map(str, ids))})"
+        )
+        return [(id, near, REACH[distance]) for id, near, distance in rows if distance in REACH]
+
+    def _refresh(self) -> None:
+        with self._sql.writing(is_lasting=False):
+            for statement in _TABLES:
+                self._sql.all(statement)
+            stale = "SELECT p.id FROM placed p LEFT JOIN tree t ON t.id = p.id AND t.sha = p.sha"
+            for table in ("places", "placed"):
+                self._sql.all(f"DELETE FROM {table} WHERE id IN ({stale} WHERE t.id IS NULL)")
+            missing = self._sql.all(
+                "SELECT t.id, t.sha, t.file, x.text FROM tree t JOIN texts x ON x.sha = t.sha"
+                " LEFT JOIN placed p ON p.id = t.id WHERE p.id IS NULL"
+            )
+            for id, sha, file, text in missing:
+                self._sql.insert("INSERT INTO placed VALUES (?, ?)", id, sha)
+                for evidence in parse(file, text).evidence:
+                    if found := _EVIDENCE.fullmatch(evidence):
+                        self._sql.insert(
+                            "INSERT OR IGNORE INTO places VALUES (?, ?, ?)",
+                            *(found[1], int(found[2]), id),
+                        )
+
+
+QUERY_WORDS = 16
+"""The rarest words of a question decide; a pasted page would match everything."""
+COMMON_SHARE = 0.2
+"""A word in more memories than this does not choose."""
+COMMON_FLOOR = 20
+"""In a small store no word is too common."""
+READ_MEMORIES = 1_000
+"""Matches to rank at most; words that would add more cost more than they contribute."""
+CANDIDATES = 120
+"""Matches that are looked at closely."""
+COMMON_WEIGHT = 0.1
+"""What a common word adds, as a share of the best match."""
+MEANING_WEIGHT = 0.35
+"""What the closest meaning adds, as a share of the best match by words."""
+NEAR = 0.15
+"""A memory this close in meaning is as good as a word in common."""
+CLOSE = 0.25
+"""One this close bears on the question by itself: those of other subjects stay below."""
+FEW_WORDS = 2
+"""One matching word of many is chance, unless the question has no more words than this."""
+AROUND = 20
+"""Best memories whose neighbours are looked at."""
+SUPERSEDED_ROOM = 3
+"""Candidates for each hit wanted, so that current memories can come before superseded ones."""
+RARE_COUNT = 3
+"""A word in so few memories is significant by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHit:
+    """A memory that matches a question; higher scores match better."""
+
+    file: str
+    description: str
+    score: float
+    is_significant: bool
+    """It matches by more than chance: in two words, a rare one, any of a short question, in a word
+    and its meaning, or closely in meaning; or it stands next to such a memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The words of a question, with the memories that have each."""
+
+    chosen: Mapping[str, frozenset[int]]
+    """Words that discriminate, rarest first."""
+    common: Mapping[str, frozenset[int]]
+    is_short: bool
+
+    def is_enough(self, id: int, meaning: float) -> bool:
+        """Say whether a memory matches by more than chance."""
+        found = [len(ids) for ids in self.chosen.values() if id in ids]
+        words = sum(FEW_WORDS if count <= RARE_COUNT else 1 for count in found)
+        if self.is_short and words:
+            return True
+        return words + (meaning >= NEAR) + (meaning >= CLOSE) >= FEW_WORDS
+
+
+class MemorySearch:
+    """Searches one store; keeps what can be kept between questions."""
+
+    def __init__(
+        self, database: Database, embedding: Callable[[], Embedding | None] = installed
+    ) -> None:
+        """Make a search; the embedding is loaded when it is first needed."""
+        self._sql = database
+        self._embedding = embedding
+        self._adjacency = Adjacency(database)
+        self._common: dict[str, frozenset[int]] = {}
+        self._head = -1
+
+    @cached_property
+    def _vectors(self) -> Vectors | None:
+        embedding = self._embedding()
+        return Vectors(self._sql, embedding) if embedding else None
+
+    def find(self, query: str, limit: int) -> list[MemoryHit]:
+        """Find memories for a question, best first and superseded ones last."""
+        head: int = self._sql.one("SELECT coalesce(max(id), 0) FROM commits")[0]
+        if head != self._head:
+            self._head = head
+            self._common.clear()
+        asked = self._asked(query)
+        by_words = self._by_words(asked)
+        meaning: Mapping[int, float] = {}
+        if self._vectors:
+            with suppress(MemoryBusy):  # what the last commits brought is found by its words alone
+                meaning = self._vectors.closest(query, CANDIDATES, by_words, head)
+        base = _fused(by_words, meaning)
+        for id in base:
+            base[id] += COMMON_WEIGHT * sum(id in ids for ids in asked.common.values())
+        significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
+        scores = dict(base)
+        best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
+        for id, near, share in self._close_by(best, head):
+            scores[near] = scores.get(near, 0.0) + share * base[id]
+            if id in significant:
+                significant.add(near)
+        found = {id: scores[id] for id in significant.union(by_words)}
+        return self._hits(found, significant, limit)
+
+    def _close_by(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
+        with suppress(MemoryBusy):
+            return self._adjacency.of(ids, head)
+        return []
+
+    def _asked(self, query: str) -> _Asked:
+        """Find the memories of each word and choose the words that discriminate, rarest first."""
+        total: int = self._sql.one("SELECT count(*) FROM tree")[0]
+        most = max(COMMON_FLOOR, round(total * COMMON_SHARE))
+        words = words_of(query)
+        chosen: dict[str, frozenset[int]] = {}
+        common: dict[str, frozenset[int]] = {}
+        found = {word: self._with_word(word, most) for word in words[: QUERY_WORDS * 4]}
+        for word, ids in sorted(found.items(), key=lambda pair: len(pair[1])):
+            room = READ_MEMORIES - sum(map(len, chosen.values()))
+            if 0 < len(ids) <= (min(most, room) if chosen else most) and len(chosen) < QUERY_WORDS:
+                chosen[word] = ids
+            elif ids and len(common) < QUERY_WORDS:
+                common[word] = ids
+        return _Asked(chosen, common, len(words) <= FEW_WORDS)
+
+    def _with_word(self, word: str, most: int) -> frozenset[int]:
+        """Return the memories that have a word; of a common one they are remembered."""
+        if word in self._common:
+            return self._common[word]
+        rows = self._sql.all("SELECT rowid FROM words WHERE words MATCH ?", f'"{word}"')
+        ids = frozenset(row[0] for row in rows)
+        if len(ids) > most:
+            self._common[word] = ids
+        return ids
+
+    def _by_words(self, asked: _Asked) -> dict[int, float]:
+        if not asked.chosen:
+            return {}
+        rows = self._sql.all(
+            "SELECT rowid, -rank FROM words WHERE words MATCH ?"
+            " AND rank MATCH 'bm25(4.0, 3.0, 1.0)' ORDER BY rank LIMIT ?",
+            *(" OR ".join(f'"{word}"' for word in asked.chosen), CANDIDATES),
+        )
+        return dict(rows)
+
+    def _hits(
+        self, scores: Mapping[int, float], significant: set[int], limit: int
+    ) -> list[MemoryHit]:
+        best = sorted(scores, key=scores.__getitem__, reverse=True)[: limit * SUPERSEDED_ROOM]
+        rows = self._sql.all(
+            "SELECT id, file, description, superseded_by != '' FROM tree"
+            f" WHERE id IN ({','.join(map(str, best))})"
+        )
+        rows.sort(key=lambda row: (row[3], -scores[row[0]], row[1]))
+        return [
+            MemoryHit(
+                file=file, description=said, score=scores[id], is_significant=id in significant
+            )
+            for id, file, said, _ in rows[:limit]
+        ]
+
+
+def _fused(by_words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
+    """Add up both measures, each as a share of its best."""
+    best_word = max(by_words.values(), default=1.0) or 1.0
+    best_meaning = max(meaning.values(), default=1.0) or 1.0
+    return {
+        id: by_words.get(id, 0.0) / best_word + MEANING_WEIGHT * meaning.get(id, 0.0) / best_meaning
+        for id in {*by_words, *meaning}
+    }

@@ -1,0 +1,332 @@
+"""The memories of one project: a versioned store in which nothing is ever lost.
+
+Changes are checked (names, size, secrets, the version each was made from) and made at once, as a
+commit that records who and why. Of two writers the later one gets a conflict. The index is rebuilt
+with every commit. Edits made to the files by hand are adopted as a person's commit. `history` has
+what happened.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from longhold.core.log.shared import SharedCommits
+from longhold.core.memory.checkout import Checkout, CheckoutStep, no_step
+from longhold.core.memory.commits import (
+    Commit,
+    CommitAuthor,
+    CommitHistory,
+    CommitWriter,
+    Database,
+    MemoryChange,
+)
+from longhold.core.memory.index import IndexLine, links_in, loaded, make_index
+from longhold.core.memory.memory import Memory, MemoryBusy, MemoryRefused, NoSuchMemory, parse
+from longhold.core.memory.paths import INDEX, checked_place
+from longhold.core.memory.replica import Replica
+from longhold.core.memory.search import MemoryHit, MemorySearch
+from longhold.core.messages.secrets import find_secrets
+from longhold.core.settings import MemorySettings
+from longhold.core.settings.files import private_directory
+from longhold.errors import StoreError
+
+DATABASE = ".history.db"
+"""Hidden, so that it is not reverted for a memory."""
+SLACK = 1.0
+"""Seconds by which a file system's clock may differ from the process's."""
+
+
+def refuse_secret(what: str, text: str) -> None:
+    """Refuse a text with a secret in it: the history would keep it for good."""
+    for found in find_secrets(text):
+        line = text.count("\n", 0, found.start) + 1
+        raise MemoryRefused(
+            f"{what} contains a secret in line {line} ({found.rule}); write where it is kept"
+            " instead"
+        )
+
+
+class MemoryStore:
+    """The memories of one project; any number of processes may use it, each from one thread."""
+
+    def __init__(
+        self,
+        root: Path,
+        limits: MemorySettings | None = None,
+        *,
+        history: Path | None = None,
+        commits: SharedCommits | None = None,
+        wait_seconds: float | None = None,
+        clock: Callable[[], float] = time.time,
+        step: CheckoutStep = no_step,
+    ) -> None:
+        """Open a store; `history` is its database, beside the files by default.
+
+        With `commits` it is one of several nodes that share them.
+
+        While another process writes, a call blocks for `wait_seconds` (`memory.busy_seconds` if
+        not given), and then raises `MemoryBusy`. On an event loop wait with `when_free` instead.
+        """
+        self.root = root
+        self.limits = limits or MemorySettings()
+        self.clock = clock
+        self._step = step
+        private_directory(root)
+        wait_seconds = self.limits.busy_seconds if wait_seconds is None else wait_seconds
+        self.database = Database(history or root / DATABASE, wait_seconds=wait_seconds)
+        self.history = CommitHistory(self.database)
+        self._search = MemorySearch(self.database)
+        self._checkout = Checkout(root, self.database, step)
+        self._replica = Replica(self.database, commits)
+        self._checkout.recover()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what other nodes committed, as far as they can be reached."""
+        with suppress(StoreError):
+            if self._replica.pull():
+                self._checkout.bring_up()
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Files on disk that could not be adopted, and why."""
+        return dict(self._checkout.problems)
+
+    def versions(self) -> dict[str, str]:
+        return dict(self.database.all("SELECT file, sha FROM tree ORDER BY file"))
+
+    def version(self, file: str) -> str:
+        return self.history.version(file)
+
+    def read(self, file: str) -> str:
+        """Return the text of a memory or of the index."""
+        if not (version := self.version(file)):
+            raise NoSuchMemory(f"there is no memory {file!r}; `longhold memory show` lists them")
+        return self.history.text(version)
+
+    def memory(self, file: str) -> Memory:
+        return parse(file, self.read(file))
+
+    def memories(self) -> list[Memory]:
+        """Return all memories, sorted by file."""
+        rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
+        return [parse(file, text) for file, text in rows]
+
+    def listed(self, limit: int = -1) -> list[IndexLine]:
+        """Return an index line for each memory, newest first, without reading the texts."""
+        rows = self.database.all(
+            "SELECT t.file, name, description, type, modified, coalesce(count, 0), superseded_by"
+            " FROM tree t LEFT JOIN uses u ON u.file = t.file"
+            " ORDER BY modified DESC, t.file LIMIT ?",
+            limit,
+        )
+        names = ("file", "name", "description", "type", "modified", "uses", "superseded_by")
+        return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def index(self) -> str:
+        """Return the index as a session loads it."""
+        return loaded(self.history.text(self.version(INDEX)), self.limits)
+
+    def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
+        return self._search.find(query, limit)
+
+    def find(self, query: str, limit: int) -> dict[str, str]:
+        """Return the best matches of a search with their descriptions."""
+        return {hit.file: hit.description for hit in self.search(query, limit)}
+
+    def uses(self) -> dict[str, int]:
+        return dict(self.database.all("SELECT file, count FROM uses"))
+
+    def count_uses(self, counts: Mapping[str, int]) -> None:
+        """Add to the use counts; the most used memories keep their place in the index."""
+        with self.database.writing(is_lasting=False):
+            for file, count in counts.items():
+                self.database.all(
+                    "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT (file)"
+                    " DO UPDATE SET count = count + excluded.count, last = excluded.last",
+                    *(file, count, self.clock()),
+                )
+
+    def commit(
+        self, changes: Sequence[MemoryChange], *, by: CommitAuthor, why: str
+    ) -> Commit | None:
+        """Make all changes or none; return None if there was nothing to change."""
+        for change in changes:
+            self.check(change)
+        refuse_secret("the reason for this", why)
+        self.adopt()
+        return self._commit(changes, by=by, why=why)
+
+    def check(self, change: MemoryChange) -> None:
+        """Refuse a change that may not be stored, before anything is touched."""
+        checked_place(self.root, change.file)
+        refuse_secret(f"the reason for {change.file}", change.reason)
+        if change.text is None:
+            if not change.reason.strip():
+                raise MemoryRefused(f"{change.file} cannot be removed without a reason")
+            return
+        try:
+            size = len(change.text.encode())
+        except UnicodeEncodeError:
+            raise MemoryRefused(
+                f"{change.file} contains an unpaired surrogate; a memory is text"
+            ) from None
+        if "\0" in change.text:
+            raise MemoryRefused(f"{change.file} contains a zero byte; a memory is text")
+        if size > self.limits.file_bytes:
+            raise MemoryRefused(
+                f"{change.file} has {size:,} bytes, over memory.file_bytes"
+                f" ({self.limits.file_bytes:,}); keep what matters"
+            )
+        refuse_secret(change.file, change.text)
+
+    def undo(self, id: int = 0) -> Commit:
+        """Revert a commit, the last one by default; undoing an undo re-applies it."""
+        self.adopt()
+        reverted = self.history.commit(id or self.history.head)
+        is_last = reverted.id == self.history.head
+        changes = [
+            MemoryChange(
+                file=one.file,
+                text=self.history.text(one.before) if one.before else None,
+                expected=one.after,
+                reason=f"commit {reverted.id} was undone",
+            )
+            for one in reverted.changes
+            if one.file != INDEX
+        ]
+        index = next((one.before for one in reverted.changes if one.file == INDEX), None)
+        done = self._commit(
+            changes,
+            by="person",
+            why=f"undo of {reverted.id}: {reverted.why}",
+            undoes=reverted.id,
+            index=self.history.text(index) if is_last and index is not None else None,
+        )
+        if done is None:
+            raise NoSuchMemory(f"commit {reverted.id} changed nothing that could be undone")
+        return done
+
+    def bring_back(self, file: str) -> Commit:
+        found = [stone for stone in self.history.tombstones() if stone.file == file]
+        if not found:
+            raise NoSuchMemory(f"no memory {file!r} was removed; see `longhold memory log`")
+        text = self.history.text(found[0].version)
+        change = MemoryChange(file=file, text=text, expected="")
+        done = self.commit([change], by="person", why=f"brought back: {found[0].reason}")
+        assert done is not None
+        return done
+
+    def adopt(self) -> Commit | None:
+        """Commit edits made to the files by hand; those that may not be stored become problems."""
+        if not self._checkout.drift():
+            return None
+        indexes: list[str] = []
+
+        def record() -> int:  # no other process writes files now, so this is an edit
+            drifted = self._checkout.drift()
+            indexes[:] = [drifted.pop(INDEX) or ""] if INDEX in drifted else []
+            index = indexes[0] if indexes else None
+            return self._record(self._drifted(drifted), "person", "changed by hand", index=index)
+
+        done = self._published(self._replica.committed(record))
+        if indexes and not self._is_sound(indexes[0]):
+            self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
+        return done
+
+    def take_edits(self, written: Mapping[str, float]) -> list[MemoryChange]:
+        """Take edits of these files off the disk, and return them as changes to be made.
+
+        `written` says when whoever asks wrote each; a file that was changed later is left to
+        `adopt`. So are texts that may not be stored.
+        """
+        with self.database.writing():
+            found = {
+                file: text
+                for file, text in self._checkout.drift().items()
+                if text is not None
+                and self._checkout.changed_at(file) <= written.get(file, -SLACK) + SLACK
+            }
+            changes = self._drifted(found)
+            for change in changes:
+                self._checkout.put_back(change.file, change.expected)
+        return changes
+
+    def _drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
+        changes: list[MemoryChange] = []
+        for file, text in drifted.items():
+            version = self.version(file)
+            change = MemoryChange(file=file, text=text, expected=version, reason="removed by hand")
+            try:
+                self.check(change)
+            except MemoryRefused as refusal:
+                self._checkout.problems[file] = str(refusal)
+            else:
+                changes.append(change)
+        return changes
+
+    def _commit(
+        self,
+        changes: Sequence[MemoryChange],
+        *,
+        by: CommitAuthor,
+        why: str,
+        undoes: int = 0,
+        index: str | None = None,
+    ) -> Commit | None:
+        def record() -> int:
+            self._step("begun")
+            id = self._record(changes, by, why, undoes=undoes, index=index)
+            self._step("recorded")
+            return id
+
+        return self._published(self._replica.committed(record))
+
+    def _record(
+        self,
+        changes: Sequence[MemoryChange],
+        by: CommitAuthor,
+        why: str,
+        *,
+        undoes: int = 0,
+        index: str | None = None,
+    ) -> int:
+        """Write a commit inside a transaction; return 0 if there was nothing to write."""
+        writer = CommitWriter(self.database, self.clock())
+        due = writer.due(changes)
+        if due or self.history.text(self.version(INDEX)) != self._wanted(index):
+            writer.begin(by, why, undoes)
+            for change in due:
+                writer.put(change)
+            writer.put_index(self._wanted(index))
+        return writer.id
+
+    def _published(self, id: int) -> Commit | None:
+        self._step("committed")
+        with suppress(MemoryBusy):  # it is committed; the next commit or opening writes the files
+            self._checkout.bring_up()
+        return self.history.commit(id) if id else None
+
+    def _wanted(self, index: str | None) -> str:
+        return make_index(self.listed(), self.limits) if index is None else index
+
+    def _is_sound(self, index: str) -> bool:
+        """Return whether an index is within its limits and links to memories only."""
+        is_short = all(len(line) < self.limits.index_line_chars for line in index.splitlines())
+        files = self.versions()
+        return (
+            is_short
+            and loaded(index, self.limits) == index
+            and all(file in files for file in links_in(index))
+        )

@@ -1,0 +1,135 @@
+"""The team's memories: a directory in the repository, versioned with it, beside the private store.
+
+Files and index look like the private ones; the history is the repository's. Names, links and
+secrets are checked as strictly, and what is about a person never goes there.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from longhold.core.memory.checkout import markdown_below
+from longhold.core.memory.index import IndexLine, loaded, make_index
+from longhold.core.memory.memory import (
+    Memory,
+    MemoryConflict,
+    MemoryKind,
+    MemoryRefused,
+    NoSuchMemory,
+    parse,
+)
+from longhold.core.memory.paths import INDEX, checked_name, checked_place
+from longhold.core.messages.secrets import find_secrets
+from longhold.core.settings import MemorySettings
+from longhold.core.settings.files import Overtaken, replace_content
+
+PREFIX = "team/"
+"""Distinguishes a team's memory from a private one of the same name."""
+
+
+def may_share(kind: MemoryKind, *, is_convention: bool = False) -> bool:
+    match kind:
+        case "user":
+            return False
+        case "feedback":
+            return is_convention
+        case "project" | "reference":
+            return True
+
+
+class TeamMemories:
+    def __init__(self, root: Path, limits: MemorySettings | None = None) -> None:
+        self.root = root
+        self.limits = limits or MemorySettings()
+
+    def memories(self) -> list[Memory]:
+        """Return all memories by file, except unreadable ones and those with a forbidden name."""
+        if self._has_link() or not self.root.is_dir():
+            return []
+        found = []
+        for file, status in markdown_below(self.root):
+            try:
+                text = self._read(checked_name(file))
+            except (MemoryRefused, UnicodeDecodeError, OSError):
+                continue
+            found.append(parse(file, text, at=status.st_mtime))
+        return sorted(found, key=lambda memory: memory.file)
+
+    def index(self) -> str:
+        """Return the index as a session loads it, built from the memories."""
+        return loaded(self._made_index(), self.limits, name=f"{PREFIX}{INDEX}")
+
+    def write(
+        self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
+    ) -> Path:
+        """Write a memory and the index; `expected` is the text the memory was made from."""
+        if not may_share(memory.type, is_convention=is_convention):
+            raise MemoryRefused(
+                f"{memory.file} is of type {memory.type}, which stays private; keep it in your own store"
+            )
+        for found in find_secrets(memory.text):
+            raise MemoryRefused(
+                f"{memory.file} contains a secret ({found.rule}); the whole team would read it"
+            )
+        place = self._place(memory.file)
+        if (place.read_text(encoding="utf-8") if place.exists() else None) != expected:
+            raise MemoryConflict(f"{memory.file} was changed since it was read; read it again")
+        self._put(place, memory.text)
+        self._put(self.root / INDEX, self._made_index())
+        return place
+
+    def remove(self, file: str) -> None:
+        """Remove a memory; the repository's history keeps it."""
+        place = self._place(file)
+        if not place.exists():
+            raise NoSuchMemory(f"there is no team memory {file!r}")
+        place.unlink()
+        self._put(self.root / INDEX, self._made_index())
+
+    def _has_link(self) -> bool:
+        """Return whether the directory is behind a link within its repository."""
+        return self.root.is_symlink() or self.root.parent.is_symlink()
+
+    def _read(self, file: str) -> str:
+        above, within = self.root.parent.parent, f"{self.root.parent.name}/{self.root.name}"
+        return _read_unlinked(above, f"{within}/{file}", self.limits.file_bytes).decode()
+
+    def _place(self, file: str) -> Path:
+        if self._has_link():
+            raise MemoryRefused(f"{self.root} is behind a link; remove it and try again")
+        return checked_place(self.root, file)
+
+    def _made_index(self) -> str:
+        return make_index(map(IndexLine.of, self.memories()), self.limits)
+
+    def _put(self, place: Path, text: str) -> None:
+        """Replace a file atomically; it keeps its mode, a new one gets that of the user's files."""
+        if place.is_symlink():
+            place.unlink()
+        try:
+            replace_content(place, text.encode(), place.stat() if place.exists() else None)
+        except Overtaken:
+            raise MemoryConflict(f"{place.name} was changed meanwhile; read it again") from None
+
+
+def _read_unlinked(above: Path, name: str, most_bytes: int) -> bytes:
+    """Read a plain file below a directory; links on the way and longer files raise `OSError`."""
+    *directories, last = Path(name).parts
+    place = os.open(above, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in directories:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            below = os.open(part, flags, dir_fd=place)
+            os.close(place)
+            place = below
+        # Non-blocking, so that a pipe in the file's place is noticed instead of waited for.
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    finally:
+        os.close(place)
+    with os.fdopen(found, "rb") as file:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(f"{name} is not a plain file")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(f"{name} has more than {most_bytes:,} bytes")
+    return content

@@ -1,0 +1,142 @@
+"""What the Messages API demands of a list of messages, each rule written once.
+
+A block counts as what its type says, also where it is held as opaque JSON. Views keep these
+rules by construction: they are cut only between items, and a round holds its tool uses with
+their results. Requests are not checked again when they are built; the tests check every view.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from longhold.core.messages import (
+    Block,
+    Message,
+    Opaque,
+    ToolResult,
+    ToolUse,
+    block_from_wire,
+    block_to_wire,
+    is_blank,
+    is_thought,
+)
+
+Messages = Sequence[Message]
+
+NAMED_BLOCKS = frozenset(
+    {"text", "thinking", "redacted_thinking", "image", "document", "tool_use", "tool_result"}
+)
+"""Types of blocks whose shape the API checks."""
+
+
+def typed_block(block: Block) -> Block:
+    """Return a block as the type its JSON names; one that has another shape stays opaque."""
+    return block_from_wire(block.raw) if isinstance(block, Opaque) else block
+
+
+def is_malformed(block: Block) -> bool:
+    """Return whether a block has the type of one the API knows, and not its shape."""
+    block = typed_block(block)
+    return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
+
+
+def _inside(block: Block) -> Sequence[Block]:
+    if not isinstance(block, ToolResult) or isinstance(block.content, str):
+        return ()
+    return tuple(map(typed_block, block.content))
+
+
+def _uses(message: Message) -> list[str]:
+    content = message.content if message.role == "assistant" else ()
+    return [block.id for block in content if isinstance(block, ToolUse)]
+
+
+def _answers(message: Message) -> list[str]:
+    return [b.tool_use_id for b in message.content if isinstance(b, ToolResult)]
+
+
+def _unpaired(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        asked = _uses(message)
+        answered = _answers(messages[i + 1]) if i + 1 < len(messages) else []
+        if asked and sorted(asked) != sorted(answered):
+            yield f"message {i}: tool uses {asked} are answered by {answered}"
+        if _answers(message) and (i == 0 or not _uses(messages[i - 1])):
+            yield f"message {i}: tool results without a tool use before them"
+
+
+def _results_late(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        flags = [isinstance(block, ToolResult) for block in message.content]
+        if flags != sorted(flags, reverse=True):
+            yield f"message {i}: a tool result comes after other content"
+
+
+def _same_ids(messages: Messages) -> Iterator[str]:
+    seen: set[str] = set()
+    for i, message in enumerate(messages):
+        for id in _uses(message):
+            if id in seen:
+                yield f"message {i}: tool use id {id!r} is used twice"
+            seen.add(id)
+
+
+def _wrong_roles(messages: Messages) -> Iterator[str]:
+    if messages and messages[0].role != "user":
+        yield "message 0: the first message must be the user's"
+    for i in range(1, len(messages)):
+        if messages[i].role == messages[i - 1].role:
+            yield f"message {i}: two {messages[i].role} messages in a row"
+
+
+def _wrong_place(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        for block in message.content:
+            theirs = is_thought(block) or isinstance(block, ToolUse)
+            if (theirs and message.role == "user") or (
+                isinstance(block, ToolResult) and message.role == "assistant"
+            ):
+                yield f"message {i}: {type(block).__name__} in a message of the {message.role}"
+            for inner in _inside(block):
+                if is_thought(inner) or isinstance(inner, ToolUse | ToolResult):
+                    yield f"message {i}: {type(inner).__name__} in a tool result"
+
+
+def _malformed(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        inside = [inner for block in message.content for inner in _inside(block)]
+        for block in filter(is_malformed, (*message.content, *inside)):
+            yield f"message {i}: {block_to_wire(block)['type']} block of another shape"
+
+
+def _empty(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        if not message.content:
+            yield f"message {i}: no content"
+        if any(is_blank(block) for block in message.content):
+            yield f"message {i}: an empty text block"
+
+
+def _bare_thought(messages: Messages) -> Iterator[str]:
+    for i, message in enumerate(messages):
+        if message.content and all(is_thought(block) for block in message.content):
+            yield f"message {i}: thinking without anything it led to"
+
+
+RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
+    "tool uses are answered at once": _unpaired,
+    "tool results come first": _results_late,
+    "tool use ids are unique": _same_ids,
+    "roles alternate, the user first": _wrong_roles,
+    "blocks stand with their role": _wrong_place,
+    "blocks are what they are called": _malformed,
+    "nothing is empty": _empty,
+    "thinking leads to something": _bare_thought,
+}
+"""Each rule by its name, with what yields the places where a list breaks it."""
+
+
+def violations(messages: Messages) -> list[str]:
+    """List every broken rule; the API accepts a list of messages without one."""
+    plain = [
+        Message(message.role, tuple(map(typed_block, message.content))) for message in messages
+    ]
+    return [f"{name}: {place}" for name, broken in RULES.items() for place in broken(plain)]

@@ -1,0 +1,140 @@
+"""Usage: what one answer cost in tokens, read from and written to a provider's field names."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from longhold.core.messages.blocks import Json, JsonObject
+
+_Fields = TypeVar("_Fields")
+
+SEARCHES, WINDOW = "web_search_requests", "model_context_window"
+"""Fields of a usage beside its counts."""
+
+
+def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
+    """Add two values of one struct or dataclass field by field, except for the fixed fields."""
+    kind: Any = type(one)
+    names = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    sums = {name: getattr(one, name) + getattr(other, name) for name in names if name not in fixed}
+    added: _Fields = kind(**sums, **fixed)
+    return added
+
+
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What one answer used. `input_tokens` excludes what was read from or written to the cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    extra: JsonObject | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Everything the model read for this answer, cached or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def deleted_tokens(self) -> int:
+        """How many cached tokens the edits of the request deleted."""
+        return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
+
+    @property
+    def web_searches(self) -> int:
+        """How many searches the provider ran for this answer, which it bills one by one."""
+        return count_of(fields_of((self.extra or {}).get("server_tool_use")).get(SEARCHES))
+
+    @property
+    def window_tokens(self) -> int:
+        """The context window that the client was told of; 0 where it does not say."""
+        return count_of((self.extra or {}).get(WINDOW))
+
+    @property
+    def total_tokens(self) -> int:
+        """The context's size once the answer is part of it."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def written_1h_tokens(self) -> int:
+        """What was written for an hour; some providers report a split larger than the whole."""
+        return min(self.cache_write_1h_tokens, self.cache_write_tokens)
+
+    @property
+    def written_5m_tokens(self) -> int:
+        """What was written for five minutes: all that is not reported as written for an hour."""
+        return self.cache_write_tokens - self.written_1h_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Add field by field; unknown fields belong to one answer and are left out."""
+        return add_fields(self, other, extra=None)
+
+
+MOST_TOKENS = 1_000_000_000
+"""No call has more; a larger number is not a count."""
+
+
+def count_of(value: Json) -> int:
+    """Read a number of tokens; what cannot be one is zero."""
+    if isinstance(value, str) and len(value) < 20:
+        with suppress(ValueError):
+            value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value <= MOST_TOKENS else 0
+
+
+def fields_of(value: Json) -> Mapping[str, Json]:
+    """Return a JSON object's fields; anything else has none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+_COUNTS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+"""A provider's names of what we count, with ours."""
+
+
+def has_odd_counts(raw: Mapping[str, Json]) -> bool:
+    """Say whether something stands where a provider's count belongs and is none."""
+    counts = any(raw.get(name) and not count_of(raw[name]) for name in _COUNTS)
+    split = raw.get("cache_creation") or {}
+    return counts or not isinstance(split, Mapping)
+
+
+def usage_from_wire(value: Json) -> Usage:
+    """Read a provider's usage object; what is missing or no count is zero."""
+    raw = fields_of(value)
+    split = fields_of(raw.get("cache_creation"))
+    counts = {ours: count_of(raw.get(theirs)) for theirs, ours in _COUNTS.items()}
+    extra = {
+        key: value for key, value in raw.items() if key not in _COUNTS and key != "cache_creation"
+    }
+    return Usage(
+        **counts,
+        cache_write_5m_tokens=count_of(split.get("ephemeral_5m_input_tokens")),
+        cache_write_1h_tokens=count_of(split.get("ephemeral_1h_input_tokens")),
+        extra=extra or None,
+    )
+
+
+def usage_to_wire(usage: Usage) -> JsonObject:
+    wire: JsonObject = {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.cache_write_5m_tokens or usage.cache_write_1h_tokens:
+        wire["cache_creation"] = {
+            "ephemeral_5m_input_tokens": usage.cache_write_5m_tokens,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+        }
+    return wire | usage.extra if usage.extra else wire

@@ -1,0 +1,118 @@
+"""Claude, and other servers of the Messages API, through the official SDK.
+
+A request goes through the SDK's own `create`, so the bytes on the wire are the SDK's; the answer
+is read as raw JSON events, so that what the SDK's types do not know survives. `translate` says
+which exception means what, `assemble` makes blocks of events.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from longhold.core.messages import Json, JsonObject
+from longhold.core.messages.usage import count_of
+from longhold.core.models.assemble import Assembly
+from longhold.core.models.capabilities import without_window
+from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
+from longhold.core.models.protocol import Request
+from longhold.core.models.translate import explain, read_fault, translated
+from longhold.core.settings.reading import ANTHROPIC, saved_key
+from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
+
+ANTHROPIC_HOST = "api.anthropic.com"
+"""The one place a saved key is sent to."""
+NO_CLAUDE_KEY = (
+    "no key for Claude; set ANTHROPIC_API_KEY, or start `longhold chat` to choose another way "
+    "(--offline needs none, `longhold doctor` shows what is there)"
+)
+PREFIXES = ("anthropic/", "simulated/", "local/")
+"""Parts of a name that say which server of the Messages API to ask."""
+
+_COUNTED = frozenset(
+    {"messages", "model", "cache_control", "compaction", "context_management", "mcp_servers"}
+    | {"output_config", "speed", "system", "thinking", "tool_choice", "tools"}
+)
+"""What `count_tokens` takes of a request; the rest is about the answer."""
+
+
+DRAIN_SECONDS = 0.1
+"""How long to read on after the last event; a server may keep the response open."""
+
+
+class AnthropicModel(SdkModel):
+    PACKAGE, CLIENT, ASSEMBLY = "anthropic", "AsyncAnthropic", Assembly
+    REQUEST_ID = "request-id"
+
+    async def count(self, request: Request) -> int | None:
+        wanted = {key: value for key, value in request.kwargs.items() if key in _COUNTED}
+        endpoint, kwargs = self._route(Request(kwargs=wanted, betas=request.betas), "count_tokens")
+        with translated():
+            counted = await endpoint(**kwargs)
+        return count_of(counted.input_tokens) or None
+
+    def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
+        client = super()._connect(base_url, api_key, timeout_seconds)
+        if client.api_key is None and client.auth_token is None and client.credentials is None:
+            if is_loopback(str(client.base_url)):
+                return client.with_options(api_key=NO_KEY)
+            is_theirs = urlsplit(str(client.base_url)).hostname == ANTHROPIC_HOST
+            if is_theirs and (saved := saved_key(ANTHROPIC)):
+                return client.with_options(api_key=saved)
+            raise AuthenticationFailed(NO_CLAUDE_KEY)
+        return client
+
+    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
+        """Choose the SDK's method; fields it has no parameter for go into `extra_body`."""
+        space = self._client.beta.messages if request.betas else self._client.messages
+        endpoint = getattr(space, method)
+        known = inspect.signature(endpoint).parameters
+        kwargs = {key: value for key, value in request.kwargs.items() if key in known}
+        beside = {key: value for key, value in request.kwargs.items() if key not in known}
+        if beside:
+            kwargs["extra_body"] = {**kwargs.get("extra_body", {}), **beside}
+        if request.betas:
+            kwargs["betas"] = list(request.betas)
+        return endpoint, kwargs | {"model": wire_name(kwargs["model"])}
+
+    async def _events(self, stream: Any, assembly: Assembly) -> AsyncIterator[JsonObject]:
+        headers = stream.response.headers
+        lines = load_extra("anthropic", extra="anthropic").AsyncStream.raw_events(stream.response)
+        async for line in lines:
+            if not line.data:
+                continue
+            event = _decoded(line.data)
+            kind = event.get("type", line.event)
+            if kind == "error":
+                fault = read_fault(event, headers=headers, request_id=assembly.request_id)
+                raise explain(fault, has_begun=assembly.has_begun)
+            if kind == "message_stop":
+                await _drain(lines)
+            yield event
+
+
+def wire_name(model: str) -> str:
+    """Remove what a provider does not know of a name: our prefixes and `[1m]`."""
+    for prefix in PREFIXES:
+        model = model.removeprefix(prefix)
+    return without_window(model)
+
+
+def _decoded(data: str) -> JsonObject:
+    try:
+        event: Json = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise StreamBroken(f"an event is not JSON ({error}); send the request again") from error
+    return event if isinstance(event, dict) else {"type": "unknown"}
+
+
+async def _drain(lines: AsyncIterator[object]) -> None:
+    """Read the response to its end, so that its connection can be reused."""
+    with suppress(TimeoutError, ModelError), translated(lambda: True):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in lines:
+                pass

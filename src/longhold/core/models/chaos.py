@@ -1,0 +1,114 @@
+"""Any model, made unreliable on purpose: the same faults for the same seed.
+
+Some of its answers fail in one of the ways that providers fail; `injected` lists which, so that a
+test can say what a session survived.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Literal, get_args
+
+from longhold.core.models.protocol import Event, Finished, Model, Request, Started
+from longhold.core.models.steady import closing
+from longhold.core.models.translate import ProviderFault, explain
+from longhold.errors import StreamBroken
+
+Kind = Literal[
+    "rate_limited",
+    "overloaded",
+    "server_error",
+    "broken",
+    "stalled",
+    "repeated",
+    "early_end",
+    "empty",
+    "late_error",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+RATE = 0.3
+"""High enough that a short session meets several faults, low enough that it gets on."""
+DEPTH_EVENTS = 6
+"""A fault inside an answer strikes at one of its first events, or before its end."""
+
+_STATUS: dict[Kind, int] = {"rate_limited": 429, "overloaded": 529, "server_error": 500}
+
+
+class ChaosModel:
+    def __init__(
+        self, inner: Model, *, seed: int, rate: float = RATE, kinds: tuple[Kind, ...] = KINDS
+    ) -> None:
+        self.name, self.capabilities = inner.name, inner.capabilities
+        self._inner = inner
+        self._dice = random.Random(seed)
+        self._rate = rate
+        self._kinds = kinds
+        self._kept: tuple[Request, list[Event]] | None = None
+        """An answer that was spoilt: asking again must not cost another one."""
+        self.injected: list[Kind] = []
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        kind, at = self._draw()
+        if kind in _STATUS:
+            raise explain(ProviderFault(status=_STATUS[kind], message="injected"))
+        if kind is None:
+            async for event in self._answer(request):
+                yield event
+            return
+        whole = [event async for event in self._answer(request)]
+        if kind != "repeated":
+            self._kept = (request, whole)
+        async for event in _spoil(kind, whole, min(at, len(whole) - 1)):
+            yield event
+
+    async def _answer(self, request: Request) -> AsyncIterator[Event]:
+        """Ask the model inside, unless its answer to this very request was spoilt before."""
+        kept, self._kept = self._kept, None
+        if kept and kept[0] == request:
+            for event in kept[1]:
+                yield event
+            return
+        events = self._inner.stream(request)
+        async with closing(events):
+            async for event in events:
+                yield event
+
+    async def count(self, request: Request) -> int | None:
+        return await self._inner.count(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _draw(self) -> tuple[Kind | None, int]:
+        """Draw as often for every request, so that runs with one seed stay in step."""
+        chance, kind = self._dice.random(), self._dice.choice(self._kinds)
+        at = self._dice.randrange(1, DEPTH_EVENTS)
+        if chance >= self._rate:
+            return None, at
+        self.injected.append(kind)
+        return kind, at
+
+
+async def _spoil(kind: Kind, whole: list[Event], at: int) -> AsyncIterator[Event]:
+    """Yield an answer up to event number `at`, and then what the fault makes of it."""
+    for event in whole[:at]:
+        if kind != "empty" or isinstance(event, Started):
+            yield event
+    match kind:
+        case "broken":
+            raise StreamBroken("injected: the connection closed midway")
+        case "late_error":
+            raise explain(
+                ProviderFault(kind="overloaded_error", message="injected"), has_begun=True
+            )
+        case "stalled":
+            await asyncio.Event().wait()
+        case "repeated":
+            for event in (whole[at], *whole[at:]):
+                yield event
+        case "empty":
+            last = whole[-1]
+            assert isinstance(last, Finished)
+            yield Finished(reply=replace(last.reply, content=(), stop_reason="end_turn"))

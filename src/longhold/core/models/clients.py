@@ -1,0 +1,179 @@
+"""A caller's own client of a provider's SDK as a model, and its finished answers as replies.
+
+Which client it is also says how requests are to be worded: its dialect. An asynchronous client streams as any model does. A synchronous one is called in a thread and its
+answer yielded when it is whole; an aborted call runs to its end there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from longhold.core.messages import Json, JsonObject, Text
+from longhold.core.messages.usage import fields_of
+from longhold.core.models.anthropic import AnthropicModel
+from longhold.core.models.assemble import Assembly, block_in, objects, readable, reply_of, tame
+from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.connection import READ_SECONDS, SdkModel
+from longhold.core.models.openai import OPENAI_HOST, OpenAIModel
+from longhold.core.models.protocol import Event, Finished, Model, Reply, Request, play
+from longhold.core.models.responses import reply_from_responses
+from longhold.core.models.translate import translated
+from longhold.errors import ConfigError, RequestRejected
+
+
+class _ThreadedModel(SdkModel):
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        create, kwargs = self._route(request)
+        with translated():
+            response = await asyncio.to_thread(create, **kwargs)
+        for event in play(reply_from(response)):
+            yield event
+
+    async def count(self, request: Request) -> int | None:
+        """Answer None: sizes are estimated where a thread would have to wait for them."""
+        return None
+
+
+class ThreadedAnthropic(_ThreadedModel, AnthropicModel):
+    def _route(self, request: Request, method: str = "create") -> tuple[Any, JsonObject]:
+        """Set a time limit; without one the SDK insists on streaming."""
+        endpoint, kwargs = AnthropicModel._route(self, request, method)
+        return endpoint, kwargs | {"timeout": READ_SECONDS}
+
+
+class ThreadedOpenAI(_ThreadedModel, OpenAIModel): ...
+
+
+def model_over(client: object, name: str) -> Model:
+    """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
+    if hasattr(client, "stream") and hasattr(client, "capabilities"):
+        return cast(Model, client)
+    over: Any = client
+    match _sdk_of(client):
+        case "anthropic", "AsyncAPIClient":
+            return AnthropicModel(name, client=over)
+        case "anthropic", "SyncAPIClient":
+            return ThreadedAnthropic(name, client=over)
+        case "openai", "AsyncAPIClient":
+            return OpenAIModel(name, client=over)
+        case "openai", "SyncAPIClient":
+            return ThreadedOpenAI(name, client=over)
+    raise ConfigError(
+        f"client is a {type(client).__name__}; give a client of anthropic's or openai's SDK, "
+        "or a model from longhold.core.models.open_model"
+    )
+
+
+def _sdk_of(client: object) -> tuple[str, str] | None:
+    """Return whose client this is, and whether it is an asynchronous one."""
+    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
+    return next((kind for kind in _CLIENTS if kind in kinds), None)
+
+
+_CLIENTS = tuple(
+    (sdk, kind) for sdk in ("anthropic", "openai") for kind in ("AsyncAPIClient", "SyncAPIClient")
+)
+
+DialectName: TypeAlias = Literal["anthropic", "openai", "responses"]
+"""Whose words a list of messages, a request and an answer are in."""
+
+
+def dialect_of(client: object) -> DialectName | None:
+    """Return the dialect of an SDK's client; of OpenAI's, that of its chat endpoint."""
+    match _sdk_of(client):
+        case "anthropic", _:
+            return "anthropic"
+        case "openai", _:
+            return "openai"
+    return None
+
+
+def is_openais_own(client: object) -> bool:
+    """Return whether a client talks to OpenAI itself, not to a server of its kind."""
+    return urlsplit(str(getattr(client, "base_url", ""))).hostname == OPENAI_HOST
+
+
+async def finished(response: object) -> Reply:
+    """Read an answer in whatever form an SDK gives it, a stream read to its end included."""
+    if isinstance(response, dict | Reply):
+        return reply_from(response)
+    for name in ("get_final_message", "get_final_completion", "get_final_response"):
+        final = getattr(response, name, None)
+        if final is not None:
+            response = final()
+            if isinstance(response, Awaitable):
+                response = await response
+            return reply_from(response)
+    if isinstance(response, AsyncIterable):
+        return reply_from_events([event async for event in response])
+    is_list = isinstance(response, Sequence) and not isinstance(response, str | bytes)
+    is_stream = hasattr(response, "__next__") or _is_sdk_stream(response)
+    if isinstance(response, Iterable) and (is_list or is_stream):
+        return reply_from_events(list(response))
+    return reply_from(response)
+
+
+def _is_sdk_stream(response: object) -> bool:
+    return hasattr(response, "response") and hasattr(response, "__iter__")
+
+
+def reply_from_events(events: Sequence[object]) -> Reply:
+    """Put together an answer that came as the events of a stream."""
+    if not events:
+        raise RequestRejected(
+            "settle was given a stream without events; if it was read already, hand in its events"
+        )
+    plain = [_plain(event) for event in events]
+    whole = (raw["response"] for raw in reversed(plain) if isinstance(raw.get("response"), dict))
+    if raw := next(whole, None):
+        return reply_from_responses(raw)
+    is_chat = any("choices" in raw for raw in plain)
+    assembly: ChatAssembly | Assembly = ChatAssembly() if is_chat else Assembly()
+    done = [event for raw in plain for event in assembly.feed(raw)]
+    replies = [event.reply for event in (*done, *assembly.end()) if isinstance(event, Finished)]
+    return replies[-1]
+
+
+def reply_from(response: object) -> Reply:
+    """Read a finished answer: an SDK's object, a dict, or a reply."""
+    if isinstance(response, Reply):
+        return response
+    raw = _plain(response)
+    if isinstance(raw.get("choices"), list):
+        with readable():
+            return _from_chat(raw)
+    if isinstance(raw.get("output"), list):
+        with readable():
+            return reply_from_responses(raw)
+    if raw.get("role") != "assistant" or "content" not in raw:
+        raise RequestRejected(
+            f"settle was given {type(response).__name__}, not an answer; hand in what "
+            "messages.create, chat.completions.create or responses.create returned"
+        )
+    content = raw["content"]
+    blocks = (Text(text=content),) if isinstance(content, str) else map(block_in, objects(content))
+    with readable():
+        return reply_of(raw, tuple(blocks), raw.get("usage"))
+
+
+def _plain(response: object) -> JsonObject:
+    dump = getattr(response, "model_dump", None)
+    value: Json = dump(mode="json", exclude_unset=True, warnings=False) if dump else response
+    return dict(tame(dict(value))) if isinstance(value, Mapping) else {}
+
+
+def _from_chat(raw: JsonObject) -> Reply:
+    """Read a whole answer of a chat endpoint as a stream of one chunk."""
+    first = next(iter(objects(raw["choices"])), {})
+    message = fields_of(first.get("message"))
+    calls = [call | {"index": i} for i, call in enumerate(objects(message.get("tool_calls")))]
+    choice = {
+        "delta": {**message, "tool_calls": calls},
+        "finish_reason": first.get("finish_reason") or "stop",
+    }
+    assembly = ChatAssembly()
+    assembly.feed({**raw, "choices": [choice]})
+    *_, finished = assembly.end()
+    assert isinstance(finished, Finished), "an answer ends with its reply"
+    return finished.reply

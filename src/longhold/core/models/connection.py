@@ -1,0 +1,117 @@
+"""What models behind a provider's SDK share: the client, how a stream is read, and its absence."""
+
+from collections.abc import AsyncIterator, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from longhold.core.messages import JsonObject
+from longhold.core.models.assemble import Assembly, readable, tame
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.chat import ChatAssembly
+from longhold.core.models.protocol import Event, Request
+from longhold.core.models.translate import translated
+from longhold.errors import ConfigError, RequestRejected
+
+CONNECT_SECONDS = 5.0
+"""A host that does not take the connection by then is down; the SDKs' own default."""
+READ_SECONDS = 600.0
+"""The longest silence on the socket, the SDKs' default; `steady` usually gives up earlier."""
+NO_KEY = "none"
+"""Sent to servers on this machine, which ask for a key and take any."""
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class SdkModel:
+    """A model behind an SDK's client, whose own retries are off."""
+
+    PACKAGE: ClassVar[str]
+    CLIENT: ClassVar[str]
+    ASSEMBLY: ClassVar[type[Assembly | ChatAssembly]]
+    REQUEST_ID: ClassVar[str]
+    """The header that names a request."""
+    STREAMING: ClassVar[JsonObject] = {"stream": True}
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_seconds: float = READ_SECONDS,
+        overrides: Mapping[str, object] | None = None,
+        client: Any = None,
+    ) -> None:
+        self.name = name
+        self.capabilities = capabilities(name, overrides)
+        self._is_shared = client is not None
+        self._client = (
+            client.with_options(max_retries=0)
+            if client is not None
+            else self._connect(base_url, api_key, timeout_seconds)
+        )
+
+    async def stream(self, request: Request) -> AsyncIterator[Event]:
+        assembly: Assembly | ChatAssembly | None = None
+        with translated(lambda: assembly is not None and assembly.has_begun):
+            create, kwargs = self._route(request)
+            stream = await create(**kwargs, **self.STREAMING)
+            try:
+                headers = stream.response.headers
+                kind = headers.get("content-type", "text/event-stream")
+                if not kind.startswith("text/event-stream"):  # it came from some other server
+                    raise RequestRejected(
+                        f"the server answered with {kind!r}, not a stream; check base_url"
+                    )
+                assembly = self.ASSEMBLY(headers.get(self.REQUEST_ID, ""))
+                async for raw in self._events(stream, assembly):
+                    with readable():
+                        events = assembly.feed(tame(raw))
+                    for event in events:
+                        yield event
+                with readable():
+                    events = assembly.end()
+                for event in events:
+                    yield event
+            finally:
+                await stream.close()
+
+    async def close(self) -> None:
+        """Close the connections, unless the client is the caller's."""
+        if not self._is_shared:
+            await self._client.close()
+
+    def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
+        sdk = load_extra(self.PACKAGE, extra=self.PACKAGE)
+        with translated():
+            return getattr(sdk, self.CLIENT)(
+                base_url=base_url,
+                api_key=api_key,
+                max_retries=0,
+                timeout=sdk.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+            )
+
+    def _route(self, request: Request) -> tuple[Any, JsonObject]:
+        """Return the SDK's method for a request, and what to call it with."""
+        raise NotImplementedError
+
+    def _events(self, stream: Any, assembly: Any) -> AsyncIterator[JsonObject]:
+        raise NotImplementedError
+
+
+def load_extra(module: str, *, extra: str) -> ModuleType:
+    """Import an optional package, or say how to install it; `import longhold` never does."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(
+            f"this model needs the package {module!r}; pip install 'longhold[{extra}]'"
+        ) from error
+
+
+def is_loopback(url: str | None) -> bool:
+    return url is not None and urlsplit(url).hostname in _LOOPBACK

@@ -1,0 +1,151 @@
+"""How much an unknown model takes, asked of the server that runs it.
+
+Servers of the chat API name a model's context length under different fields, and some only on
+addresses of their own. What is asked depends on what the list of models says; a server that does
+not answer, or answers something else, is asked no further and nothing is known.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from longhold.core.messages import Json, JsonObject
+from longhold.core.models.translate import translate
+from longhold.errors import LongholdError
+
+ASK_SECONDS = 5.0
+"""A server that takes longer to list its models is asked in vain; the first call waits for this."""
+
+_RUNNING = ("loaded_context_length", "max_model_len", "context_length", "context_window")
+"""What a server calls the length that is in force,"""
+_POSSIBLE = ("max_context_length", "max_input_tokens")
+"""and the longest that a model could have."""
+_OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+class ServerLimits(NamedTuple):
+    window_tokens: int
+    max_output_tokens: int = 0
+    """0 where the server does not say."""
+
+
+async def ask_limits(client: object, model: str) -> ServerLimits | None:
+    """Ask the server behind an SDK's client what a model takes; None if it does not say."""
+    ask = _asker(client)
+    if ask is None:
+        return None
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            return await _found(ask, model)
+    except TimeoutError:
+        return None
+
+
+async def _found(ask: "_Ask", model: str) -> ServerLimits | None:
+    listed = entry_of(await ask("GET", "models", None), model)
+    if listed is not None:
+        if "meta" in listed:  # llama.cpp: what it was trained with, and what it was started with
+            props = await ask("GET", "/props", None)
+            return props_limits(props) or listed_limits(listed)
+        if limits := listed_limits(listed):
+            return limits
+    rich = entry_of(await ask("GET", "/api/v0/models", None), model)
+    if rich is not None and (limits := listed_limits(rich)):
+        return limits
+    running = entry_of(await ask("GET", "/api/ps", None), model)
+    if running is not None and (limits := listed_limits(running)):
+        return limits
+    return shown_limits(await ask("POST", "/api/show", {"model": model}))
+
+
+_Ask = Callable[[str, str, JsonObject | None], Any]
+
+
+def _asker(client: object) -> "_Ask | None":
+    """Return a function that asks the client's server; a path with a slash starts at its root."""
+    base = urlsplit(str(getattr(client, "base_url", "")))
+    sdk: Any = client
+    if not base.hostname or not hasattr(client, "get") or not hasattr(client, "post"):
+        return None
+
+    async def ask(method: str, path: str, body: JsonObject | None) -> Json:
+        url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else _under(base.path)
+        options = {"cast_to": object, "options": {"max_retries": 0}}
+        call = sdk.get if method == "GET" else sdk.post
+        if body is not None:
+            options["body"] = body
+        try:
+            if asyncio.iscoroutinefunction(call):
+                return await call(url, **options)
+            return await asyncio.to_thread(call, url, **options)
+        except Exception as error:
+            if isinstance(error, LongholdError) or translate(error) is not None:
+                return None
+            if isinstance(error, ValueError | TypeError | KeyError):
+                return None
+            raise
+
+    return ask
+
+
+def _under(base_path: str) -> str:
+    """Return where models are listed: beside the endpoint, whose base may lack the version."""
+    return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
+
+
+def entry_of(raw: Json, model: str) -> JsonObject | None:
+    """Find a model in a server's list, by id or name; the only one if there is just one."""
+    listed = raw.get("data") or raw.get("models") if isinstance(raw, dict) else raw
+    if not isinstance(listed, list):
+        return None
+    entries = [entry for entry in listed if isinstance(entry, dict)]
+    named = [entry for entry in entries if model in (entry.get("id"), entry.get("name"))]
+    tagged = [
+        entry for entry in entries if f"{model}:latest" in (entry.get("id"), entry.get("name"))
+    ]
+    return next(iter(named or tagged), entries[0] if len(entries) == 1 else None)
+
+
+def listed_limits(entry: JsonObject) -> ServerLimits | None:
+    """Read the context length in one entry of a list of models."""
+    meta, top = _dict(entry.get("meta")), _dict(entry.get("top_provider"))
+    places = [(entry, _RUNNING), (top, _RUNNING), (meta, ("n_ctx",)), (entry, _POSSIBLE)]
+    lengths = [_first(place, names) for place, names in places]
+    window = next(filter(None, [*lengths, _first(meta, ("n_ctx_train",))]), 0)
+    if not window:
+        return None
+    return ServerLimits(window, _first(top, _OUTPUT) or _first(entry, _OUTPUT))
+
+
+def props_limits(raw: Json) -> ServerLimits | None:
+    """Read what llama.cpp was started with, for each of its slots."""
+    window = _first(_dict(_dict(raw).get("default_generation_settings")), ("n_ctx",))
+    return ServerLimits(window) if window else None
+
+
+def shown_limits(raw: Json) -> ServerLimits | None:
+    """Read what Ollama says of a model: the length it is set to, else the longest it can have."""
+    found = _dict(raw)
+    chosen = _NUM_CTX.search(str(found.get("parameters") or ""))
+    if chosen:
+        return ServerLimits(int(chosen[1]))
+    lengths = (
+        v for k, v in _dict(found.get("model_info")).items() if k.endswith(".context_length")
+    )
+    window = _number(lengths)
+    return ServerLimits(window) if window else None
+
+
+def _first(place: JsonObject, names: Iterable[str]) -> int:
+    return _number(place.get(name) for name in names)
+
+
+def _number(values: Iterable[Json]) -> int:
+    return next((v for v in values if isinstance(v, int) and v > 0), 0)
+
+
+def _dict(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}

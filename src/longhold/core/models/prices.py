@@ -1,0 +1,357 @@
+"""What tokens cost, per model and, where prices changed, per date.
+
+A price comes from the user's file, from our table, or from the price package where it is installed:
+for other models, for past days, and for all models once it is newer than our table. A model without
+a published price has None, never a guess.
+"""
+
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta, Struct
+
+from longhold.core.messages import Usage
+from longhold.core.messages.usage import add_fields
+from longhold.core.models.capabilities import canonical_name
+from longhold.core.settings import home
+from longhold.errors import ConfigError
+
+TOKENS_PER_PRICE = 1_000_000  # prices are quoted per million tokens
+
+
+Factor = Annotated[float, Meta(ge=0)]
+
+
+class Tier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Multiples of the prices for a request whose prompt is longer than a line."""
+
+    above_prompt_tokens: Annotated[int, Meta(ge=0)]
+    prompt_multiplier: Factor = 1.0
+    output_multiplier: Factor = 1.0
+    read_multiplier: Factor | None = None
+    """For the rare model whose reads rise by another factor than the rest of the prompt."""
+    write_multiplier: Factor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens."""
+
+    input: float
+    write_5m: float
+    write_1h: float
+    read: float
+    output: float
+    tiers: tuple[Tier, ...] = ()
+
+    def at_length(self, prompt_tokens: int) -> "Prices":
+        for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
+            if prompt_tokens > tier.above_prompt_tokens:
+                return self._in(tier)
+        return replace(self, tiers=())
+
+    def times(self, factor: float) -> "Prices":
+        return self._in(
+            Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
+        )
+
+    def _in(self, tier: Tier) -> "Prices":
+        prompt, write, read = tier.prompt_multiplier, tier.write_multiplier, tier.read_multiplier
+        return Prices(
+            input=self.input * prompt,
+            write_5m=self.write_5m * (prompt if write is None else write),
+            write_1h=self.write_1h * (prompt if write is None else write),
+            read=self.read * (prompt if read is None else read),
+            output=self.output * tier.output_multiplier,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """US dollars for one request or for a sum of them, by what they were spent on."""
+
+    read: float = 0.0
+    write_5m: float = 0.0
+    write_1h: float = 0.0
+    uncached: float = 0.0
+    output: float = 0.0
+    searches: float = 0.0
+
+    @property
+    def total(self) -> float:
+        tokens = self.read + self.write_5m + self.write_1h + self.uncached + self.output
+        return tokens + self.searches
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return add_fields(self, other)
+
+
+KNOWN_MODELS = 512
+"""Cached prices: more models and days than sessions name."""
+
+
+class _Step(Protocol):
+    start: int
+    price: Decimal
+
+
+class _Tiered(Protocol):
+    base: Decimal
+    tiers: list[_Step]
+
+
+@cache
+def is_newer_than(checked: tuple[int, ...]) -> bool:
+    if find_spec("genai_prices") is None:
+        return False
+    numbers = import_module("importlib.metadata").version("genai-prices").split(".")
+    return tuple(int(n) for n in numbers if n.isdigit()) > checked
+
+
+@lru_cache(maxsize=KNOWN_MODELS)
+def from_library(model: str, at: date) -> Prices | None:
+    """Look up a model's prices on a day; None without the package or the model."""
+    if find_spec("genai_prices") is None:
+        return None
+    snapshot = import_module("genai_prices.data_snapshot").get_snapshot()
+    try:
+        _, found = snapshot.find_provider_model(model, None, None, None)
+    except LookupError:
+        return None
+    noon = datetime.combine(at, time(12), tzinfo=UTC)
+    listed: dict[str, Decimal | _Tiered | None] = vars(found.get_prices(noon))
+    return _prices({name: price for name, price in listed.items() if price is not None})
+
+
+def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
+    """Convert the package's prices; what has no price of its own costs what input costs."""
+    if "input_mtok" not in listed or "output_mtok" not in listed:
+        return None
+    input = listed["input_mtok"]
+    write_5m = listed.get("cache_write_mtok", input)
+    write_1h = listed.get("cache_write_1h_mtok", write_5m)
+    read, output = listed.get("cache_read_mtok", input), listed["output_mtok"]
+    lines = sorted({start for price in (input, output) for start, _ in _steps(price)})
+    return Prices(
+        input=_at(input, 0),
+        write_5m=_at(write_5m, 0),
+        write_1h=_at(write_1h, 0),
+        read=_at(read, 0),
+        output=_at(output, 0),
+        tiers=tuple(
+            Tier(
+                above_prompt_tokens=line,
+                prompt_multiplier=_rise(input, line),
+                output_multiplier=_rise(output, line),
+                read_multiplier=_rise(read, line),
+                write_multiplier=_rise(write_5m, line),
+            )
+            for line in lines
+        ),
+    )
+
+
+def _steps(price: Decimal | _Tiered) -> list[tuple[int, float]]:
+    if isinstance(price, Decimal):
+        return []
+    return [(step.start, float(step.price)) for step in price.tiers]
+
+
+def _at(price: Decimal | _Tiered, line: int) -> float:
+    """Return the price just past a line."""
+    base = float(price if isinstance(price, Decimal) else price.base)
+    return [base, *(cost for start, cost in _steps(price) if 0 < start <= line)][-1]
+
+
+def _rise(price: Decimal | _Tiered, line: int) -> float:
+    base = _at(price, 0)
+    return round(_at(price, line) / base, 6) if base else 1.0
+
+
+CHECKED_AGAINST = (0, 2, 1)
+"""The price package this table agrees with; a newer one is asked first."""
+LONG_PREMIUM_ENDED = date(2026, 3, 13)  # the 4.6 models cost more past 200K until this day
+
+
+def from_table(name: str, at: date) -> Prices | None:
+    if name in _LONG_PREMIUM and at < LONG_PREMIUM_ENDED:
+        return replace(TABLE[name], tiers=(_LONG_PREMIUM[name],))
+    return TABLE.get(name)
+
+
+def _listed(
+    input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
+) -> Prices:
+    """Writes cost 1.25 times the input; Claude's for an hour twice of it."""
+    return Prices(
+        input=input,
+        write_5m=input * 1.25,
+        write_1h=input * hour_ratio,
+        read=read,
+        output=output,
+        tiers=tiers,
+    )
+
+
+def _gpt(input: float, read: float, output: float) -> Prices:
+    return _listed(input, read, output, _GPT_LONG, hour_ratio=1.25)
+
+
+_HAIKU_LONG = Tier(above_prompt_tokens=100_000, prompt_multiplier=5.0, output_multiplier=5.0)
+_GPT_LONG = Tier(above_prompt_tokens=272_000, prompt_multiplier=2.0, output_multiplier=1.5)
+_PREMIUM = Tier(above_prompt_tokens=200_000, prompt_multiplier=2.0, output_multiplier=1.5)
+_LONG_PREMIUM = {"claude-opus-4-6": _PREMIUM, "claude-sonnet-4-6": _PREMIUM}
+
+TABLE: dict[str, Prices] = {
+    "claude-fable-5-1": _listed(10.0, 0.25, 50.0),
+    "claude-mythos-5-1": _listed(10.0, 0.25, 50.0),
+    "claude-fable-5": _listed(10.0, 1.0, 50.0),
+    "claude-mythos-5": _listed(10.0, 1.0, 50.0),
+    "claude-opus-5-5": _listed(4.0, 0.20, 20.0),
+    "claude-opus-5": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-8": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-7": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-6": _listed(5.0, 0.50, 25.0),
+    "claude-opus-4-5": _listed(5.0, 0.50, 25.0),
+    "claude-sonnet-5-5": _listed(2.0, 0.10, 10.0),
+    "claude-sonnet-5": _listed(2.0, 0.20, 10.0),
+    "claude-sonnet-4-6": _listed(3.0, 0.30, 15.0),
+    "claude-sonnet-4-5": _listed(3.0, 0.30, 15.0, _PREMIUM),
+    "claude-haiku-5-5": _listed(0.10, 0.01, 0.50, _HAIKU_LONG),
+    "claude-haiku-4-5": _listed(1.0, 0.10, 5.0),
+    "gpt-6.1-sol": _gpt(2.0, 0.10, 10.0),
+    "gpt-6-sol": _gpt(2.0, 0.20, 10.0),
+    "gpt-6-luna": _gpt(0.10, 0.01, 0.50),
+    "gpt-6-astra": _gpt(10.0, 1.0, 50.0),
+    "gpt-5.6-sol": _gpt(4.0, 0.40, 20.0),
+}
+
+
+FILE = "prices.toml"
+READ_VERSIONS = 4  # the file as it was and as it is; tests have some more
+
+Dollars = Annotated[float, Meta(ge=0)]
+
+
+class Stated(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices as the file has them; what has no price of its own costs what input costs."""
+
+    input: Dollars
+    output: Dollars
+    read: Dollars | None = None
+    write_5m: Dollars | None = None
+    write_1h: Dollars | None = None
+    tiers: tuple[Tier, ...] = ()
+
+    def prices(self) -> Prices:
+        write_5m = self.input if self.write_5m is None else self.write_5m
+        return Prices(
+            input=self.input,
+            write_5m=write_5m,
+            write_1h=write_5m if self.write_1h is None else self.write_1h,
+            read=self.input if self.read is None else self.read,
+            output=self.output,
+            tiers=self.tiers,
+        )
+
+
+def from_overrides(name: str) -> Prices | None:
+    path = _path(os.environ.get("LONGHOLD_HOME"), os.environ.get("HOME"))
+    try:
+        changed = os.stat(path).st_mtime_ns  # noqa: PTH116 (asked for every answer; a tenth of the time)
+    except OSError:
+        return None
+    return _read(path, changed).get(name)
+
+
+@lru_cache(maxsize=READ_VERSIONS)
+def _path(*_where: str | None) -> str:
+    """Cached for each value of the variables that decide it."""
+    return str(home() / FILE)
+
+
+@lru_cache(maxsize=READ_VERSIONS)
+def _read(path: str, changed: int) -> dict[str, Prices]:
+    try:
+        stated = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, Stated])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}; mend or remove it") from error
+    return {canonical_name(model): row.prices() for model, row in stated.items()}
+
+
+__all__ = ["TOKENS_PER_PRICE", "Cost", "Prices", "Tier", "cost", "prices", "usage_cost"]
+
+SEARCH_USD = 0.01
+"""Ten dollars for a thousand web searches, whatever the model."""
+FAST_MULTIPLIER = 2.0
+FAST_MODELS = frozenset({"claude-opus-5", "claude-opus-5-5"})
+"""Models that can be asked to answer faster, at a multiple of every price."""
+
+_canonical = lru_cache(maxsize=512)(canonical_name)  # asked for every answer of a session
+_FREE = Prices(input=0.0, write_5m=0.0, write_1h=0.0, read=0.0, output=0.0)
+
+
+def prices(model: str, at: date | None = None) -> Prices | None:
+    """Look up a model's prices of today or of a day; None if none are published."""
+    spelt = model.strip().lower()
+    if spelt.startswith("local/"):
+        return _FREE
+    name = _canonical(model)
+    if (stated := from_overrides(name)) is not None:
+        return stated
+    today = datetime.now(UTC).date()
+    day = min(at or today, today)
+    tabled = from_table(name, day)
+    if tabled is not None and day == today and not is_newer_than(CHECKED_AGAINST):
+        return tabled
+    return from_library(name, day) or from_library(spelt, day) or tabled
+
+
+def cost(
+    model: str,
+    *,
+    uncached_tokens: int = 0,
+    read_tokens: int = 0,
+    write_5m_tokens: int = 0,
+    write_1h_tokens: int = 0,
+    output_tokens: int = 0,
+    speed: Literal["standard", "fast"] = "standard",
+    at: date | None = None,
+) -> Cost | None:
+    listed = prices(model, at)
+    if listed is None:
+        return None
+    prompt_tokens = uncached_tokens + read_tokens + write_5m_tokens + write_1h_tokens
+    paid = listed.at_length(prompt_tokens)
+    if speed == "fast" and _canonical(model) in FAST_MODELS:
+        paid = paid.times(FAST_MULTIPLIER)
+    return Cost(
+        read=read_tokens * paid.read / TOKENS_PER_PRICE,
+        write_5m=write_5m_tokens * paid.write_5m / TOKENS_PER_PRICE,
+        write_1h=write_1h_tokens * paid.write_1h / TOKENS_PER_PRICE,
+        uncached=uncached_tokens * paid.input / TOKENS_PER_PRICE,
+        output=output_tokens * paid.output / TOKENS_PER_PRICE,
+    )
+
+
+def usage_cost(model: str, usage: Usage, at: date | None = None) -> Cost | None:
+    """Price what one request used; writes that are not said to be for an hour are for 5 minutes."""
+    paid = cost(
+        model,
+        uncached_tokens=usage.input_tokens,
+        read_tokens=usage.cache_read_tokens,
+        write_5m_tokens=usage.written_5m_tokens,
+        write_1h_tokens=usage.written_1h_tokens,
+        output_tokens=usage.output_tokens,
+        at=at,
+    )
+    searches = usage.web_searches
+    return replace(paid, searches=searches * SEARCH_USD) if paid and searches else paid

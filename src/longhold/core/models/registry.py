@@ -1,0 +1,126 @@
+"""Which class answers for a name. A provider is a setting: its prefix says whose API it is.
+
+    claude-…, opus, sonnet, haiku, anthropic/…    the Messages API
+    simulated/claude-…                            the simulator, at `base_url`
+    gpt-…, o4-…, openai/…                         OpenAI's chat endpoint
+    any name, with a base_url                     a chat endpoint there
+    local/smollm2, local/qwen-coder               llama.cpp in this process
+    scripted:PATH                                 a script
+    chaos:SEED:NAME                               any of these, with faults injected
+
+Modules of providers are imported when asked for, so their SDKs may be missing.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from longhold.core.models.capabilities import canonical_name
+from longhold.core.models.connection import READ_SECONDS
+from longhold.core.models.protocol import Model
+from longhold.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    base_url: str | None = None
+    api_key: str | None = None
+    timeout_seconds: float = READ_SECONDS
+    overrides: Mapping[str, object] | None = None
+    """Capabilities that differ from the table, by field name."""
+
+
+def open_model(
+    name: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout_seconds: float = READ_SECONDS,
+    overrides: Mapping[str, object] | None = None,
+) -> Model:
+    """Open the model of this name.
+
+    Raises `ConfigError` for a name without a provider or a missing extra, and
+    `AuthenticationFailed` where a key is needed and none is set.
+    """
+    options = ModelOptions(
+        base_url=base_url, api_key=api_key, timeout_seconds=timeout_seconds, overrides=overrides
+    )
+    opener = _find_opener(name, options)
+    if opener is None:
+        raise ConfigError(
+            f"no provider for the model {name!r}; use one of {', '.join(KNOWN_PREFIXES)}, "
+            "or give the base_url of a chat endpoint"
+        )
+    return opener(name, options)
+
+
+Opener = Callable[[str, ModelOptions], Model]
+
+
+def _find_opener(name: str, options: ModelOptions) -> Opener | None:
+    prefix = next((prefix for prefix in _BY_PREFIX if name.startswith(prefix)), None)
+    if prefix is not None:
+        return _BY_PREFIX[prefix]
+    known = canonical_name(name)
+    if known.startswith("claude-"):
+        return _open_anthropic
+    if re.match(r"(?:gpt|o\d)(?:-|$)", known) or options.base_url:
+        return _open_openai
+    return None
+
+
+def _open_anthropic(name: str, options: ModelOptions) -> Model:
+    from longhold.core.models.anthropic import AnthropicModel
+
+    return AnthropicModel(name, **asdict(options))
+
+
+def _open_simulated(name: str, options: ModelOptions) -> Model:
+    if options.base_url is None:
+        raise ConfigError(f"{name!r} needs the base_url that `longhold simulator` prints")
+    return _open_anthropic(name, options)
+
+
+def _open_openai(name: str, options: ModelOptions) -> Model:
+    from longhold.core.models.openai import OpenAIModel
+
+    return OpenAIModel(name, **asdict(options))
+
+
+def _open_local(name: str, options: ModelOptions) -> Model:
+    from longhold.core.models.local import LocalModel
+
+    return LocalModel(name, overrides=options.overrides)
+
+
+def _open_scripted(name: str, options: ModelOptions) -> Model:
+    from longhold.core.models.scripted import ScriptedModel
+
+    path = Path(name.removeprefix("scripted:")).expanduser()
+    return ScriptedModel.from_file(path, overrides=options.overrides)
+
+
+def _open_chaos(name: str, options: ModelOptions) -> Model:
+    from longhold.core.models.chaos import ChaosModel
+
+    _, seed, inner = name.split(":", 2) if name.count(":") >= 2 else ("", "", "")
+    if not seed.isdigit():
+        raise ConfigError(f"{name!r} is not chaos:SEED:NAME, for example chaos:7:claude-opus-5-5")
+    opener = _find_opener(inner, options)
+    if opener is None:
+        raise ConfigError(f"no provider for the model {inner!r} inside {name!r}")
+    return ChaosModel(opener(inner, options), seed=int(seed))
+
+
+_BY_PREFIX: dict[str, Opener] = {
+    "anthropic/": _open_anthropic,
+    "simulated/": _open_simulated,
+    "openai/": _open_openai,
+    "local/": _open_local,
+    "scripted:": _open_scripted,
+    "chaos:": _open_chaos,
+}
+
+KNOWN_PREFIXES = ("claude-", "gpt-", *_BY_PREFIX)

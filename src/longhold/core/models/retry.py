@@ -1,0 +1,94 @@
+"""Retrying a request: when, how often, and how long to wait.
+
+Each failed attempt is a `Restarted` event in one stream of events. Only failures that may pass
+are tried again, and never once a tool call was yielded: the loop may have run it. Which failure
+is which is decided in `translate`.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from longhold.core.messages import ToolUse
+from longhold.core.models.protocol import BlockFinished, Event, Model, Request, Restarted
+from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, steady
+from longhold.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
+
+MAX_ATTEMPTS = 15
+"""Past this the waits alone exceed a minute and a half; a person should decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    attempts: int = 10
+    """Rides out an overload of about a minute."""
+    base_seconds: float = 0.5
+    """The first wait; doubled each time, as both SDKs do."""
+    cap_seconds: float = 8.0
+    """The longest wait of our own choosing."""
+    jitter_ratio: float = 0.25
+    """Each wait is shortened by up to this share, so that clients do not retry in step."""
+    obey_seconds: float = 300.0
+    """If a provider asks for a longer wait than this, the error is raised instead."""
+    total_seconds: float = 600.0
+    """All waits for one answer together; after ten minutes a person should decide."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.attempts <= MAX_ATTEMPTS:
+            raise ConfigError(f"attempts is {self.attempts}; allowed are 1 to {MAX_ATTEMPTS}")
+
+
+RETRIES = Retries()
+
+
+def wait_seconds(
+    error: ModelError,
+    attempt: int,
+    retries: Retries,
+    dice: random.Random,
+    waited_seconds: float = 0.0,
+) -> float | None:
+    """Return how long to wait after the failed `attempt` (from 1), or None to give up."""
+    may_pass = isinstance(error, ModelUnavailable | StreamBroken) and not isinstance(error, Endless)
+    if not may_pass or attempt >= retries.attempts:
+        return None
+    asked = getattr(error, "retry_after_seconds", None)
+    if asked is not None:
+        is_obeyed = asked <= min(retries.obey_seconds, retries.total_seconds - waited_seconds)
+        return asked if is_obeyed else None
+    wait = min(retries.cap_seconds, retries.base_seconds * 2 ** (attempt - 1))
+    return float(wait * (1 - retries.jitter_ratio * dice.random()))
+
+
+async def stream_with_retries(
+    model: Model,
+    request: Request,
+    *,
+    retries: Retries = RETRIES,
+    patience: Patience = PATIENCE,
+    may_retry: Callable[[ModelError], bool] = lambda _: True,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    dice: random.Random | None = None,
+) -> AsyncIterator[Event]:
+    """Stream an answer, starting over while that can help and no tool call was yielded."""
+    dice, waited = dice or random.Random(), 0.0
+    for attempt in range(1, retries.attempts + 1):
+        handed_on_tool = False
+        events = steady(model.stream(request), patience)
+        try:
+            async with closing(events):
+                async for event in events:
+                    match event:
+                        case BlockFinished(block=ToolUse()):
+                            handed_on_tool = True
+                    yield event
+            return
+        except ModelError as error:
+            wait = wait_seconds(error, attempt, retries, dice, waited)
+            if wait is None or handed_on_tool or not may_retry(error):
+                raise
+            waited += wait
+            restarted = Restarted(attempt=attempt, wait_seconds=wait, error=error)
+        yield restarted
+        await sleep(restarted.wait_seconds)

@@ -1,0 +1,139 @@
+"""A stream that is checked: in time, in order, each block once, finished at the end.
+
+A typed error is raised as soon as the stream stalls, contradicts itself or ends early. A repeated
+block is dropped here, so that no tool is started twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from longhold.core.messages import Block
+from longhold.core.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+)
+from longhold.errors import ModelError, ModelUnavailable, StreamBroken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    first_event_seconds: float = 600.0
+    """A long prompt is read before the first event; both SDKs wait this long by default."""
+    stall_seconds: float = 120.0
+    """Providers ping every few seconds while they think, so this much silence is a dead line."""
+    answer_seconds: float = 3600.0
+    """The longest answer (128,000 tokens) takes about 45 minutes at 50 tokens a second."""
+    answer_events: int = 4_000_000
+    """Events and characters of one answer; the longest has about 600,000 characters."""
+
+
+PATIENCE = Patience()
+
+
+async def steady(
+    events: AsyncIterator[Event], patience: Patience = PATIENCE
+) -> AsyncIterator[Event]:
+    """Pass events on; raise as soon as they stall, contradict each other or end early."""
+    so_far = _SoFar()
+    deadline = asyncio.get_running_loop().time() + patience.answer_seconds
+    size = 0
+    async with closing(events):
+        while True:
+            limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
+            event = await _next(events, limit, deadline, has_begun=so_far.has_begun)
+            if event is None:
+                raise StreamBroken("the stream ended before the answer did; send it again")
+            size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
+            if size > patience.answer_events:
+                raise Endless("the answer does not end; ask for less, or another model")
+            if so_far.takes(event):
+                yield event
+            if isinstance(event, Finished):
+                return
+
+
+async def _next(
+    events: AsyncIterator[Event], limit_seconds: float, deadline: float, *, has_begun: bool
+) -> Event | None:
+    """Wait for one event; None at the end of the stream."""
+    clock = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):
+            event = await anext(events, None)
+        # events that are already buffered never let the timer run
+        if clock() < deadline or event is None:
+            return event
+    except TimeoutError as error:
+        if clock() < deadline:
+            raise _silence(f"no event for {limit_seconds:g} s", has_begun=has_begun) from error
+    if has_begun:
+        raise Endless("the answer took too long; ask for less, or another model")
+    raise _silence("the answer took too long", has_begun=False)
+
+
+def _silence(what: str, *, has_begun: bool) -> ModelError:
+    if has_begun:
+        return StreamBroken(f"{what}; send the request again")
+    return ModelUnavailable(f"{what}; try again later")
+
+
+class Endless(StreamBroken):
+    """An answer that does not end is not asked for again: the next one would not, either."""
+
+
+class _SoFar:
+    def __init__(self) -> None:
+        self._started: Started | None = None
+        self._blocks: dict[int, Block] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        return self._started is not None
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event is new; raise if it contradicts what came before."""
+        match event:
+            case Started():
+                return self._takes_start(event)
+            case BlockFinished(index=index, block=block):
+                return self._takes_block(index, block)
+            case Finished(reply=reply):
+                seen = tuple(self._blocks[index] for index in sorted(self._blocks))
+                if seen and seen != reply.content:
+                    raise StreamBroken("the answer differs from its own blocks; send it again")
+        return True
+
+    def _takes_start(self, event: Started) -> bool:
+        if self._started is None:
+            self._started = event
+            return True
+        if self._started.response_id != event.response_id:
+            raise StreamBroken("a second answer began inside the first; send it again")
+        return False
+
+    def _takes_block(self, index: int, block: Block) -> bool:
+        if index not in self._blocks:
+            self._blocks[index] = block
+            return True
+        if self._blocks[index] != block:
+            raise StreamBroken(f"block {index} came twice and differs; send it again")
+        return False
+
+
+class closing:
+    """Close a generator at once, so that its connection does not wait for the garbage collector."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._close = getattr(events, "aclose", None)
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._close is not None:
+            await self._close()

@@ -1,0 +1,203 @@
+"""When compacting is cheapest, and the cheapest way to resume after a pause.
+
+`cheapest_line` finds the context size at which compacting costs least on a model; on a large
+window that is far below the window's own line. `cold_resume_advice` prices the ways to resume an
+idle session: by money alone, what a summary loses in content is for the caller to judge.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from longhold.core.log.entries import Framed
+from longhold.core.messages.measure import Measure
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
+from longhold.core.policy.cost_model import CacheState, CostModel, Forecast, expect, need_usd
+from longhold.core.request.lifetime import Lifetime
+from longhold.core.settings import CostSettings, WindowSettings
+from longhold.core.view.tokens import default_weights, weigh
+from longhold.core.view.window import COST, Window, window_for
+
+SUMMARY_TOKENS = 5_000
+"""A typical summary; the window reserves 20,000."""
+FRAME_TOKENS = 15_000
+"""System prompt and tools of a coding agent, where they were not measured; no edit removes them."""
+FRAME_STEP_TOKENS = 5_000
+"""A measured frame counts as a multiple of this: a tool more or less does not move the line."""
+RESTORED_TOKENS = 30_000
+"""Files, plan and skills restored after a compaction: with the rest the 50,000 that is the median
+of 26 recorded ones.
+"""
+COMPACTED_TOKENS = FRAME_TOKENS + SUMMARY_TOKENS + RESTORED_TOKENS
+"""Size of a typical session after a compaction."""
+NEEDS = CostSettings()
+Choice = Literal["send_all", "clear_first", "compact_first"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    prompt_tokens: int
+    now_usd: float
+    """Cost of the next call, including what must happen before it."""
+    per_call_usd: float
+    """Cost of the call after that, the cache being warm."""
+    expected_usd: float
+    """Cost of all calls until the session ends or the cache dies again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeAdvice:
+    """What resuming costs, by what is done first."""
+
+    is_cold: bool
+    send_all: Option
+    clear_first: Option
+    compact_first: Option
+
+    @property
+    def cheapest(self) -> Choice:
+        """The option with the lowest expected cost; the one that loses least wins a tie."""
+        choices: tuple[Choice, ...] = ("send_all", "clear_first", "compact_first")
+        return min(choices, key=lambda name: getattr(self, name).expected_usd)
+
+
+def cold_resume_advice(
+    tokens: int,
+    clearable_tokens: int,
+    summary_tokens: int,
+    model: str,
+    idle_seconds: float,
+    lifetime: Lifetime = "5m",
+    *,
+    frame_tokens: int = FRAME_TOKENS,
+    lives_seconds: float | None = None,
+    forecast: Forecast | None = None,
+) -> ResumeAdvice | None:
+    """Price sending all, clearing first and compacting first; None if the model has no price.
+
+    `lives_seconds` overrides the marker's lifetime for providers that have their own.
+    """
+    listed = prices(model)
+    if listed is None:
+        return None
+    frame = min(frame_tokens, tokens)
+    whole = CacheState(tokens=tokens, marked=(frame,), lifetime=lifetime)
+    cache = whole.after(idle_seconds, lives_seconds)
+    costs = CostModel(listed=listed, forecast=forecast or Forecast(), lifetime=lifetime)
+    kept, compacted = cache.readable_before(frame), frame + summary_tokens + RESTORED_TOKENS
+    making = _summary_usd(listed, tokens, cache.tokens, summary_tokens)
+    return ResumeAdvice(
+        is_cold=cache.is_cold,
+        send_all=_option(costs, tokens, cache.tokens),
+        clear_first=_option(costs, tokens - clearable_tokens, kept),
+        compact_first=_option(costs, min(compacted, tokens), kept, making),
+    )
+
+
+def _option(
+    costs: CostModel, prompt_tokens: int, read_tokens: int, first_usd: float = 0.0
+) -> Option:
+    now = first_usd + costs.call_usd(prompt_tokens, min(read_tokens, prompt_tokens))
+    return Option(
+        prompt_tokens=prompt_tokens,
+        now_usd=now,
+        per_call_usd=costs.next_usd(prompt_tokens),
+        expected_usd=now + costs.ahead_usd(prompt_tokens),
+    )
+
+
+def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
+    """Price writing a summary; its prompt is never read again, so nothing is cached."""
+    flat = listed.at_length(round(tokens))
+    prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
+    return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
+
+
+def cheapest_line(
+    model: str,
+    window: Window,
+    *,
+    forecast: Forecast | None = None,
+    lifetime: Lifetime = "5m",
+    compacted_tokens: int = COMPACTED_TOKENS,
+    frame_tokens: int = FRAME_TOKENS,
+    summary_tokens: int = SUMMARY_TOKENS,
+    cost: CostSettings = NEEDS,
+) -> int:
+    """Find the context size at which compacting costs least per call; at most the auto line.
+
+    A context repeatedly grows from its compacted size up to the line. Too low a line pays for
+    summaries and what they lose, too high a line for carrying the context; a price step is a
+    natural line.
+    """
+    listed = prices(model)
+    forecast = forecast or Forecast()
+    if listed is None or forecast.growth_tokens <= 0:
+        return window.auto_tokens
+    costs = CostModel(listed=listed, forecast=forecast, lifetime=lifetime)
+    rewritten = costs.call_usd(compacted_tokens, min(frame_tokens, compacted_tokens))
+    reread = cost.compaction_need_tokens
+    rewritten += cost.compaction_needs * need_usd(
+        costs, compacted_tokens, reread / max(1.0, cost.compaction_needs), cost
+    )
+    best_usd, best, paid, calls = float("inf"), window.auto_tokens, 0.0, 0
+    prompt = float(compacted_tokens + reread)
+    while prompt + forecast.growth_tokens <= window.auto_tokens:
+        paid += _mean_usd(costs, prompt)
+        prompt += forecast.growth_tokens
+        calls += 1
+        made = _summary_usd(listed, prompt, prompt, summary_tokens)
+        per_call = (paid + made + rewritten) / calls
+        if per_call < best_usd:
+            best_usd, best = per_call, int(prompt)
+    return best
+
+
+def window_at_cost(
+    model: str,
+    settings: WindowSettings,
+    cost: CostSettings = NEEDS,
+    frame: Framed | None = None,
+) -> Window:
+    """Return a model's window; the `cost` setting puts the auto line where it is cheapest.
+
+    That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
+    """
+    frame = frame or Framed()
+    return _at_cost(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
+
+
+@lru_cache(maxsize=16)
+def _frame_tokens(model: str, measure: Measure) -> int:
+    steps = math.ceil(weigh(measure, default_weights(model)) / FRAME_STEP_TOKENS)
+    return steps * FRAME_STEP_TOKENS or FRAME_TOKENS
+
+
+@lru_cache(maxsize=16)
+def _at_cost(
+    model: str, settings: WindowSettings, cost: CostSettings, lifetime: Lifetime, frame_tokens: int
+) -> Window:
+    """Find the window; it leaves room for the work at hand, whatever that costs."""
+    window = window_for(model, settings)
+    if settings.auto_line != COST:
+        return window
+    compacted = COMPACTED_TOKENS - FRAME_TOKENS + frame_tokens
+    line = cheapest_line(
+        model,
+        window,
+        forecast=expect(calls=0, lifetime=lifetime),
+        lifetime=lifetime,
+        compacted_tokens=compacted,
+        frame_tokens=frame_tokens,
+        cost=cost,
+    )
+    line = max(line, compacted + cost.work_tokens)
+    return window_for(model, replace(settings, auto_line=str(line)))
+
+
+def _mean_usd(costs: CostModel, prompt_tokens: float) -> float:
+    """Price the call after one with this prompt, warm or cold by its probability."""
+    forecast = costs.forecast
+    cold = costs.call_usd(prompt_tokens + forecast.growth_tokens, 0.0)
+    return (1 - forecast.cold_share) * costs.next_usd(prompt_tokens) + forecast.cold_share * cold

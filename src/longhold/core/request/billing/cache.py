@@ -1,0 +1,138 @@
+"""The prompt cache: which part of a prompt is read, which written, which neither.
+
+A `CachePlan` splits the prompt's tokens by how they are billed and holds the entries to write.
+Reading renews entries at once; writing waits for `commit`, called when the answer's first byte
+is sent, so identical requests in parallel all miss. One entry is written per marker, at its
+block and nowhere else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from longhold.core.request.billing.pieces import Lifetime, Marker
+from longhold.core.request.billing.prompt import Prompt
+from longhold.core.request.billing.settings import SimulatorSettings
+
+LOOKBACK_POSITIONS = 20  # per marker, the marked block included
+LIFETIME_SECONDS: dict[Lifetime, float] = {"5m": 300.0, "1h": 3_600.0}
+EVERYONE = "*"  # the workspace of entries with global scope
+SWEEP_EVERY = 4_096  # commits between removals of dead entries: keeps memory flat, costs nothing
+
+
+class Key(NamedTuple):
+    """The key of an entry; the model is already in the hash."""
+
+    workspace: str
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A cached prefix."""
+
+    lifetime: Lifetime
+    expires: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePlan:
+    """One request's prompt tokens by how they are billed, and what to write."""
+
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    uncached_tokens: int
+    deleted_tokens: int = 0
+    """Tokens of results that cache edits took out of what was read."""
+    writes: Sequence[tuple[Key, CacheEntry]] = ()
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Count what the model reads."""
+        written = self.write_5m_tokens + self.write_1h_tokens
+        return self.read_tokens + written + self.uncached_tokens
+
+
+class PromptCache:
+    """The entries of all workspaces."""
+
+    def __init__(self, settings: SimulatorSettings) -> None:
+        self._settings = settings
+        self._entries: dict[Key, CacheEntry] = {}
+        self._commits = 0
+
+    def look_up(self, prompt: Prompt, workspace: str, minimum_tokens: int, now: float) -> CachePlan:
+        """Match a prompt against the cache, renew what it used, and plan what it writes."""
+        markers = [m for m in prompt.markers if prompt.totals[m[0]] >= minimum_tokens]
+        hit = self._highest_hit(prompt, markers, workspace, now)
+        writes: list[tuple[Key, CacheEntry]] = []
+        for position, marker in markers:
+            if position > hit or not self._renew(prompt.chain[position], workspace, marker, now):
+                key = Key(EVERYONE if marker.is_global else workspace, prompt.chain[position])
+                writes.append((key, self._fresh(marker.lifetime, now)))
+        return _bill(prompt, markers, hit, writes)
+
+    def commit(self, plan: CachePlan, now: float) -> None:
+        """Make a plan's entries readable: its answer has begun."""
+        for key, entry in plan.writes:
+            present = self._entries.get(key)
+            if present is None or present.expires < entry.expires:
+                self._entries[key] = entry
+        self._commits += 1
+        if self._commits % SWEEP_EVERY == 0:
+            self._entries = {k: e for k, e in self._entries.items() if e.expires > now}
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def _highest_hit(
+        self, prompt: Prompt, markers: Sequence[tuple[int, Marker]], workspace: str, now: float
+    ) -> int:
+        """Walk back from each marker, last first; -1 if nothing is found."""
+        for position, marker in reversed(markers):
+            for candidate in range(position, max(position - LOOKBACK_POSITIONS, -1), -1):
+                if self._renew(prompt.chain[candidate], workspace, marker, now):
+                    return candidate
+        return -1
+
+    def _renew(self, link: bytes, workspace: str, marker: Marker, now: float) -> bool:
+        """Use the entry at a position, if there is a live one, and extend its life for free."""
+        for owner in (workspace, EVERYONE):
+            key = Key(owner, link)
+            entry = self._entries.get(key)
+            if entry is not None and entry.expires > now:
+                if self._extends(entry.lifetime, marker.lifetime):
+                    self._entries[key] = self._fresh(entry.lifetime, now)
+                return True
+        return False
+
+    def _extends(self, entry: Lifetime, marker: Lifetime) -> bool:
+        is_short_on_long = entry == "1h" and marker == "5m"
+        return not is_short_on_long or self._settings.long_entry_refreshed_by_short_marker
+
+    def _fresh(self, lifetime: Lifetime, now: float) -> CacheEntry:
+        seconds = LIFETIME_SECONDS[lifetime] * self._settings.lifetime_ratio
+        return CacheEntry(lifetime, now + seconds)
+
+
+def _bill(
+    prompt: Prompt,
+    markers: Sequence[tuple[int, Marker]],
+    hit: int,
+    writes: Sequence[tuple[Key, CacheEntry]],
+) -> CachePlan:
+    """Split the prompt at the hit (a), the last 1h marker past it (b) and the last marker (c)."""
+    a = prompt.totals[hit] if hit >= 0 else 0
+    hours = [p for p, marker in markers if marker.lifetime == "1h" and p > hit]
+    b = prompt.totals[hours[-1]] if hours else a
+    c = max(prompt.totals[markers[-1][0]] if markers else a, b)
+    deleted = sum(tokens for position, tokens in prompt.deleted if position <= hit)
+    return CachePlan(
+        read_tokens=a - deleted,
+        write_1h_tokens=b - a,
+        write_5m_tokens=c - b,
+        uncached_tokens=prompt.total_tokens - c,
+        deleted_tokens=deleted,
+        writes=writes,
+    )

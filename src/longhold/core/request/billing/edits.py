@@ -1,0 +1,154 @@
+"""Context edits by the server: old thinking and old tool results leave the prompt.
+
+The client keeps its full history and sends the same edits again, so nothing is remembered here.
+Compaction is listed among the edits but done in `compaction`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.pieces import PieceMeter, PromptPiece
+from longhold.core.request.billing.request import JsonObject
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.thinking import is_thinking, turn_numbers
+
+CLEAR_TOOL_USES = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
+COMPACT = "compact_20260112"
+
+CLEAR_TRIGGER_TOKENS = 100_000  # the API's default
+KEPT_TOOL_USES = 3  # the API's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    pieces: list[PromptPiece]
+    applied: list[JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditContext:
+    """What an edit needs in addition to the pieces."""
+
+    able: Capabilities
+    settings: SimulatorSettings
+    measure: PieceMeter
+
+
+def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
+    return list((context_management or {}).get("edits") or ())
+
+
+def apply_edits(
+    pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
+) -> Edited:
+    """Apply the clearing edits in the order given."""
+    current, applied = list(pieces), []
+    for edit in edits:
+        clear = _CLEARING.get(str(edit.get("type")))
+        if clear is None:
+            continue
+        current, done = clear(current, edit, context)
+        if done is not None:
+            applied.append(done)
+    return Edited(pieces=current, applied=applied)
+
+
+def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> bool:
+    """Compare a measure with a trigger; the settings decide whether at or past its value."""
+    return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
+
+
+def _clear_thinking(
+    pieces: list[PromptPiece], edit: JsonObject, context: EditContext
+) -> tuple[list[PromptPiece], JsonObject | None]:
+    """Drop the thinking of all but the most recent turns that have any."""
+    keep = _kept_turns(edit.get("keep"), context.able)
+    turns = turn_numbers(pieces)
+    thinking = sorted({t for p, t in zip(pieces, turns, strict=True) if is_thinking(p)})
+    gone = set(thinking[:-keep]) if keep is not None else set()
+    if not gone:
+        return pieces, None
+    paired = list(zip(pieces, turns, strict=True))
+    left = [p for p, turn in paired if not (is_thinking(p) and turn in gone)]
+    tokens = sum(p.tokens for p, turn in paired if is_thinking(p) and turn in gone)
+    return left, {
+        "type": CLEAR_THINKING,
+        "cleared_thinking_turns": len(gone),
+        "cleared_input_tokens": tokens,
+    }
+
+
+def _kept_turns(keep: JsonObject | str | None, able: Capabilities) -> int | None:
+    """Read `keep`: a number of turns, or None for all; the default is the model's own."""
+    if keep is None:
+        return None if able.keeps_thinking else 1
+    if isinstance(keep, str) or keep.get("type") == "all":
+        return None
+    return int(keep["value"])
+
+
+def _clear_tool_uses(
+    pieces: list[PromptPiece], edit: JsonObject, context: EditContext
+) -> tuple[list[PromptPiece], JsonObject | None]:
+    """Replace the oldest results by a placeholder once the trigger is passed."""
+    uses = [piece for piece in pieces if piece.type == "tool_use"]
+    if not _is_triggered(edit.get("trigger") or {}, pieces, uses, context.settings):
+        return pieces, None
+    keep = int((edit.get("keep") or {}).get("value", KEPT_TOOL_USES))
+    excluded = set(edit.get("exclude_tools") or ())
+    old = uses[: max(len(uses) - keep, 0)]
+    names = {u.block.get("id"): u.block.get("name") for u in old}
+    cleared_ids = {i for i, name in names.items() if name not in excluded}
+    edited = [_cleared(piece, cleared_ids, edit, context) for piece in pieces]
+    tokens = sum(p.tokens for p in pieces) - sum(p.tokens for p in edited)
+    at_least = int((edit.get("clear_at_least") or {}).get("value", 0))
+    if not cleared_ids or tokens < at_least or tokens <= 0:
+        return pieces, None
+    return edited, {
+        "type": CLEAR_TOOL_USES,
+        "cleared_tool_uses": len(cleared_ids),
+        "cleared_input_tokens": tokens,
+    }
+
+
+def _is_triggered(
+    trigger: JsonObject,
+    pieces: Sequence[PromptPiece],
+    uses: Sequence[PromptPiece],
+    settings: SimulatorSettings,
+) -> bool:
+    value = int(trigger.get("value", CLEAR_TRIGGER_TOKENS))
+    if trigger.get("type") == "tool_uses":
+        return fires(value, len(uses), settings)
+    return fires(value, sum(piece.tokens for piece in pieces), settings)
+
+
+def _cleared(
+    piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
+) -> PromptPiece:
+    """Clear one piece if it is an old result, or an old input that is to be cleared too."""
+    block = piece.block
+    if piece.type == "tool_result" and block.get("tool_use_id") in ids:
+        changed = {**block, "content": context.settings.cleared_placeholder}
+    elif piece.type == "tool_use" and block.get("id") in ids and _clears_input(block, edit):
+        changed = {**block, "input": {}}
+    else:
+        return piece
+    return context.measure.piece(piece.tier, piece.role, changed, piece.place)
+
+
+def _clears_input(block: JsonObject, edit: JsonObject) -> bool:
+    which = edit.get("clear_tool_inputs")
+    return which is True or (isinstance(which, list) and block.get("name") in which)
+
+
+_Clear = Callable[
+    [list[PromptPiece], JsonObject, EditContext], tuple[list[PromptPiece], JsonObject | None]
+]
+_CLEARING: dict[str, _Clear] = {
+    CLEAR_THINKING: _clear_thinking,
+    CLEAR_TOOL_USES: _clear_tool_uses,
+}

@@ -1,0 +1,189 @@
+"""Splits a request into the pieces of its prompt, in the order it is read.
+
+That order is tools, system, message blocks. Web tools come first in the system tier, because
+switching them keeps the tools' cache and loses the rest. Deferred tools are no pieces: each is read
+where a result refers to it. Markers and references are removed from
+a block before it is hashed: the model does not read them.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from longhold.core.request.billing.request import ApiRequest, JsonObject
+from longhold.core.request.billing.tokens import TokenCounter
+
+PromptTier = Literal["tools", "system", "messages"]
+Lifetime = Literal["5m", "1h"]
+
+DIGEST_BYTES = 16  # 128 bits: no collision in any session anyone will have
+NOT_READ = ("cache_control", "cache_reference")  # fields a model never sees
+WEB_TOOLS = ("web_search_", "web_fetch_")
+
+
+class Marker(NamedTuple):
+    """A `cache_control` on a piece."""
+
+    lifetime: Lifetime
+    is_global: bool
+
+
+class PromptPiece(NamedTuple):
+    """One block of the prompt, measured."""
+
+    tier: PromptTier
+    role: str
+    type: str
+    """The block's type; most tools have none."""
+    block: JsonObject
+    digest: bytes
+    tokens: int
+    marker: Marker | None
+    place: tuple[int, int]
+    """Index of the message (or tool, or system block) and of the block in it, as sent."""
+    has_image: bool
+    """It is an image, or a result that holds one."""
+    has_citations: bool
+
+    @property
+    def path(self) -> str:
+        """The place as error messages name it."""
+        if self.tier == "messages":
+            return f"messages.{self.place[0]}.content.{self.place[1]}"
+        return f"{self.tier}.{self.place[0]}"
+
+
+class PieceMeter:
+    """Makes pieces: hashes and counts blocks for one model."""
+
+    def __init__(
+        self, counter: TokenCounter, scale: float, deferred: Mapping[str, JsonObject] | None = None
+    ) -> None:
+        self._counter = counter
+        self._scale = scale
+        self._deferred = deferred or {}
+        """Definitions that stand where a result refers to them, by the tool's name."""
+        self._encoder = msgspec.json.Encoder()
+
+    def piece(
+        self, tier: PromptTier, role: str, block: JsonObject, place: tuple[int, int]
+    ) -> PromptPiece:
+        marker, read = None, block
+        if "cache_control" in block or "cache_reference" in block:
+            marker = read_marker(block.get("cache_control"))
+            read = {key: value for key, value in block.items() if key not in NOT_READ}
+        if self._deferred and block.get("type") == "tool_result":
+            read = self._with_definitions(read)
+        digest = self._digest(role, read)
+        tokens = self._counter.block_tokens(read, digest, self._scale)
+        return PromptPiece(
+            tier=tier,
+            role=role,
+            type=block.get("type", ""),
+            block=block,
+            digest=digest,
+            tokens=tokens,
+            marker=marker,
+            place=place,
+            has_image=_holds(block, "image"),
+            has_citations=_cites(block),
+        )
+
+    def _with_definitions(self, result: JsonObject) -> JsonObject:
+        """Put definitions in the place of references."""
+        content = result.get("content")
+        if not isinstance(content, list):
+            return result
+        definitions = [self._deferred.get(reference_of(part) or "") for part in content]
+        read = [
+            {"type": "text", "text": self._encoder.encode(definition).decode()}
+            if definition
+            else part
+            for part, definition in zip(content, definitions, strict=True)
+        ]
+        return {**result, "content": read}
+
+    def _digest(self, role: str, block: JsonObject) -> bytes:
+        """Hash a block with its role; plain text that was seen before is not hashed again."""
+        if len(block) == 2 and block.get("type") == "text":
+            text = str(block.get("text"))
+            known = self._counter.known_digest(role, text)
+            if known is None:
+                known = _hash(role, b"text:" + text.encode(errors="surrogatepass"))
+                self._counter.remember_digest(role, text, known)
+            return known
+        return _hash(role, self._encoder.encode(block))
+
+    def text_tokens(self, text: str) -> int:
+        """Count bare text on this model's scale."""
+        return self._counter.text_tokens(text, self._scale)
+
+
+def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
+    """List the request's pieces in prompt order."""
+    tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not is_deferred(tool)]
+    pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
+    pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
+    for index, block in enumerate(request.system_blocks()):
+        pieces.append(measure.piece("system", "system", block, (index, 0)))
+    for index, message in enumerate(request.messages):
+        for inner, block in enumerate(message.blocks()):
+            pieces.append(measure.piece("messages", message.role, block, (index, inner)))
+    return pieces
+
+
+def is_web_tool(tool: JsonObject) -> bool:
+    return str(tool.get("type", "")).startswith(WEB_TOOLS)
+
+
+def is_deferred(tool: JsonObject) -> bool:
+    return tool.get("defer_loading") is True
+
+
+def deferred_tools(request: ApiRequest) -> dict[str, JsonObject]:
+    """Return the definitions that are not in the prompt from the start, by name."""
+    return {str(tool.get("name")): tool for tool in request.tools or () if is_deferred(tool)}
+
+
+def reference_of(part: object) -> str | None:
+    """Return the name of the tool that a part of a result refers to."""
+    if isinstance(part, dict) and part.get("type") == "tool_reference":
+        return str(part.get("tool_name"))
+    return None
+
+
+def read_marker(control: object) -> Marker | None:
+    """Read a `cache_control`; no lifetime means five minutes."""
+    if not isinstance(control, dict):
+        return None
+    lifetime: Lifetime = "1h" if control.get("ttl") == "1h" else "5m"
+    return Marker(lifetime, control.get("scope") == "global")
+
+
+def can_be_marked(piece: PromptPiece) -> bool:
+    """Return whether a piece may carry a marker: thinking, edits and empty text may not."""
+    if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
+        return False
+    return piece.type != "text" or bool(piece.block.get("text"))
+
+
+def _holds(block: JsonObject, kind: str) -> bool:
+    """Return whether a block is, or a tool result contains, a block of a type."""
+    if block.get("type") == kind:
+        return True
+    content = block.get("content")
+    if not isinstance(content, list):
+        return False
+    return any(isinstance(part, dict) and part.get("type") == kind for part in content)
+
+
+def _cites(block: JsonObject) -> bool:
+    citations = block.get("citations")
+    is_document = block.get("type") == "document"
+    return is_document and isinstance(citations, dict) and bool(citations.get("enabled"))
+
+
+def _hash(role: str, content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES, person=role.encode()).digest()

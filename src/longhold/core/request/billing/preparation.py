@@ -1,0 +1,123 @@
+"""From a request to the prompt a model would read: checks, thinking, compactions, edits.
+
+Pure: it returns a `PreparedPrompt` or raises the API's refusal. Cache and brain are used in
+`simulation`. Counting tokens needs exactly this and no more.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from longhold.core.models.capabilities import LONG_WINDOW, Capabilities, capabilities
+from longhold.core.request.billing.compaction import adopt_compactions
+from longhold.core.request.billing.edits import EditContext, apply_edits, edits_of
+from longhold.core.request.billing.markers import place_markers
+from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, deferred_tools, take_apart
+from longhold.core.request.billing.prompt import Prompt, chain_prompt, salts_of
+from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.thinking import check_thinking, strip_earlier_thinking
+from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.validate import CACHE_EDITS_BETA, check_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPrompt:
+    """A request that passed, and what the model would read of it."""
+
+    request: ApiRequest
+    caller: Caller
+    able: Capabilities
+    measure: PieceMeter
+    sent: Sequence[PromptPiece]
+    """The pieces as sent: thinking and diagnostics compare these."""
+    read: Sequence[PromptPiece]
+    """The pieces after everything the server takes out."""
+    prompt: Prompt
+    original_tokens: int
+    """The prompt's size before context edits."""
+    applied_edits: Sequence[JsonObject]
+    transformations: Sequence[JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """What preparing needs in addition to the request; lives as long as the simulator."""
+
+    settings: SimulatorSettings
+    counter: TokenCounter
+    signer: Signer
+
+
+def prepare(
+    request: ApiRequest, caller: Caller, bench: Workbench, *, is_count: bool = False
+) -> PreparedPrompt:
+    """Check a request and assemble its prompt."""
+    settings = bench.settings
+    able = capabilities(request.model)
+    if able.long_window_beta in caller.betas:
+        able = capabilities(request.model + LONG_WINDOW)
+    check_request(request, caller, able, settings, is_count=is_count)
+    scale = able.tokenizer_scale if settings.scales_tokens else 1.0
+    measure = PieceMeter(bench.counter, scale, deferred_tools(request))
+    sent = take_apart(request, measure)
+    marked = place_markers(sent, request, caller, able.cache_minimum_tokens, settings)
+    checked = check_thinking(marked, request, caller, able, settings, bench.signer)
+    adopted = adopt_compactions(checked.pieces, bench.signer)
+    stripped = strip_earlier_thinking(adopted, able)
+    context = EditContext(able=able, settings=settings, measure=measure)
+    edits = edits_of(request.context_management) if settings.acts_on_context_management else []
+    edited = apply_edits(stripped, edits, context)
+    salts = salts_of(request, edited.pieces, able, settings)
+    has_edits = CACHE_EDITS_BETA in caller.betas and settings.acts_on_cache_edits
+    deletions = _deletions(edited.pieces) if has_edits else frozenset()
+    prompt = chain_prompt(edited.pieces, salts, deletions)
+    return PreparedPrompt(
+        request=request,
+        caller=caller,
+        able=able,
+        measure=measure,
+        sent=sent,
+        read=edited.pieces,
+        prompt=prompt,
+        original_tokens=sum(p.tokens for p in stripped) if edited.applied else prompt.total_tokens,
+        applied_edits=edited.applied,
+        transformations=checked.transformations,
+    )
+
+
+def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
+    """Rejoin message pieces, consecutive ones of a role as one message.
+
+    A compaction appears as the model reads it: the summary, as user text.
+    """
+    messages: list[JsonObject] = []
+    current, content = "", list[JsonObject]()
+    for piece in pieces:
+        if piece.tier != "messages" or piece.type == "cache_edits":
+            continue
+        role, block = piece.role, piece.block
+        if piece.type == "compaction":
+            role, block = "user", {"type": "text", "text": str(piece.block.get("content"))}
+        if role != current:
+            current, content = role, []
+            messages.append({"role": role, "content": content})
+        content.append(block)
+    return tuple(messages)
+
+
+def _deletions(pieces: Iterable[PromptPiece]) -> frozenset[str]:
+    """Collect the tool uses whose results cache edits delete."""
+    references: dict[object, str] = {}
+    deleted: set[str] = set()
+    for piece in pieces:
+        if piece.type == "tool_result" and "cache_reference" in piece.block:
+            references[piece.block["cache_reference"]] = str(piece.block.get("tool_use_id"))
+        elif piece.type == "cache_edits":
+            edits = piece.block.get("edits") or ()
+            deleted.update(
+                references[edit["cache_reference"]]
+                for edit in edits
+                if edit.get("cache_reference") in references
+            )
+    return frozenset(deleted)

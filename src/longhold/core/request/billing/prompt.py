@@ -1,0 +1,127 @@
+"""The prompt as the cache sees it: a chain of hashes with tokens and markers.
+
+Each position's hash covers everything up to and including it, plus what its tier depends on
+in addition to its text: the model for the tools; citations and speed for the system; tool
+choice, parallel use, images, thinking and effort for the messages. Changing one of these loses
+that tier and all after it, and nothing before it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+import msgspec
+
+from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.pieces import DIGEST_BYTES, Marker, PromptPiece
+from longhold.core.request.billing.request import ApiRequest
+from longhold.core.request.billing.settings import SimulatorSettings
+
+LINKS = 20_000
+"""Links remembered: more than the prompts of a long session have; they mostly share theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salts:
+    """What each tier's hashes depend on in addition to the blocks."""
+
+    tools: bytes
+    system: bytes
+    messages: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Positions in order; position i is `chain[i]`, with `totals[i]` tokens up to its end."""
+
+    chain: Sequence[bytes]
+    totals: Sequence[int]
+    markers: Sequence[tuple[int, Marker]]
+    """The marked positions, first to last."""
+    deleted: Sequence[tuple[int, int]] = ()
+    """Positions of results deleted by cache edits, with their tokens."""
+
+    @property
+    def total_tokens(self) -> int:
+        return self.totals[-1] if self.totals else 0
+
+
+def chain_prompt(pieces: Iterable[PromptPiece], salts: Salts, deleted: frozenset[str]) -> Prompt:
+    """Chain the pieces, in tier order; cache edits alter the chain but take no position."""
+    chain: list[bytes] = []
+    totals: list[int] = []
+    markers: list[tuple[int, Marker]] = []
+    gone: list[tuple[int, int]] = []
+    link, total, tier = _link(b"", salts.tools), 0, "tools"
+    for piece in pieces:
+        if piece.tier != tier:
+            link, tier = _enter(link, tier, piece.tier, salts), piece.tier
+        link = _link(link, piece.digest)
+        if piece.type == "cache_edits":
+            continue
+        total += piece.tokens
+        if piece.marker is not None:
+            markers.append((len(chain), piece.marker))
+        if deleted and piece.block.get("tool_use_id") in deleted:
+            gone.append((len(chain), piece.tokens))
+        chain.append(link)
+        totals.append(total)
+    return Prompt(chain=chain, totals=totals, markers=markers, deleted=gone)
+
+
+def salts_of(
+    request: ApiRequest,
+    pieces: Iterable[PromptPiece],
+    able: Capabilities,
+    settings: SimulatorSettings,
+) -> Salts:
+    """Derive the tiers' salts from a request's settings."""
+    thinking = _thinking_salt(request, able), _effort_salt(request, settings)
+    ahead = able.model in settings.thinking_ahead_models
+    said = [piece for piece in pieces if piece.tier == "messages"]
+    has_images = any(piece.has_image for piece in said)
+    has_citations = any(piece.has_citations for piece in said)
+    return Salts(
+        tools=_salt(able.model, thinking if ahead else None),
+        system=_salt(has_citations, request.speed or "standard"),
+        messages=_salt(_choice_salt(request), has_images, thinking),
+    )
+
+
+def _enter(link: bytes, tier: str, next_tier: str, salts: Salts) -> bytes:
+    """Mix in what the next tier depends on, and the system's salt even if there is none."""
+    if tier == "tools":
+        link = _link(link, salts.system)
+    return _link(link, salts.messages) if next_tier == "messages" else link
+
+
+@lru_cache(maxsize=LINKS)
+def _link(previous: bytes, addition: bytes) -> bytes:
+    return blake2b(previous + addition, digest_size=DIGEST_BYTES).digest()
+
+
+def _salt(*parts: object) -> bytes:
+    return blake2b(msgspec.json.encode(parts), digest_size=DIGEST_BYTES).digest()
+
+
+def _choice_salt(request: ApiRequest) -> tuple[str, str, bool]:
+    """Reduce the tool choice to what is rendered: `auto` is the same as none given."""
+    choice = request.tool_choice or {}
+    return (
+        str(choice.get("type", "auto")),
+        str(choice.get("name", "")),
+        bool(choice.get("disable_parallel_tool_use", False)),
+    )
+
+
+def _thinking_salt(request: ApiRequest, able: Capabilities) -> tuple[str, int]:
+    """Reduce thinking to mode and budget; leaving it out means the model's default."""
+    default = "disabled" if "disabled" in able.thinking_modes else "adaptive"
+    config = request.thinking or {}
+    return str(config.get("type", default)), int(config.get("budget_tokens") or 0)
+
+
+def _effort_salt(request: ApiRequest, settings: SimulatorSettings) -> str:
+    config = request.output_config or {}
+    return str(config.get("effort") or settings.default_effort)

@@ -1,0 +1,120 @@
+"""A Messages request as it arrives, parsed or refused with the API's own 400.
+
+Only the outer shape is typed. Blocks stay plain dictionaries in the order sent, because the
+cache compares them as they are and unknown ones must survive. `validate` checks the rest.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from longhold.core.request.billing.errors import ApiError, invalid
+
+JsonObject = dict[str, Any]
+"""A block, tool or setting as sent; the simulator's edge to the outside."""
+
+
+class ApiMessage(msgspec.Struct, frozen=True):
+    """One entry of `messages`."""
+
+    role: str
+    content: str | list[JsonObject]
+    clear_at: str | None = None
+    output_config: JsonObject | None = None
+
+    def blocks(self) -> list[JsonObject]:
+        """List the content blocks; a plain string is one text block."""
+        if isinstance(self.content, str):
+            return [{"type": "text", "text": self.content}]
+        return self.content
+
+
+class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of create and count_tokens, every published field."""
+
+    model: str
+    messages: list[ApiMessage]
+    max_tokens: int | None = None
+    system: str | list[JsonObject] | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: JsonObject | None = None
+    thinking: JsonObject | None = None
+    output_config: JsonObject | None = None
+    output_format: JsonObject | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool = False
+    speed: str | None = None
+    cache_control: JsonObject | None = None
+    context_management: JsonObject | None = None
+    compaction: JsonObject | None = None
+    diagnostics: JsonObject | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    metadata: JsonObject | None = None
+    service_tier: str | None = None
+    inference_geo: str | None = None
+    container: Any = None
+    mcp_servers: list[JsonObject] | None = None
+    fallbacks: Any = None
+    thread: JsonObject | None = None
+    user_profile_id: str | None = None
+
+    def system_blocks(self) -> list[JsonObject]:
+        """List the system prompt's blocks; a plain string is one text block."""
+        if self.system is None or self.system == "":
+            return []
+        if isinstance(self.system, str):
+            return [{"type": "text", "text": self.system}]
+        return self.system
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The parsed headers."""
+
+    workspace: str = "default"
+    version: str = "2026-10-21"
+    betas: frozenset[str] = frozenset()
+
+
+_decoder = msgspec.json.Decoder(ApiRequest)
+_MISSING = re.compile(r"missing required field `(\w+)`(?: - at `\$(.*)`)?")
+_UNKNOWN = re.compile(r"unknown field `(.+?)`")
+_WRONG = re.compile(r"(Expected .+?) - at `\$(.*)`")
+
+
+def parse_request(body: bytes) -> ApiRequest:
+    """Decode a body, or refuse it in the API's wording."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise invalid(_describe(str(error))) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise invalid(f"The request body is not valid JSON: {error}") from error
+
+
+def parse_object(body: bytes) -> JsonObject:
+    """Decode a control or chat request: any JSON object."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ApiError(400, f"The request body is not valid JSON: {error}") from error
+
+
+def _describe(problem: str) -> str:
+    if match := _MISSING.search(problem):
+        return f"{_dotted(match.group(2) or '', match.group(1))}: Field required"
+    if match := _UNKNOWN.search(problem):
+        return f"{match.group(1)}: Extra inputs are not permitted"
+    if match := _WRONG.search(problem):
+        return f"{_dotted(match.group(2))}: {match.group(1).replace('Expected', 'Input should be')}"
+    return problem
+
+
+def _dotted(path: str, leaf: str = "") -> str:
+    """Turn `.messages[...]` into `messages`, as the API writes paths."""
+    place = path.replace("[...]", "").strip(".")
+    return ".".join(part for part in (place, leaf) if part)

@@ -1,0 +1,242 @@
+"""Checks thinking that clients send back: it is kept, dropped or refused.
+
+Each block the simulator writes is sealed with its model, its workspace and the chain of
+everything before it. On models that bind thinking, an edited history makes later thinking a 400
+or drops it, as the request asks.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from longhold.core.models.capabilities import Capabilities
+from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
+from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import CompactionSeal, Signer, ThinkingSeal
+
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+THINKING = ("thinking", "redacted_thinking")
+ACCOUNT_BOUND_MODELS = frozenset({"claude-sonnet-5-5", "claude-haiku-5-5"})
+WIDELY_READ_MODELS = frozenset({"claude-haiku-5-5"})  # other models may read their thinking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """The conversation's chain at each piece, thinking and markers left out of it."""
+
+    frame: bytes
+    """After tools and system."""
+    end: bytes
+    """After everything: what the answer's thinking will be bound to."""
+    last_seal: bytes
+    """The digest of the last thinking's signature."""
+    starts: dict[tuple[int, int], frozenset[bytes]]
+    """For each thinking piece, the chain where its message and its run of messages begin."""
+    previous: dict[tuple[int, int], bytes]
+    """For each thinking piece, the digest of the thinking before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedThinking:
+    """The pieces that remain, and what the API did to the others."""
+
+    pieces: list[PromptPiece]
+    transformations: list[JsonObject]
+
+
+def is_thinking(piece: PromptPiece) -> bool:
+    return piece.type in THINKING
+
+
+def link_conversation(pieces: Iterable[PromptPiece], signer: Signer) -> Links:
+    """Chain the pieces as sent; a signed compaction resumes the chain it summarises."""
+    link = frame = run_start = message_start = b""
+    seal = b""
+    place, role, barred_role = (-1, -1), "", ""
+    starts: dict[tuple[int, int], frozenset[bytes]] = {}
+    previous: dict[tuple[int, int], bytes] = {}
+    for piece in pieces:
+        if piece.tier != "messages":
+            link = frame = digest(link + piece.digest)
+            continue
+        if piece.place[0] != place[0] or role == "":
+            if barred_role and piece.role in (barred_role, "system"):
+                link = digest(link + b"kept turns do not follow the summary")
+            barred_role, message_start = "", link
+            if piece.role != role:
+                run_start = link
+            place, role = piece.place, piece.role
+        if is_thinking(piece):
+            starts[piece.place] = frozenset((message_start, run_start))
+            previous[piece.place] = seal
+            seal = digest(str(piece.block.get("signature") or piece.block.get("data")).encode())
+        elif (resumed := _resume(piece, frame, signer)) is not None:
+            link, seal, barred_role = resumed.prefix, resumed.previous, resumed.last_role
+        else:
+            link = digest(link + piece.digest)
+    return Links(frame=frame, end=link, last_seal=seal, starts=starts, previous=previous)
+
+
+def check_thinking(
+    pieces: Sequence[PromptPiece],
+    request: ApiRequest,
+    caller: Caller,
+    able: Capabilities,
+    settings: SimulatorSettings,
+    signer: Signer,
+) -> CheckedThinking:
+    """Verify every thinking block sent back; refuse, drop or allow the wrong ones."""
+    if {piece.type for piece in pieces}.isdisjoint(THINKING):
+        return CheckedThinking(pieces=list(pieces), transformations=[])
+    links = link_conversation(pieces, signer)
+    latest = max((p.place[0] for p in pieces if p.role == "assistant"), default=-1)
+    behaviour = _mismatch_behaviour(request, settings)
+    kept: list[PromptPiece] = []
+    transformations: list[JsonObject] = []
+    dropped_messages: set[int] = set()
+    for piece in pieces:
+        if piece.type != "thinking":
+            kept.append(piece)
+            continue
+        seal = _verified_seal(piece, latest, settings, signer)
+        reason = _mismatch(seal, piece, links, caller, able)
+        if reason is None and piece.place[0] in dropped_messages:
+            reason = "prefix_binding_mismatch"
+        if reason is None:
+            kept.append(piece)
+            continue
+        is_prefix = reason == "prefix_binding_mismatch"
+        if is_prefix and behaviour == "error":
+            raise invalid(f"{piece.path}: The block is bound to a different conversation")
+        if is_prefix and behaviour == "allow":
+            kept.append(piece)
+            transformations.append(_told("thinking_mismatch_allowed", piece, reason))
+            continue
+        if is_prefix:
+            dropped_messages.add(piece.place[0])
+        transformations.append(_told("thinking_dropped", piece, reason))
+    return CheckedThinking(pieces=kept, transformations=transformations)
+
+
+def strip_earlier_thinking(pieces: Sequence[PromptPiece], able: Capabilities) -> list[PromptPiece]:
+    """On models that do not keep it, drop thinking from before the last user text."""
+    if able.keeps_thinking or {piece.type for piece in pieces}.isdisjoint(THINKING):
+        return list(pieces)
+    turns = turn_numbers(pieces)
+    last = turns[-1] if turns else 0
+    return [
+        piece
+        for piece, turn in zip(pieces, turns, strict=True)
+        if not (is_thinking(piece) and turn < last)
+    ]
+
+
+def turn_numbers(pieces: Sequence[PromptPiece]) -> list[int]:
+    """Number each piece's turn: a user message with more than tool results begins one."""
+    opening = {
+        piece.place[0]
+        for piece in pieces
+        if piece.tier == "messages" and piece.role == "user" and _is_said(piece)
+    }
+    numbers: list[int] = []
+    turn, message = 0, -1
+    for piece in pieces:
+        if piece.tier == "messages" and piece.place[0] != message:
+            message = piece.place[0]
+            turn += message in opening
+        numbers.append(turn)
+    return numbers
+
+
+def seal_thinking(
+    blocks: Iterable[JsonObject], links: Links, model: str, workspace: str, signer: Signer
+) -> list[JsonObject]:
+    """Sign an answer's thinking blocks; the others pass unchanged."""
+    sealed: list[JsonObject] = []
+    previous = links.last_seal
+    for block in blocks:
+        if block.get("type") == "thinking":
+            text = str(block.get("thinking", ""))
+            seal = ThinkingSeal(
+                model=model,
+                workspace=workspace,
+                prefix=links.end,
+                previous=previous,
+                text=digest(text.encode()),
+            )
+            signature = signer.sign(seal)
+            previous = digest(signature.encode())
+            sealed.append({"type": "thinking", "thinking": text, "signature": signature})
+        else:
+            sealed.append(block)
+    return sealed
+
+
+def digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES).digest()
+
+
+def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal | None:
+    """Resume the chain that a signed compaction summarises, if tools and system are unchanged."""
+    if piece.type != "compaction":
+        return None
+    seal = signer.read(piece.block.get("signature"))
+    if isinstance(seal, CompactionSeal) and seal.binds_thinking and seal.frame == frame:
+        return seal
+    return None
+
+
+def _verified_seal(
+    piece: PromptPiece, latest: int, settings: SimulatorSettings, signer: Signer
+) -> ThinkingSeal | None:
+    """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
+    seal = signer.read(piece.block.get("signature"))
+    text = digest(str(piece.block.get("thinking", "")).encode())
+    if isinstance(seal, ThinkingSeal) and seal.text == text:
+        return seal
+    if seal is None and settings.accepts_foreign_thinking:
+        return None
+    if piece.place[0] == latest:
+        raise invalid(
+            f"{piece.path}: `thinking` or `redacted_thinking` blocks in the latest assistant "
+            "message cannot be modified. These blocks must remain as they were in the original "
+            "response."
+        )
+    raise invalid(f"{piece.path}: Invalid `signature` in `thinking` block")
+
+
+def _mismatch(
+    seal: ThinkingSeal | None, piece: PromptPiece, links: Links, caller: Caller, able: Capabilities
+) -> str | None:
+    """Return the first binding a block fails, in the API's order of precedence."""
+    if seal is None:
+        return None
+    if seal.workspace != caller.workspace and seal.model in ACCOUNT_BOUND_MODELS:
+        return "organization_binding_mismatch"
+    if seal.model != able.model and seal.model not in WIDELY_READ_MODELS:
+        return "model_binding_mismatch"
+    if not able.binds_thinking:
+        return None
+    previous = links.previous[piece.place]
+    is_chained = previous in (b"", seal.previous)
+    if seal.prefix in links.starts[piece.place] and is_chained:
+        return None
+    return "prefix_binding_mismatch"
+
+
+def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str:
+    """Decide between error, drop_block and allow; sending the control turns the check on."""
+    binding = (request.thinking or {}).get("block_binding")
+    if isinstance(binding, dict) and binding.get("prefix_mismatch_behavior"):
+        return str(binding["prefix_mismatch_behavior"])
+    return "error" if settings.enforces_binding else "allow"
+
+
+def _told(kind: str, piece: PromptPiece, reason: str) -> JsonObject:
+    return {"type": kind, "path": piece.path, "reason": reason}
+
+
+def _is_said(piece: PromptPiece) -> bool:
+    return piece.type not in ("tool_result", "cache_edits")

@@ -1,0 +1,219 @@
+"""The rules for a request's parameters, with the API's own wording for each breach.
+
+The message list is checked in `conversation`, markers in `markers`, thinking that is sent back
+in `thinking`.
+"""
+
+from longhold.core.models.capabilities import Capabilities, known_models
+from longhold.core.request.billing.compaction import (
+    MINIMUM_TRIGGER_TOKENS,
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    check_compaction_request,
+    threshold_of,
+)
+from longhold.core.request.billing.conversation import check_conversation
+from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
+from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.pieces import deferred_tools, reference_of
+from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.settings import SimulatorSettings
+
+STRICT_VERSION = "2026-10-21"  # from here on sampling parameters are refused
+EDITS_BETA = "context-management-2025-06-27"
+CACHE_EDITS_BETA = "cache-edits-simulated"  # our own extension
+MINIMUM_BUDGET_TOKENS = 1_024  # published
+FORCING = ("any", "tool")
+
+
+def check_request(
+    request: ApiRequest,
+    caller: Caller,
+    able: Capabilities,
+    settings: SimulatorSettings,
+    *,
+    is_count: bool = False,
+) -> None:
+    """Refuse a request the API would refuse, before anything is counted or cached."""
+    _check_model(request, able, settings)
+    if not is_count:
+        _check_max_tokens(request, able)
+    _check_sampling(request, caller)
+    _check_thinking(request, able)
+    _check_tools(request, able)
+    _check_betas(request, caller, able)
+    if request.compaction is not None and request.messages:
+        check_compaction_request(request, settings)
+    check_conversation(request.messages, able, compacts=request.compaction is not None)
+    _check_blocks(request, caller, able)
+
+
+def _check_model(request: ApiRequest, able: Capabilities, settings: SimulatorSettings) -> None:
+    is_known = able.model in known_models() or able.family == "simulator"
+    if not is_known and not settings.accepts_unknown_models:
+        raise ApiError(404, f"model: {request.model}")
+
+
+def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
+    limit = request.max_tokens
+    if limit is None:
+        raise invalid("max_tokens: Field required")
+    if limit < 0:
+        raise invalid("max_tokens: Input should be greater than or equal to 0")
+    if limit > able.max_output_tokens:
+        raise invalid(
+            f"max_tokens: {limit} > {able.max_output_tokens}, which is the maximum allowed number "
+            f"of output tokens for {able.model}"
+        )
+    if limit == 0:
+        _check_prewarm(request)
+
+
+def _check_prewarm(request: ApiRequest) -> None:
+    """Zero output only fills the cache; what shapes an output cannot be combined with it."""
+    config = request.output_config or {}
+    for is_set, name in (
+        (request.stream, "stream"),
+        ((request.thinking or {}).get("type") == "enabled", "thinking.enabled"),
+        (bool(config.get("format") or request.output_format), "output_config.format"),
+        ((request.tool_choice or {}).get("type") in FORCING, "tool_choice"),
+    ):
+        if is_set:
+            raise invalid(f"max_tokens: 0 cannot be combined with `{name}`")
+
+
+def _check_sampling(request: ApiRequest, caller: Caller) -> None:
+    if caller.version < STRICT_VERSION:
+        return
+    for name in ("temperature", "top_p", "top_k"):
+        if getattr(request, name) is not None:
+            raise invalid(f"{name}: Extra inputs are not permitted")
+
+
+def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
+    thinking = request.thinking
+    if thinking is None:
+        return
+    mode = thinking.get("type")
+    if mode not in able.thinking_modes:
+        raise invalid(f"thinking.type: {mode!r} is not supported on {able.model}")
+    if mode != "enabled":
+        return
+    budget = thinking.get("budget_tokens")
+    if not isinstance(budget, int):
+        raise invalid("thinking.enabled.budget_tokens: Field required")
+    if budget < MINIMUM_BUDGET_TOKENS:
+        raise invalid(
+            "thinking.enabled.budget_tokens: Input should be greater than or equal to "
+            f"{MINIMUM_BUDGET_TOKENS}"
+        )
+    if request.max_tokens is not None and request.max_tokens <= budget:
+        raise invalid("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    if (request.tool_choice or {}).get("type") in FORCING:
+        raise invalid("Thinking may not be enabled when tool_choice forces tool use.")
+
+
+def _check_tools(request: ApiRequest, able: Capabilities) -> None:
+    names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
+    if len(names) != len(set(names)):
+        raise invalid("tools: Tool names must be unique.")
+    _check_deferred(request, able)
+    choice = request.tool_choice or {}
+    kind = choice.get("type")
+    if kind in FORCING and not able.forced_tools:
+        raise invalid(f"tool_choice: forcing a tool is not supported on {able.model}")
+    if kind in FORCING and not names:
+        raise invalid("tool_choice: may only be specified while providing `tools`.")
+    if kind == "tool" and choice.get("name") not in names:
+        raise invalid(f"Tool {choice.get('name')!r} not found in provided tools")
+
+
+def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
+    """Deferred tools need a model that takes them and a tool beside them; references name one."""
+    deferred = deferred_tools(request)
+    _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
+    if deferred and len(deferred) == len(request.tools or ()):
+        raise invalid("tools: at least one tool must have `defer_loading` set to false")
+    for index, message in enumerate(request.messages):
+        for block in message.blocks():
+            content = block.get("content") if block.get("type") == "tool_result" else None
+            for part in content if isinstance(content, list) else ():
+                name = reference_of(part)
+                if name is not None and name not in deferred:
+                    raise invalid(f"messages.{index}: Tool reference {name!r} has no definition")
+
+
+def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
+    """Refuse beta fields without their header, and on models that lack them."""
+    if request.compaction is not None:
+        _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
+        _want(able.compacts_on_demand, f"compaction: not supported on {able.model}")
+        if request.compaction.get("type") != "summarize":
+            raise invalid("compaction.type: Input should be 'summarize'")
+    if request.context_management is None:
+        return
+    edits = edits_of(request.context_management)
+    kinds = [str(edit.get("type")) for edit in edits]
+    for index, kind in enumerate(kinds):
+        needed = THRESHOLD_BETA if kind == COMPACT else EDITS_BETA
+        _want(needed in caller.betas, "context_management: Extra inputs are not permitted")
+        if kind not in (CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT):
+            raise invalid(f"context_management.edits.{index}.type: unknown edit {kind!r}")
+        is_able = able.compacts_at_threshold if kind == COMPACT else able.context_management
+        _want(is_able, f"context_management.edits.{index}: not supported on {able.model}")
+    if CLEAR_THINKING in kinds[1:]:
+        raise invalid(f"context_management.edits: `{CLEAR_THINKING}` must be listed first")
+    threshold = threshold_of(request)
+    if threshold is not None and threshold.trigger_tokens < MINIMUM_TRIGGER_TOKENS:
+        raise invalid(
+            "context_management.edits: the compaction trigger must be at least "
+            f"{MINIMUM_TRIGGER_TOKENS} input tokens"
+        )
+
+
+def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
+    """Refuse blocks in places or versions that do not take them."""
+    is_strict = caller.version >= STRICT_VERSION
+    images = 0
+    references: set[str] = set()
+    for index, message in enumerate(request.messages):
+        if isinstance(message.content, str):
+            continue
+        for inner, block in enumerate(message.content):
+            path = f"messages.{index}.content.{inner}"
+            kind = block.get("type")
+            images += kind == "image"
+            if "cache_reference" in block:
+                _want(
+                    CACHE_EDITS_BETA in caller.betas,
+                    f"{path}.cache_reference: Extra inputs are not permitted",
+                )
+                references.add(str(block["cache_reference"]))
+            if kind == "cache_edits":
+                _check_cache_edits(block, path, message.role, caller, references)
+            elif is_strict and kind == "document" and message.role == "assistant":
+                raise invalid(f"{path}: `document` blocks are not allowed in assistant messages")
+            elif is_strict and kind == "text" and message.role == "user" and block.get("citations"):
+                raise invalid(f"{path}.text.citations: Extra inputs are not permitted")
+    if images > able.image_limit:
+        raise invalid(f"messages: too many images: {images} > {able.image_limit}")
+
+
+def _check_cache_edits(
+    block: JsonObject, path: str, role: str, caller: Caller, references: set[str]
+) -> None:
+    """Cache edits stand in user messages and name results referenced before them."""
+    if CACHE_EDITS_BETA not in caller.betas or role != "user":
+        raise invalid(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
+    for edit in block.get("edits") or ():
+        if edit.get("type") != "delete":
+            raise invalid(f"{path}.edits: Input should be 'delete'")
+        if edit.get("cache_reference") not in references:
+            raise invalid(
+                f"{path}.edits: no `cache_reference` {edit.get('cache_reference')!r} before it"
+            )
+
+
+def _want(is_fine: bool, message: str) -> None:
+    if not is_fine:
+        raise invalid(message)

@@ -1,0 +1,249 @@
+"""Whether the cache broke between two calls, where, why, and at what cost. Pure.
+
+What one call read or wrote, the next should read; reading less is a drop. Its cause is the first
+part of the prefix that moved, an expired lifetime, or a rule of the provider; if none applies,
+it is the provider itself. What is cleared because a lifetime is over costs nothing: the expiry did. A drop announced by a log entry is reported as expected.
+"""
+
+from collections.abc import Collection
+from datetime import date
+from itertools import chain
+
+from msgspec import structs
+
+from longhold.core.log.entries import CacheBroke
+from longhold.core.messages import Json, JsonObject, Usage
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import TOKENS_PER_PRICE, prices
+from longhold.core.request.cache.fingerprint import Fingerprint, blocks_of
+from longhold.core.request.cache.moves import Move, What, also, moves
+from longhold.core.request.edits import deleted_tokens
+from longhold.core.request.lifetime import life_of, seconds_of
+from longhold.core.request.markers import LOOK_BACK_BLOCKS
+
+DROP_RATIO = 0.05
+"""Providers round and re-shard: a few percent less is not a break."""
+DROP_TOKENS = 2_000
+"""Below this a break costs less than a cent on any model."""
+SLACK_SECONDS = 5.0
+"""A request travels and queues before the provider looks it up: its clock is not quite ours."""
+
+ANNOUNCED = {
+    "compacted": "compaction",
+    "cleared": "clearing",
+    "collapsed": "collapse",
+    "snipped": "snip",
+    "spilled": "spill",
+    "undone": "undo",
+    "redone": "redo",
+    "rewound": "rewind",
+    "framed": "frame",
+    "switched": "model",
+}
+"""Entries that announce a drop, and the cause each stands for."""
+
+AFTER_EXPIRY = "cleared"
+"""What is done because the cache is dead, so that a longer lifetime would have saved the cost."""
+
+SERVED = "served"
+"""The announcement for a call whose prompt the provider itself shortened."""
+
+_SHAPING = frozenset(ANNOUNCED) - {"framed", "switched"}
+_ANNOUNCES: dict[What, frozenset[str]] = {
+    "model": frozenset({"switched"}),
+    "message": _SHAPING | {"framed"},
+}
+"""Which entries account for which move; all other moves are the frame's."""
+
+
+def find_break(
+    before: Fingerprint,
+    after: Fingerprint,
+    usage_before: Usage,
+    usage_after: Usage,
+    seconds_between: float,
+    expected: Collection[str] = (),
+) -> CacheBroke | None:
+    """Return a break if the later call read less than it could have.
+
+    `seconds_between` runs from one call's start to the other's; `expected` lists the kinds of
+    announcing entries between them.
+    """
+    lost = lost_tokens(usage_before, usage_after)
+    if not lost:
+        return None
+    found = _cause(before, after, seconds_between, expected)
+    usd = lost_usd(after.model, usage_after, lost)
+    return structs.replace(found, lost_tokens=lost, usd=round(usd, 6))
+
+
+def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:
+    """Return the first prefix move that no entry announced.
+
+    Another model has its own cache, so after a switch everything may differ.
+    """
+    if before.model != after.model and "switched" in expected:
+        return None
+    found = (move for move in moves(before, after) if move.what != "marker")
+    return next((move for move in found if not _announcing(move.what) & set(expected)), None)
+
+
+def readable_tokens(usage: Usage) -> int:
+    """Count what a call leaves in the cache for the next one.
+
+    With server-side tools the usage sums the reads of several prompts, so it says nothing about
+    the next call.
+    """
+    served = (usage.extra or {}).get("server_tool_use")
+    if isinstance(served, dict) and any(served.values()):
+        return 0
+    return usage.cache_read_tokens + usage.cache_write_tokens
+
+
+def readable_between(before: Usage, after: Usage) -> int:
+    """Count what a call could read of what the previous one cached, minus deletions by edits."""
+    return max(0, readable_tokens(before) - deleted_between(before, after))
+
+
+def deleted_between(before: Usage, after: Usage) -> int:
+    """Count what edits deleted from the cache since the previous call; usages report running sums."""
+    return max(0, deleted_tokens(after) - deleted_tokens(before))
+
+
+def lost_tokens(before: Usage, after: Usage) -> int:
+    """Count the tokens that could have been read and were not; 0 if too few for a break."""
+    readable = readable_between(before, after)
+    lost = readable - after.cache_read_tokens
+    return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
+
+
+def has_read(usage: Usage, before: Usage) -> bool:
+    """Return whether a call read what another had cached, which renews its lifetime."""
+    return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
+
+
+def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
+    """Price tokens that were written or sent again instead of read; 0 if the price is unknown."""
+    listed = prices(model, at)
+    if listed is None:
+        return 0.0
+    paid = listed.at_length(usage.prompt_tokens)
+    lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
+    written = min(lost, usage.cache_write_tokens)
+    long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0
+    write = long_share * paid.write_1h + (1 - long_share) * paid.write_5m
+    again = written * write + (lost - written) * paid.input
+    return (again - lost * paid.read) / TOKENS_PER_PRICE
+
+
+def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
+    """Return the longest lifetime that ran out, or ""; without markers, 5 minutes is assumed."""
+    known = {life_of(model, name) for name in lifetimes or ("5m",)}
+    over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
+    return max(over, key=seconds_of, default="")
+
+
+def _cause(
+    before: Fingerprint, after: Fingerprint, seconds: float, expected: Collection[str]
+) -> CacheBroke:
+    moved = moves(before, after)
+    first = moved[0] if moved else None
+    by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
+    over = expired(before.model, before.lifetimes, seconds)
+    if over and by in ("", AFTER_EXPIRY):
+        limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
+        meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
+        detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
+        return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
+    if first is None and SERVED in expected:
+        detail = "the provider cleared old results on its side"
+        return CacheBroke(cause="clearing", detail=detail, expected="cleared")
+    if first is not None:
+        return CacheBroke(
+            cause=ANNOUNCED[by] if by else first.what,
+            detail=first.detail + also(moved[1:]),
+            first_moved=first.name,
+            expected=by,
+            diff=first.diff(),
+        )
+    return _rule(before, after)
+
+
+def _announcing(what: What) -> frozenset[str]:
+    return _ANNOUNCES.get(what, frozenset({"framed"}))
+
+
+def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
+    """Explain a drop of a request that only grew, by the provider's rules."""
+    fresh = list(after.messages[before.length :])
+    if _ended_turn(before, fresh):
+        detail = f"{after.model} is not shown the thinking of a turn that has ended"
+        return CacheBroke(cause="thinking", detail=detail, expected="said")
+    if _has_image(fresh) and not _has_image(before.messages):
+        detail = "the first image was added; messages with and without images are cached apart"
+        return CacheBroke(cause="image", detail=detail)
+    distance = _marker_distance(before, after)
+    if distance >= LOOK_BACK_BLOCKS:
+        detail = (
+            f"{distance} blocks lie between two markers; "
+            f"the provider looks back {LOOK_BACK_BLOCKS} at most"
+        )
+        return CacheBroke(cause="lookback", detail=detail)
+    return CacheBroke(cause="provider", detail="nothing moved and the cache should have lived")
+
+
+def _ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
+    """Return whether a new user message ends a turn whose thinking this model then drops.
+
+    Only the turn that ends counts: earlier thinking was dropped before.
+    """
+    if capabilities(before.model).keeps_thinking:
+        return False
+    spoken = next((i for i, message in enumerate(fresh) if _is_spoken(message)), None)
+    if spoken is None:
+        return False
+    for message in chain(reversed(fresh[:spoken]), reversed(before.messages)):
+        if _is_spoken(message):
+            return False
+        if any(_type(block) in ("thinking", "redacted_thinking") for block in blocks_of(message)):
+            return True
+    return False
+
+
+def _is_spoken(message: JsonObject) -> bool:
+    return message["role"] == "user" and any(_type(b) != "tool_result" for b in blocks_of(message))
+
+
+def _type(block: Json) -> str:
+    return str(block.get("type", "")) if isinstance(block, dict) else ""
+
+
+def _has_image(messages: Collection[JsonObject]) -> bool:
+    blocks = [block for message in messages for block in blocks_of(message)]
+    results = (block.get("content") for block in blocks if _type(block) == "tool_result")
+    shown = (part for content in results if isinstance(content, list) for part in content)
+    return any(_type(block) == "image" for block in chain(blocks, shown))
+
+
+def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
+    """Count the blocks from the end of the cached part to the nearest marker at or after it."""
+    if not before.marked or not after.marked:
+        return 0
+    start = before.marked[-1]
+    end = next((i for i in after.marked if i >= start), None)
+    if end is None:
+        return 0
+    between = sum(len(blocks_of(after.messages[i])) for i in range(start, end))
+    return between + _marked_block(after, end) - _marked_block(before, start)
+
+
+def _marked_block(fingerprint: Fingerprint, i: int) -> int:
+    """Return the index of the last block of a message that carried a marker when sent."""
+    content = fingerprint.parts["messages"][i]["content"]
+    return max(j for j, block in enumerate(content) if block.get("cache_control"))
+
+
+def _span(seconds: float) -> str:
+    if seconds < 2 * seconds_of("1h"):
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3_600:.1f} hours"

@@ -1,0 +1,270 @@
+"""Hashes of the parts of a request that decide whether the provider finds it in its cache.
+
+Messages form a hash chain, each link covering all before it, so bisection finds the first that
+differs, and a turn costs only what is new. Texts are held by reference, to show what moved.
+Markers are kept apart: their position is no part of what they mark. `moves` compares two
+fingerprints.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import compress, islice
+from operator import is_, is_not
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from longhold.core.messages import Json, JsonObject
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.protocol import Request
+from longhold.core.request.markers import SLOTS, unchanged
+from longhold.errors import PrefixMoved
+
+HASH_BYTES = 8
+"""Enough within one session; short, because every call writes them to the log."""
+
+OUTSIDE = frozenset(
+    {"model", "system", "tools", "messages"}
+    | {"max_tokens", "metadata", "stream", "stop_sequences", "diagnostics", "service_tier"}
+)
+"""Parameters with a field of their own here, or on which no cache depends."""
+MARKER_SEARCH = 64
+"""Messages searched from the end; markers stand close together, about every 20 blocks."""
+
+
+class Chain(NamedTuple):
+    """Messages and their hashes, each covering all before it. Shared, and grown at its end."""
+
+    links: list[str]
+    messages: list[JsonObject]
+
+
+class Fingerprint(Struct, frozen=True, kw_only=True):
+    model: str = ""
+    betas: tuple[str, ...] = ()
+    tools: Mapping[str, str] = {}
+    """Hashes of the tools by name, in the order sent."""
+    sections: Mapping[str, str] = {}
+    """Hashes of the system prompt's blocks by name."""
+    options: Mapping[str, str] = {}
+    """Hashes of the other parameters that the cache may depend on."""
+    markers: tuple[str, ...] = ()
+    """Position and lifetime of the markers, worded so that a growing history keeps them."""
+    lifetimes: frozenset[str] = frozenset()
+    marked: tuple[int, ...] = ()
+    """Indices of messages that carry a marker."""
+    chain: Chain
+    length: int
+    """How many messages of the chain belong to this request."""
+    parts: JsonObject
+    """The request itself, by reference."""
+
+    @property
+    def head(self) -> str:
+        return self.chain.links[self.length - 1] if self.length else ""
+
+    @property
+    def messages(self) -> Sequence[JsonObject]:
+        return self.chain.messages[: self.length]
+
+
+def fingerprint(
+    request: Request,
+    like: Fingerprint | None = None,
+    names: Sequence[str] = (),
+    *,
+    is_strict: bool = False,
+) -> Fingerprint:
+    """Fingerprint a request, reusing the work done for the previous one, `like`.
+
+    `names` are those of the system prompt's blocks; if their number differs, blocks are numbered
+    instead. With `is_strict`, every reused message is hashed again and compared.
+    """
+    kwargs = request.kwargs
+    messages: list[JsonObject] = kwargs.get("messages") or []
+    system = system_blocks(kwargs)
+    markers, lifetimes, marked = _markers(kwargs, system, messages, like)
+    if len(names) != len(system):
+        names = [f"block {i}" for i in range(1, len(system) + 1)]
+    return Fingerprint(
+        model=str(kwargs.get("model", "")),
+        betas=tuple(sorted(request.betas)),
+        tools=_tool_hashes(kwargs.get("tools") or (), like),
+        sections=_section_hashes(tuple(_distinct(names)), system, like),
+        options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
+        markers=markers,
+        lifetimes=lifetimes,
+        marked=marked,
+        chain=grown(like.chain if like else Chain([], []), messages, is_strict=is_strict),
+        length=len(messages),
+        parts=kwargs,
+    )
+
+
+def _options(kwargs: JsonObject) -> JsonObject:
+    """Return the other parameters; stating the default effort equals leaving it out."""
+    options = {key: kwargs[key] for key in kwargs.keys() - OUTSIDE}
+    config = options.get("output_config")
+    usual = capabilities(str(kwargs.get("model", ""))).default_effort
+    if isinstance(config, dict) and config.get("effort") in (None, usual):
+        options["output_config"] = {key: config[key] for key in config if key != "effort"}
+    return {key: value for key, value in options.items() if value != {}}
+
+
+def digest(value: Json) -> str:
+    return blake2b(msgspec.json.encode(value), digest_size=HASH_BYTES).hexdigest()
+
+
+def unmarked(block: Json) -> Json:
+    if isinstance(block, dict) and "cache_control" in block:
+        return {key: value for key, value in block.items() if key != "cache_control"}
+    return block
+
+
+def system_blocks(kwargs: JsonObject) -> list[JsonObject]:
+    system = kwargs.get("system") or []
+    return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)
+
+
+def blocks_of(message: JsonObject) -> list[Json]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [unmarked(block) for block in content or ()]
+
+
+def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
+    """Chain the messages, extending a chain whose beginning they share.
+
+    Unchanged messages are the same objects, except those that carry a marker and the first one,
+    which may be rebuilt each time. Whatever changes is rebuilt with all that follows it.
+    """
+    links, known = chain.links, chain.messages
+    start = _unchanged(known, messages)
+    if start and known[0] is not messages[0] and _link("", messages[0]) != links[0]:
+        start = 0
+    if is_strict:
+        _check(links, messages[:start])
+    for i in range(start, len(messages)):
+        link = _link(links[i - 1] if i else "", messages[i])
+        if i < len(links) and links[i] != link:
+            # Another fingerprint still uses the rest of this chain: branch off.
+            links, known = links[:i], known[:i]
+        if i < len(links):
+            known[i] = messages[i]
+        else:
+            links.append(link)
+            known.append(messages[i])
+    return chain if links is chain.links else Chain(links, known)
+
+
+def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
+    """Verify that messages taken for unchanged are; bisection trusts object identity."""
+    link = ""
+    for i, message in enumerate(messages):
+        link = _link(link, message)
+        if link != links[i]:
+            raise PrefixMoved(f"message {i + 1} changed, and what follows it was not rebuilt")
+
+
+def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
+    """Count the leading messages that are the same objects, by bisection.
+
+    A message that carries a marker is a copy, so its neighbour is checked too.
+    """
+    length = min(len(known), len(messages))
+
+    def is_changed(i: int) -> bool:
+        beside = min(i + 1, length - 1)
+        return not (known[i] is messages[i] or known[beside] is messages[beside])
+
+    return unchanged(length, is_changed)
+
+
+def _link(before: str, message: JsonObject) -> str:
+    content = message.get("content")
+    bare = [unmarked(block) for block in content] if isinstance(content, list) else content
+    wire = msgspec.json.encode((message.get("role"), bare))
+    return blake2b(before.encode() + wire, digest_size=HASH_BYTES).hexdigest()
+
+
+def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mapping[str, str]:
+    """Hash each tool, unless they are the same objects in the same order as before."""
+    if like is not None:
+        known = like.parts.get("tools") or ()
+        if len(known) == len(tools) and all(map(is_, known, tools)):
+            return like.tools
+    names = _distinct([str(tool.get("name") or tool.get("type")) for tool in tools])
+    return {name: digest(unmarked(tool)) for name, tool in zip(names, tools, strict=True)}
+
+
+def _section_hashes(
+    names: Sequence[str], system: Sequence[JsonObject], like: Fingerprint | None
+) -> Mapping[str, str]:
+    """Hash each block, unless they are as before: unchanged texts are the same objects."""
+    if like is not None and tuple(like.sections) == names and system_blocks(like.parts) == system:
+        return like.sections
+    return {name: digest(unmarked(block)) for name, block in zip(names, system, strict=True)}
+
+
+def _markers(
+    kwargs: JsonObject,
+    system: Sequence[JsonObject],
+    messages: Sequence[JsonObject],
+    like: Fingerprint | None,
+) -> tuple[tuple[str, ...], frozenset[str], tuple[int, ...]]:
+    """Describe the markers, list their lifetimes, and find the messages that carry one."""
+    tools = filter(_control, kwargs.get("tools") or ())
+    found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
+    found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
+    marked = _marked_messages(messages, like)
+    if marked:  # earlier ones only help the look-back
+        last = next(filter(None, map(_control, reversed(messages[marked[-1]]["content"]))))
+        is_end = marked[-1] == len(messages) - 1
+        found.append(("the last message" if is_end else "an earlier message", last))
+    if kwargs.get("cache_control"):
+        found.append(("the request", kwargs["cache_control"]))
+    described = tuple(dict.fromkeys(f"{place} {_terms(control)}" for place, control in found))
+    return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
+
+
+def _marked_messages(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
+    """Find the marked messages; those that are the same objects as before are as they were."""
+    known, length, before = (like.chain.messages, like.length, like.marked) if like else ([], 0, ())
+    start = max(0, len(messages) - MARKER_SEARCH)
+    both = range(start, min(length, len(messages)))
+    moved = compress(both, map(is_not, known[start : both.stop], messages[start : both.stop]))
+    changed = {
+        *moved,
+        *filter(both.__contains__, before),
+        *range(max(start, length), len(messages)),
+    }
+    marked = (i for i in sorted(changed, reverse=True) if any(map(_control, _blocks(messages[i]))))
+    return sorted(islice(marked, SLOTS))
+
+
+def _blocks(message: JsonObject) -> Sequence[Json]:
+    content = message.get("content")
+    return content if isinstance(content, list) else ()
+
+
+def _control(block: Json) -> Json:
+    return block.get("cache_control") if isinstance(block, dict) else None
+
+
+def _lifetime(control: JsonObject) -> str:
+    return str(control.get("ttl") or "5m")
+
+
+def _terms(control: JsonObject) -> str:
+    scope = control.get("scope")
+    return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    """Number repeated names: Read, Read (2)."""
+    seen = dict.fromkeys(names, 0)
+    for name in names:
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name} ({seen[name]})"

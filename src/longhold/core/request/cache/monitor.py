@@ -1,0 +1,263 @@
+"""Monitors a session's cache: a fingerprint before each call, a comparison after it.
+
+Each source of calls is compared only with itself. A failed call is no baseline, nor is anything
+before a restart, as no fingerprint survives one. With `LONGHOLD_STRICT=1` (set in all tests) a
+prefix that moves without an entry announcing it is an error before anything is sent.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    CacheBroke,
+    Framed,
+    Ran,
+    Redone,
+    Replied,
+    Said,
+    Spilled,
+    Switched,
+    Undone,
+    ViewChange,
+)
+from longhold.core.messages import Json, JsonObject, Usage
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.breaks import (
+    ANNOUNCED,
+    SERVED,
+    find_break,
+    has_read,
+    lost_tokens,
+    undeclared,
+)
+from longhold.core.request.cache.fingerprint import Fingerprint, digest, fingerprint
+from longhold.core.request.edits import placed
+from longhold.core.request.markers import CachedPrefix, last_place
+from longhold.core.request.request import Wire, first_messages
+from longhold.core.request.server_side import is_shortened
+from longhold.core.view import View, fold
+from longhold.errors import PrefixMoved
+
+SOURCES = 10
+"""More kinds of calls than a session has; bounds memory should source names leak."""
+
+
+class SentCall(Struct, frozen=True, kw_only=True):
+    sent: Fingerprint
+    at: float
+    position: int
+    """How many entries the log had when it was sent."""
+    usage: Usage
+
+
+class CacheMonitor:
+    """The last answered call of each source, and the pending one."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        """By which calls are compared."""
+        self._is_strict = os.environ.get("LONGHOLD_STRICT") == "1"
+        self._answered: dict[str, SentCall] = {}
+        self._pending: dict[str, SentCall] = {}
+
+    def sending(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        *,
+        source: str = "main",
+        names: Sequence[str] = (),
+    ) -> Asked:
+        """Fingerprint a request that is about to be sent."""
+        last = self._pending.get(source) or self._answered.get(source)
+        call = self._fingerprinted(request, history, last, names)
+        _remember(self._pending, source, call)
+        return _asked(call.sent, source, last.sent if last else None, at=call.at)
+
+    def observe_reply(
+        self,
+        history: Sequence[AnyEntry],
+        *,
+        source: str = "main",
+        diagnostics: JsonObject | None = None,
+    ) -> CacheBroke | None:
+        """Compare a call with the previous one, once its usage is in the log."""
+        pending = self._pending.get(source)
+        usage = _usage_since(history, pending.position) if pending else None
+        if pending is None or usage is None:
+            return None
+        call = replace(pending, usage=usage)
+        before = self._answered.get(source)
+        _remember(self._answered, source, call)
+        del self._pending[source]
+        return _compared(before, call, history, source, diagnostics)
+
+    def last(self, source: str = "main") -> SentCall | None:
+        return self._answered.get(source)
+
+    def sending_fork(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        *,
+        before: SentCall | None,
+        names: Sequence[str] = (),
+    ) -> SentCall:
+        """Fingerprint a fork's call, which shares the prefix of `before` and leaves no baseline.
+
+        The fork's marker stands where the parent's stood, now in the middle of a longer request;
+        with the same lifetime that is no move, nor is a shorter one on what the fork adds itself.
+        """
+        call = self._fingerprinted(request, history, before, names)
+        if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
+            return replace(call, sent=replace(call.sent, markers=before.sent.markers))
+        return call
+
+    def observe_fork_reply(
+        self,
+        call: SentCall,
+        history: Sequence[AnyEntry],
+        *,
+        before: SentCall | None,
+        source: str,
+        diagnostics: JsonObject | None = None,
+    ) -> CacheBroke | None:
+        """Compare a fork's call with its parent's, whose cache it renews by reading it."""
+        for name, done in self._answered.items():
+            if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
+                self._answered[name] = replace(done, at=max(done.at, call.at))
+        return _compared(before, call, history, source, diagnostics)
+
+    def _fingerprinted(
+        self,
+        request: Request,
+        history: Sequence[AnyEntry],
+        before: SentCall | None,
+        names: Sequence[str],
+    ) -> SentCall:
+        known = before.sent if before else None
+        sent = fingerprint(request, known, names, is_strict=self._is_strict)
+        if self._is_strict and before is not None:
+            move = undeclared(before.sent, sent, announced(history[before.position :]))
+            if move is not None:
+                raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
+        return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
+
+
+def _compared(
+    before: SentCall | None,
+    call: SentCall,
+    history: Sequence[AnyEntry],
+    source: str,
+    diagnostics: JsonObject | None,
+) -> CacheBroke | None:
+    if before is None or not lost_tokens(before.usage, call.usage):
+        return None  # as nearly always, so that no entry is looked at
+    expected = announced(history[before.position : call.position])
+    answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
+    if any(is_shortened(answer.applied) for answer in answers):
+        expected.append(SERVED)
+    seconds = call.at - before.at
+    broke = find_break(before.sent, call.sent, before.usage, call.usage, seconds, expected)
+    if broke is None:
+        return None
+    return replace(broke, source=source, provider=_reason(diagnostics))
+
+
+def announced(entries: Sequence[AnyEntry]) -> list[str]:
+    """List the kinds of entries that announce a change of the prefix, newest first.
+
+    A result spilled on arrival was never sent in full, so it announces nothing.
+    """
+    arrived = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
+    kinds = [
+        type(entry).__name__.lower()
+        for entry in reversed(entries)
+        if not (isinstance(entry, Spilled) and entry.tool_use_id in arrived)
+    ]
+    return list(dict.fromkeys(kind for kind in kinds if kind in ANNOUNCED))
+
+
+def keep_diff(broke: CacheBroke, keep: Callable[[str, str], str]) -> CacheBroke:
+    """Keep the diff beside the log; if that fails, it stays in the entry."""
+    if not broke.diff:
+        return broke
+    name = f"breaks/{blake2b(broke.diff.encode(), digest_size=6).hexdigest()}.diff"
+    try:
+        return replace(broke, diff=keep(name, broke.diff + "\n"))
+    except OSError:
+        return broke
+
+
+def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
+    answers = (entry for entry in reversed(history[position:]) if isinstance(entry, Replied))
+    return next((one.usage for one in answers if one.usage and one.usage.prompt_tokens), None)
+
+
+def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
+    """Record a request's hashes; those of tools and sections only where they changed."""
+    return Asked(
+        at=at,
+        source=source,
+        options_hash=digest((sent.model, sent.betas, sent.options)),
+        tool_hashes={} if last and last.tools == sent.tools else dict(sent.tools),
+        section_hashes={} if last and last.sections == sent.sections else dict(sent.sections),
+        chain_length=sent.length,
+        chain_head=sent.head,
+        markers=sent.marked,
+    )
+
+
+def _reason(diagnostics: Mapping[str, Json] | None) -> str:
+    """Read the provider's own explanation of a miss."""
+    reason = (diagnostics or {}).get("cache_miss_reason")
+    return str(reason.get("type", "")) if isinstance(reason, dict) else ""
+
+
+def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
+    """Store a source's newest call, dropping the oldest source over the limit."""
+    calls.pop(source, None)
+    calls[source] = call
+    while len(calls) > SOURCES:
+        del calls[next(iter(calls))]
+
+
+class PriorCache(NamedTuple):
+    cached: CachedPrefix
+    unmoved: int
+    """How many leading messages are unchanged since."""
+
+
+def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache | None:
+    """Return what the last answered request cached of the messages as they are now."""
+    asked = view.answered
+    if asked is None or not asked.markers:
+        return None
+    at = next(i for i in range(len(view.history) - 1, -1, -1) if view.history[i].n == asked.n)
+    then = list(messages[: asked.chain_length])
+    if any(_may_move(entry, view.model) for entry in view.history[at:]):
+        past = fold(view.history[:at])
+        then = first_messages(past.frame or Framed())
+        then += Wire().messages(past.messages(), placed(past))
+    place = last_place(then[: asked.markers[-1] + 1])
+    if place is None:
+        return None
+    pairs = enumerate(zip(then, messages, strict=False))
+    unmoved = next((i for i, (one, other) in pairs if one != other), len(then))
+    return PriorCache(CachedPrefix(place=place, message=then[place.message]), unmoved)
+
+
+def _may_move(entry: AnyEntry, model: str) -> bool:
+    """Return whether an entry may change messages that were sent before it."""
+    if isinstance(entry, Said):  # ends a turn, whose thinking some models are not shown again
+        return not capabilities(model).keeps_thinking
+    return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)

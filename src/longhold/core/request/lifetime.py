@@ -1,0 +1,57 @@
+"""How long a provider keeps a cached prefix, and which beta headers a session sends.
+
+Both are decided once, when a session starts, and stored in its frame, so later changes to
+settings or account move no byte of the prefix. Some providers ignore the requested lifetime and
+apply one of their own. A lifetime's name is a number and a unit: 5m, 30m, 1h.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias
+
+from msgspec import structs
+
+from longhold.core.log.entries import Framed
+from longhold.core.models.capabilities import Capabilities, capabilities
+from longhold.core.request.request import DIAGNOSIS, GLOBAL_SCOPE
+from longhold.core.settings import CacheSettings
+
+Lifetime: TypeAlias = Literal["5m", "1h"]
+"""What a marker can ask for; it runs from the start of the call that wrote or last read it."""
+SECONDS = {"m": 60.0, "h": 3_600.0}
+
+
+def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> Framed:
+    """Fix a session's cache lifetime and beta headers in its frame."""
+    return structs.replace(
+        frame,
+        cached=settings.on,
+        lifetime=lifetime_for(source, settings),
+        betas=(*frame.betas, *betas_for(capabilities(model), settings)),
+    )
+
+
+def life_of(model: str, marked: str) -> str:
+    """Return the lifetime that applies: the provider's own if it has one, else the marker's."""
+    own = capabilities(model).cache_seconds
+    return f"{own / SECONDS['m']:.0f}m" if own else marked
+
+
+def seconds_of(lifetime: str) -> float:
+    return float(lifetime[:-1]) * SECONDS[lifetime[-1]]
+
+
+def lifetime_for(source: str, settings: CacheSettings) -> Lifetime:
+    """Choose the lifetime for a caller: `chat`, `run`, `sdk`, `agent:explore`.
+
+    An hour costs more to write and pays off where calls are more than five minutes apart.
+    """
+    if settings.lifetime != "auto":
+        return "1h" if settings.lifetime == "1h" else "5m"
+    patterns = [pattern.strip() for pattern in settings.long_sources.split(",")]
+    return "1h" if any(fnmatchcase(source, pattern) for pattern in patterns) else "5m"
+
+
+def betas_for(able: Capabilities, settings: CacheSettings) -> tuple[str, ...]:
+    is_asked = settings.diagnose and able.family in ("anthropic", "simulator")
+    scope = (GLOBAL_SCOPE,) if able.global_scope else ()
+    return (*scope, DIAGNOSIS) if is_asked else scope

@@ -1,0 +1,160 @@
+"""Chooses where to put the markers that tell a provider what to cache.
+
+A provider takes four. Two go to the system prompt: at the end of what sessions share, and at its
+end. One goes to the last message, so that the next call reads up to there. The fourth goes where
+it pays: a provider looks back only 20 blocks from a marker, so after a long round, or a change
+in the middle of the history, the last readable place gets a marker of its own.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from longhold.core.messages import JsonObject
+
+SLOTS = 4
+"""Providers refuse a request with more."""
+LOOK_BACK_BLOCKS = 20
+"""How many blocks back from a marker a provider looks, the marked one included."""
+UNMARKABLE = frozenset({"thinking", "redacted_thinking", "cache_edits"})
+"""Blocks on which the API refuses a marker."""
+
+
+class MarkerPlace(NamedTuple):
+    message: int
+    block: int
+
+
+class CachedPrefix(Struct, frozen=True, kw_only=True):
+    """What an answered call cached: everything up to a place."""
+
+    place: MarkerPlace
+    message: JsonObject
+    """The marked message, as sent."""
+
+    def is_in(self, messages: Sequence[JsonObject], unmoved: int) -> bool:
+        """Return whether these messages, `unmoved` of them unchanged, still begin with it.
+
+        A message that was the last one may have grown at its end since.
+        """
+        at, block = self.place
+        if at >= len(messages) or at > unmoved:
+            return False
+        now, then = messages[at], self.message
+        return now is then or now["content"][: block + 1] == then["content"][: block + 1]
+
+
+def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
+    """Count the leading items that are the same objects."""
+    return unchanged(min(len(known), len(now)), lambda i: known[i] is not now[i])
+
+
+def unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
+    """Count the leading places that did not change.
+
+    Whatever changes is rebuilt together with everything after it, so bisection finds the end; it
+    begins near the last place, where a conversation grows.
+    """
+    step = 1
+    while step <= length and is_changed(length - step):
+        step *= 2
+    return bisect_left(range(length), True, max(0, length - step), key=is_changed)
+
+
+def last_place(messages: Sequence[JsonObject]) -> MarkerPlace | None:
+    """Return the last block that may carry a marker."""
+    for at in range(len(messages) - 1, -1, -1):
+        content = messages[at]["content"]
+        for block in range(len(content) - 1, -1, -1):
+            if content[block].get("type") not in UNMARKABLE:
+                return MarkerPlace(at, block)
+    return None
+
+
+def places(
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int, *, slots: int
+) -> tuple[MarkerPlace, ...]:
+    """Choose the blocks to mark in a growing conversation, earliest first."""
+    last = last_place(messages)
+    if last is None or slots < 1:
+        return ()
+    readable = _readable(messages, cached, unmoved)
+    if readable is None or slots < 2 or distance(messages, readable, last) < LOOK_BACK_BLOCKS:
+        return (last,)
+    return (readable, last)
+
+
+def _readable(
+    messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
+) -> MarkerPlace | None:
+    """Return the place up to which the provider should still have these messages.
+
+    After a change nothing is cached; before it lie the cache entries of earlier calls, one per
+    round, so a marker on the last unchanged message finds one by looking back.
+    """
+    if cached is None:
+        return None
+    return cached.place if cached.is_in(messages, unmoved) else last_place(messages[:unmoved])
+
+
+def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPlace) -> int:
+    """Count the blocks between two places; beyond the look-back any number will do."""
+    if first.message == last.message:
+        return last.block - first.block
+    count = len(messages[first.message]["content"]) - 1 - first.block + last.block + 1
+    for at in range(first.message + 1, last.message):
+        if count >= LOOK_BACK_BLOCKS:
+            break
+        count += len(messages[at]["content"])
+    return count
+
+
+def marked(
+    messages: Sequence[JsonObject], where: Sequence[MarkerPlace], marker: JsonObject
+) -> list[JsonObject]:
+    """Put a marker on each of these blocks; other messages stay the same objects."""
+    carried = list(messages)
+    for at, block in where:
+        content = list(carried[at]["content"])
+        content[block] = content[block] | {"cache_control": marker}
+        carried[at] = carried[at] | {"content": content}
+    return carried
+
+
+class Markers:
+    """What one conversation's calls have cached."""
+
+    def __init__(self) -> None:
+        self.cached: CachedPrefix | None = None
+        """By the last answered call."""
+        self._sent: CachedPrefix | None = None
+        self._length = 0
+        self._unmoved = 0
+
+    def place(
+        self, messages: Sequence[JsonObject], unmoved: int, *, slots: int
+    ) -> tuple[MarkerPlace, ...]:
+        """Choose the next call's markers; `unmoved` messages are unchanged since the last one."""
+        self._unmoved, self._length = min(self._unmoved, unmoved), len(messages)
+        where = places(messages, self.cached, self._unmoved, slots=slots)
+        if where:
+            self._sent = CachedPrefix(place=where[-1], message=messages[where[-1].message])
+        return where
+
+    def cached_in(self, messages: Sequence[JsonObject], unmoved: int) -> MarkerPlace | None:
+        """Return up to where these messages can be read; `unmoved` of them are unchanged."""
+        self._unmoved = min(self._unmoved, unmoved)
+        cached = self.cached
+        return cached.place if cached and cached.is_in(messages, self._unmoved) else None
+
+    def remember(self, cached: CachedPrefix, unmoved: int) -> None:
+        """Adopt what an earlier process cached; `unmoved` messages are unchanged since."""
+        self.cached, self._unmoved = cached, unmoved
+
+    def observe_reply(self) -> None:
+        """Record that the last call was answered: what it marked can be read."""
+        if self._sent is not None:
+            self.cached, self._sent = self._sent, None
+            self._unmoved = self._length

@@ -1,0 +1,160 @@
+"""Builds a request from a frame and messages.
+
+Messages are rendered to plain values once and kept, so a turn costs only what is new. Tools are
+sorted, keys have a fixed order, and nothing here reads a clock. `markers` chooses the blocks to
+mark; the markers are put on here, with the frame's lifetime and the provider's scope.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from longhold.core.log.entries import Framed, Section
+from longhold.core.messages import JsonObject, Message, message_to_wire
+from longhold.core.models.capabilities import (
+    Capabilities,
+    asks_long_window,
+    capabilities,
+    without_window,
+)
+from longhold.core.models.protocol import Request
+from longhold.core.request.edits import PlacedEdits, with_edits
+from longhold.core.request.markers import SLOTS, MarkerPlace, common_prefix, marked
+from longhold.core.request.server_side import sendable
+from longhold.core.request.tool_references import is_deferred, spelt_out
+
+DIAGNOSIS = "cache-diagnosis-2026-04-07"
+"""Asks a provider to say why its cache missed."""
+GLOBAL_SCOPE = "cache-scope-simulated"
+"""Caches sections across organisations: simulator only, no public provider has it yet."""
+
+SHORT: JsonObject = {"type": "ephemeral"}
+"""Asks for five minutes."""
+
+
+class Caching(Struct, frozen=True, kw_only=True):
+    """What a request asks of the provider's cache."""
+
+    places: tuple[MarkerPlace, ...] = ()
+    """The message blocks that carry a marker."""
+    tail: MarkerPlace | None = None
+    """From here on markers ask for five minutes, whatever the frame asks for: nothing reads what
+    stands there once the work on it is done."""
+    key: str = ""
+    """Routes calls that share a prefix to the same machine, where a provider takes such a key."""
+    previous_id: str = ""
+    """The previous answer's id, for the provider's cache diagnosis."""
+
+
+class Wire:
+    """Messages in wire form, each rendered once."""
+
+    def __init__(self) -> None:
+        self._known: list[Message] = []
+        self._edits: PlacedEdits | None = None
+        self._wire: list[JsonObject] = []
+        self.unmoved = 0
+        """How many leading messages are unchanged since the previous call."""
+
+    def messages(
+        self, messages: Sequence[Message], edits: PlacedEdits | None = None
+    ) -> list[JsonObject]:
+        """Return all messages in wire form, rendering from the first that changed.
+
+        With `edits`, even if there are none yet, results carry references by which to delete them.
+        """
+        low = min(common_prefix(self._known, messages), self._first_edited(edits))
+        fresh = [message_to_wire(message) for message in messages[low:]]
+        if edits is not None:
+            fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
+        self._known[low:], self._wire[low:] = messages[low:], fresh
+        self.unmoved, self._edits = low, edits
+        return self._wire
+
+    def _first_edited(self, edits: PlacedEdits | None) -> int:
+        if (edits is None) != (self._edits is None):
+            return 0
+        now, then = edits or {}, self._edits or {}
+        changed = (i for i in {*now, *then} if now.get(i) != then.get(i))
+        return min(changed, default=len(self._known))
+
+
+def first_messages(frame: Framed) -> list[JsonObject]:
+    """Return the messages before the conversation: the instructions, if there are any."""
+    if not frame.instructions:
+        return []
+    return [{"role": "user", "content": [{"type": "text", "text": frame.instructions}]}]
+
+
+def build(
+    frame: Framed,
+    messages: Sequence[JsonObject],
+    *,
+    model: str,
+    max_output_tokens: int,
+    caching: Caching,
+) -> Request:
+    """Build a request; `messages` include the frame's own."""
+    able = capabilities(model)
+    kwargs: JsonObject = {"model": without_window(model), "max_tokens": max_output_tokens}
+    if frame.sections:
+        kwargs["system"] = _system(frame, able)
+    if tools := [tool for tool in frame.tools if able.tool_references or not is_deferred(tool)]:
+        kwargs["tools"] = sorted(tools, key=lambda tool: str(tool.get("name")))
+    if len(tools) < len(frame.tools):
+        messages = spelt_out(messages)
+    kwargs["messages"] = _marked(messages, caching, frame)
+    if able.family == "openai" and caching.key:
+        kwargs["prompt_cache_key"] = caching.key
+    if DIAGNOSIS in frame.betas:
+        kwargs["diagnostics"] = {"previous_message_id": caching.previous_id or None}
+    options, betas = sendable(frame, able)
+    if not able.global_scope:
+        betas = tuple(beta for beta in betas if beta != GLOBAL_SCOPE)
+    if asks_long_window(model) and able.long_window_beta:
+        betas = tuple(dict.fromkeys((*betas, able.long_window_beta)))
+    return Request(kwargs=kwargs | options, betas=betas)
+
+
+def _marked(messages: Sequence[JsonObject], caching: Caching, frame: Framed) -> list[JsonObject]:
+    tail = caching.tail
+    short = [place for place in caching.places if tail is not None and place >= tail]
+    kept = [place for place in caching.places if place not in short]
+    carried = marked(messages, kept, marker(frame))
+    return marked(carried, short, SHORT) if short else carried
+
+
+def marker(frame: Framed) -> JsonObject:
+    return SHORT | ({"ttl": "1h"} if frame.lifetime == "1h" else {})
+
+
+def free_slots(frame: Framed) -> int:
+    """Count the markers that the system prompt leaves for messages; none if caching is off."""
+    return SLOTS - len(_marked_sections(frame.sections)) if frame.cached else 0
+
+
+def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
+    blocks: list[JsonObject] = [
+        {"type": "text", "text": section.text} for section in frame.sections
+    ]
+    # The user's MCP tools precede the system prompt, so with them it cannot be shared.
+    has_own_tools = any(
+        str(tool.get("name", "")).startswith("mcp__") and not is_deferred(tool)
+        for tool in frame.tools
+    )
+    can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
+    for i in _marked_sections(frame.sections) if frame.cached else ():
+        is_shared = can_share and frame.sections[i].scope == "global"
+        scope = {"scope": "global"} if is_shared else {}
+        blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
+    return blocks
+
+
+def _marked_sections(sections: Sequence[Section]) -> list[int]:
+    """Return the last global section, the last of the organisation, and the last of all.
+
+    Providers cache unscoped blocks for the organisation, so that scope is not rendered.
+    """
+    ends = {section.scope: i for i, section in enumerate(sections)}
+    shared = {ends[scope] for scope in ("global", "organisation") if scope in ends}
+    return sorted({*shared, len(sections) - 1}) if sections else []

@@ -1,0 +1,51 @@
+"""Tools that a provider keeps out of the prompt until a result refers to them.
+
+Their definitions are in every request of a session, marked as deferred, and cost nothing there. A
+search's result refers to those it found, and the provider puts the definitions in its place. For
+a model without this ability they are left out, and references become a line of text.
+"""
+
+from collections.abc import Sequence
+
+from longhold.core.messages import Json, JsonObject
+
+DEFERRED = "defer_loading"
+
+
+def is_deferred(tool: JsonObject) -> bool:
+    return tool.get(DEFERRED) is True
+
+
+def deferred(tool: JsonObject) -> JsonObject:
+    return tool | {DEFERRED: True}
+
+
+def spelt_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    """Replace references by text; messages without any are passed on as the same objects."""
+    return [
+        message | {"content": list(map(_without_references, message["content"]))}
+        if any(map(_has_references, message["content"]))
+        else message
+        for message in messages
+    ]
+
+
+def _has_references(block: JsonObject) -> bool:
+    content = block.get("content") if block.get("type") == "tool_result" else None
+    return isinstance(content, list) and any(map(_is_reference, content))
+
+
+def _without_references(block: JsonObject) -> JsonObject:
+    if not _has_references(block):
+        return block
+    return block | {"content": list(map(_spelt_out, block["content"]))}
+
+
+def _spelt_out(part: JsonObject) -> JsonObject:
+    if not _is_reference(part):
+        return part
+    return {"type": "text", "text": f"{part.get('tool_name')}: look it up again to call it."}
+
+
+def _is_reference(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") == "tool_reference"

@@ -1,0 +1,204 @@
+"""Files written whole or not at all, and files and directories only the user can read.
+
+Content goes to a file beside the target, reaches the disk, and takes the target's name in one
+step: a process killed at any point leaves the old file or the new one, never half of one.
+
+- `write_private`: a file of ours, mode 0600, in directories of mode 0700
+- `write_new`: a file that must not exist yet, from pieces
+- `replace_content`: a file of the user's; its mode, its owner and links to it are kept
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from longhold.errors import SessionExists, StoreError
+
+MARK = ".longhold-"
+PARTIAL = ".partial"
+"""Unfinished files are named `.<name>.longhold-<process>-<random>.partial`."""
+NAME_CHARS = 100
+"""Of the target's name, so that the longest name a file may have leaves room for the rest."""
+
+PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+
+
+class Overtaken(Exception):
+    """Another process changed the file while its new content was being made."""
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise what the system refuses as a `StoreError` that says what to do."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise store_error(path, error) from error
+
+
+def store_error(path: Path, error: OSError) -> StoreError:
+    advice = {
+        errno.ENOSPC: "free some space and try again; nothing written before is lost",
+        errno.EDQUOT: "free some space and try again; nothing written before is lost",
+        errno.EFBIG: "the file may not grow further; nothing written before is lost",
+        errno.EACCES: "check the permissions of the file and its directory",
+        errno.EROFS: "the disk is read-only; set LONGHOLD_HOME to a place that is not",
+        errno.EMFILE: "too many files are open; close sessions, or raise the limit (ulimit -n)",
+        errno.ENFILE: "the system has too many files open; close some and try again",
+        errno.EEXIST: "it exists already and is never overwritten; choose another id",
+    }.get(error.errno or 0, "see the system's message")
+    kind = SessionExists if error.errno == errno.EEXIST else StoreError
+    return kind(f"{path}: {error.strerror or error}; {advice}")
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory and its missing parents, each with mode 0700; existing ones keep theirs."""
+    with explained(path):
+        missing = [place for place in (path, *path.parents) if not place.exists()]
+        for place in reversed(missing):  # `parents=True` would make the parents world-readable
+            place.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    return path
+
+
+def write_private(
+    path: Path,
+    content: bytes | str,
+    *,
+    at: float | None = None,
+    is_synced: bool = True,
+    before_rename: Callable[[], None] = lambda: None,
+) -> os.stat_result:
+    """Replace a private file and set its time; a link in its place is replaced, not followed."""
+    private_directory(path.parent)
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    with explained(path), _beside(path, PRIVATE_FILE) as (unfinished, file):
+        file.write(data)
+        file.flush()
+        # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
+        moment = time.time_ns() if at is None else round(at * 1e9)
+        os.utime(file.fileno(), ns=(moment, moment))
+        if is_synced:
+            os.fsync(file.fileno())
+        before_rename()
+        unfinished.replace(path)
+        return path.lstat()
+
+
+def write_new(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a new private file and return its size; raise `FileExistsError` rather than replace one."""
+    if os.path.lexists(path):
+        raise _taken(path)
+    with _beside(path, PRIVATE_FILE) as (unfinished, file):
+        written = sum(file.write(piece) for piece in pieces)
+        file.flush()
+        os.fsync(file.fileno())
+        try:
+            os.link(unfinished, path)  # unlike a rename, this never replaces a file
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            if os.path.lexists(path):
+                raise _taken(path) from None
+            unfinished.rename(path)
+    return written
+
+
+def replace_content(path: Path, content: bytes, expected: os.stat_result | None) -> os.stat_result:
+    """Replace a file if it still has the status `expected` (None: if there is none yet).
+
+    Links are followed to the file they name. Hard links and extended attributes of the old file
+    are lost: the name gets a new file.
+    """
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    name = "".join(f"[{char}]" if char in "*?[" else char for char in target.name[:NAME_CHARS])
+    _remove_unfinished(target.parent.glob(f".{name}{MARK}*{PARTIAL}"))
+    with _beside(target, 0o666) as (unfinished, file):
+        file.write(content)
+        file.flush()
+        if expected is not None:
+            _take_mode_and_owner(file.fileno(), expected)
+        os.fsync(file.fileno())
+        if not _is_as_expected(target, expected):
+            raise Overtaken(str(path))
+        unfinished.replace(target)
+    _sync_directory(target.parent)
+    return target.stat()
+
+
+def sweep(root: Path) -> None:
+    """Remove what killed processes left unfinished anywhere below a directory."""
+    _remove_unfinished(root.rglob(f".*{MARK}*{PARTIAL}"))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process of this number runs on this machine."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
+
+
+@contextlib.contextmanager
+def _beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
+    """Open a new file beside the target; it is gone afterwards unless it was renamed."""
+    name = f".{target.name[:NAME_CHARS]}{MARK}{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}"
+    unfinished = target.with_name(name)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield unfinished, file
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to report
+            unfinished.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def _remove_unfinished(leftovers: Iterable[Path]) -> None:
+    """Remove those whose process is dead."""
+    for leftover in leftovers:
+        pid = leftover.name.rpartition(MARK)[2].partition("-")[0]
+        if pid.isdigit() and not is_running(int(pid)):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
+
+
+def _take_mode_and_owner(descriptor: int, like: os.stat_result) -> None:
+    mine = os.fstat(descriptor)
+    if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))  # after chown, which takes set-id bits away
+
+
+def _is_as_expected(target: Path, expected: os.stat_result | None) -> bool:
+    try:
+        now = target.stat()
+    except FileNotFoundError:
+        return expected is None
+    marks = ("st_ino", "st_size", "st_mtime_ns")
+    return all(getattr(now, mark) == getattr(expected, mark, None) for mark in marks)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the new name survive a power cut, where directories can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

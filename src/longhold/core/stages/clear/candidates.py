@@ -1,0 +1,252 @@
+"""The results that may be cleared, oldest first, kept up to date as the view grows.
+
+Candidates are results of tools whose output can be had again, each with its weight; never a
+refusal in the user's words. Only new items are read, unless an entry changed older ones. A result
+without a later answer is left out: the model has not read it. Weights only compare parts of a view;
+the gauge knows its size.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from operator import mul
+from typing import NamedTuple
+
+from msgspec.structs import astuple
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import (
+    AnyEntry,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Pinned,
+    Redone,
+    Rewound,
+    Said,
+    Snipped,
+    Spilled,
+    Undone,
+)
+from longhold.core.messages import ToolUse
+from longhold.core.messages.measure import Measure
+from longhold.core.models.capabilities import capabilities
+from longhold.core.tools.describe import Describe, Described, description_of
+from longhold.core.tools.protocol import called
+from longhold.core.view import View
+from longhold.core.view.items import Item, Result, Round
+from longhold.core.view.tokens import CLAUDE
+
+_WEIGHTS = astuple(CLAUDE)
+_MOVES = (Cleared, Collapsed, Compacted, Pinned, Redone, Rewound, Snipped, Undone)
+"""Entries that change items which were already read."""
+
+
+def weight(measure: Measure) -> float:
+    """Weigh part of a view relative to its other parts."""
+    return float(sum(map(mul, astuple(measure), _WEIGHTS)))
+
+
+class Candidate(NamedTuple):
+    result: Result
+    use: ToolUse
+    tool: Described
+    order: int
+    weight: float
+    """As it is sent now."""
+    before: float
+    """The weight of everything before its round, without the frame."""
+    paths: tuple[str, ...] = ()
+    round: int = 0
+    """The number of its answer in the view."""
+
+    @classmethod
+    def of(
+        cls,
+        item: Round,
+        use: ToolUse,
+        result: Result,
+        tool: Described,
+        before: float = 0.0,
+        round: int = 0,
+    ) -> "Candidate":
+        shown, paths = weight(sent_measure(result)), tool.paths_in(use.input)
+        return cls(result, use, tool, item.order, shown, before, paths, round)
+
+    @property
+    def id(self) -> str:
+        return self.result.tool_use_id
+
+
+@dataclass(slots=True)
+class Batch:
+    """Results that are cleared together, oldest first."""
+
+    results: list[Candidate] = field(default_factory=list)
+    weight: float = 0.0
+
+    def add(self, result: Candidate) -> None:
+        self.results.append(result)
+        self.weight += result.weight
+
+    def without(self, ids: AbstractSet[str]) -> "Batch":
+        left = [result for result in self.results if result.id not in ids]
+        gone = len(left) < len(self.results)
+        return Batch(left, sum(result.weight for result in left)) if gone else self
+
+    def since(self, start: int) -> "Batch":
+        left = self.results[start:]
+        return Batch(left, sum(result.weight for result in left)) if start else self
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __add__(self, other: "Batch") -> "Batch":
+        both = sorted((*self.results, *other.results), key=lambda result: result.result.id)
+        return Batch(both, self.weight + other.weight)
+
+
+class Candidates:
+    def __init__(
+        self,
+        describe: Describe = description_of,
+        *,
+        smallest: float = 0.0,
+        is_kept: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        self._describe = describe
+        self._smallest = smallest
+        """Lighter results are never cleared; they only count among the newest."""
+        self._is_kept = is_kept
+        """True for paths whose contents are never cleared."""
+        self._view: View | None = None
+        self._cursor = LogCursor()
+        self._known: dict[int, tuple[Item, float]] = {}
+        """Weights by order; a changed item is a different object."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self.newest: list[Candidate] = []
+        """Everything the model has read and still sees, light results included."""
+        self.heavy = Batch()
+        """Those worth clearing."""
+        self.edited = Batch()
+        """Deleted in the provider's cache, and still sent."""
+        self.served = Batch()
+        """Cleared by the provider on its side, and still sent."""
+        self.unread = 0
+        """How many newer ones the model has not read."""
+        self._pointed: frozenset[str] = frozenset()
+        """What unread results refer to."""
+        self._held: set[str] = set()
+        """What permanent results refer to."""
+        self.cleared_weight = 0.0
+        self._ids: set[str] = set()
+        self.rounds = 0
+        """How many answers were read."""
+        self._taken = 0
+        self._weight = 0.0
+
+    def follow(self, view: View, *, is_forced: bool = False) -> None:
+        """Read new entries; `is_forced` includes results whose clearing the user undid."""
+        vetoes = frozenset[int | str]() if is_forced else view.in_force.vetoes
+        if view is not self._view or is_forced:
+            self._view, self._cursor = None if is_forced else view, LogCursor()
+            self._forget()
+        if any(self._is_move(entry, view.model) for entry in self._cursor.advance(view.history)):
+            self._forget()
+            shown = {item.order for item in view.items}
+            self._known = {order: one for order, one in self._known.items() if order in shown}
+        end = _last_round(view.items)
+        for item in view.items[self._taken : end]:
+            self._take(item, vetoes, is_pinned=view.is_pinned(item))
+        self._taken = max(self._taken, end)
+        last = view.items[end] if end < len(view.items) else None
+        self.unread = sum(1 for _ in self._answers(last)) if isinstance(last, Round) else 0
+        unread = last.results if isinstance(last, Round) else ()
+        self._pointed = frozenset(filter(None, map(pointed_at, unread)))
+
+    def batch(self, keep: int) -> Batch:
+        """Return everything worth clearing except the newest results; at least one of those stays.
+
+        A result that a kept one refers to counts as equally new.
+        """
+        kept = max(0, max(1, keep) - self.unread)
+        newest = self.newest[-kept:] if kept else []
+        stays = [result for result in newest if result.weight >= self._smallest]
+        count = len(self.heavy) - len(stays)
+        left = sum(result.weight for result in stays)
+        taken = Batch(self.heavy.results[:count], self.heavy.weight - left)
+        held = {*self._held, *self._pointed, *(pointed_at(one.result) for one in newest)} - {""}
+        return taken.without(held) if held else taken
+
+    def _is_move(self, entry: AnyEntry, model: str) -> bool:
+        if isinstance(entry, Spilled):
+            return entry.tool_use_id in self._ids
+        if isinstance(entry, Said):  # models that strip thinking lose the turn's at its end
+            return not entry.hidden and not capabilities(model).keeps_thinking
+        return isinstance(entry, _MOVES)
+
+    def _take(self, item: Item, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        before = self._weight
+        self._weight += self._weigh(item)
+        if not isinstance(item, Round):
+            return
+        self.rounds += 1
+        self._hold(item, vetoes, is_pinned=is_pinned)
+        for use, tool, result in self._answers(item):
+            self._ids.add(use.id)
+            found = Candidate.of(item, use, result, tool, before, self.rounds)
+            if result.cleared is not None and result.cleared.how == "rewritten":
+                self.cleared_weight += weight(result.measure) - found.weight
+            elif not (is_pinned or use.id in vetoes or any(map(self._is_kept, found.paths))):
+                self._file(found)
+
+    def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
+        """Note what a round's permanent results refer to."""
+        references = [result for result in item.results if pointed_at(result)]
+        goes = {use.id for use, _, _ in self._answers(item)} if references else set()
+        for result in references:
+            if is_pinned or result.tool_use_id in vetoes or result.tool_use_id not in goes:
+                self._held.add(pointed_at(result))
+
+    def _file(self, found: Candidate) -> None:
+        cleared = found.result.cleared
+        if cleared is not None:
+            (self.edited if cleared.how == "edited" else self.served).add(found)
+            return
+        self.newest.append(found)
+        if found.weight >= self._smallest:
+            self.heavy.add(found)
+
+    def _weigh(self, item: Item) -> float:
+        known = self._known.get(item.order)
+        if known is None or known[0] is not item:
+            known = self._known[item.order] = item, weight(item.measure)
+        return known[1]
+
+    def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
+        results = {result.tool_use_id: result for result in item.results}
+        for use in map(called, item.tool_uses()):
+            tool = self._describe(use.name)
+            result = results.get(use.id)
+            if tool.is_clearable and result is not None and not result.refused:
+                yield use, tool, result
+
+
+def _last_round(items: Sequence[Item]) -> int:
+    """Find the last answer; everything before it has been read by the model."""
+    for i in range(len(items) - 1, -1, -1):
+        if isinstance(items[i], Round):
+            return i
+    return 0
+
+
+def sent_measure(result: Result) -> Measure:
+    instead = result.placeholder("sent")
+    return instead.measure if instead else result.measure
+
+
+def pointed_at(result: Result) -> str:
+    """Return the tool use whose identical result this one points to, or ""."""
+    return result.spilled.same_as if result.spilled and result.cleared is None else ""

@@ -1,0 +1,123 @@
+"""The line in place of a cleared result: what it was, and how to get it again.
+
+It is made once and kept in the entry, so its timestamp never moves the prefix. The call is shown
+in full right above it, so the line names only a file, a program or a site; queries and arguments,
+where secrets would be, are not copied.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from longhold.core.log.cursor import possible
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages import Image, Json, text_of
+from longhold.core.messages.measure import Measure, measure_result
+from longhold.core.messages.text import counted
+from longhold.core.stages.clear.candidates import Candidate
+from longhold.core.stages.clear.policy import time_of
+
+TARGET_CHARS = 80
+"""Enough for a path; longer ones lose their beginning, where paths are alike."""
+
+LONGEST_WEIGHT = 120.0
+"""Hardly any line weighs more, so lighter results are not worth replacing."""
+
+_AGAIN = {
+    "read": "Read it again",
+    "search": "Search again",
+    "shell": "Run it again",
+    "fetch": "Fetch it again",
+}
+_WORD = r"""(?:"[^"]*"|'[^']*'|\\.|[^\s"'\\;&|()`])*"""
+_PROGRAM = re.compile(
+    rf"(?:\w+={_WORD}\s+|cd\s+{_WORD}\s*(?:&&|;)\s*|sudo\s+|(?:ba|da|z)?sh\s+-\w*c\s+)*"
+    r"([\w./+][\w./+-]*)"
+)
+"""The program of a command, after variables, `cd` and a wrapping shell."""
+
+
+SPARE_LINES = 50
+"""Of results that left, kept before it is worth forgetting them."""
+
+
+class PlaceholderLines:
+    def __init__(self, history_tool: str = "") -> None:
+        self.history_tool = history_tool
+        """The tool that opens cleared results, if the model has one."""
+        self._made: dict[str, tuple[str, Measure]] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def make_ready(self, results: Sequence[Candidate], history: Sequence[AnyEntry]) -> None:
+        """Make lines for new results, which are at the end, ahead of time; forget those of others."""
+        if len(self._made) > 2 * len(results) + SPARE_LINES:
+            self._made = {one.id: self._made[one.id] for one in results if one.id in self._made}
+        for result in reversed(results):
+            if result.id in self._made:
+                break
+            self.line(result, history)
+
+    def line(self, result: Candidate, history: Sequence[AnyEntry]) -> tuple[str, Measure]:
+        """Return a result's line and its measure; a line that was sent before never changes."""
+        known = result.result.cleared
+        if known is not None:
+            return known.text, measure_result(known.text)
+        if result.id not in self._made:
+            came = time_of(history, result.result.id)
+            text = placeholder(result, came, self.history_tool)
+            self._made[result.id] = text, measure_result(text)
+        return self._made[result.id]
+
+
+def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
+    """Describe in one line what was cleared and how to get it again.
+
+    `came` is when the result arrived, `history_tool` the tool that opens cleared results.
+    """
+    use, kind = cleared.use, cleared.tool.kind
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(possible(came)))
+    what = " ".join(filter(None, (use.name, _target(cleared))))
+    shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room."
+    hints = [_AGAIN[kind]] if kind in _AGAIN else []
+    if history_tool:
+        hints.append(f"{history_tool} #{cleared.result.id} has it")
+    return shown + (f" {', or '.join(hints)}.]" if hints else "]")
+
+
+def _target(cleared: Candidate) -> str:
+    """Name what a call was about, just long enough to tell it from others."""
+    if cleared.tool.kind == "shell":
+        return _program(cleared.use.input.get(cleared.tool.command_input))
+    if cleared.paths:
+        path = "".join(char if char.isprintable() else " " for char in cleared.paths[0])
+        return path if len(path) <= TARGET_CHARS else "…" + path[-TARGET_CHARS + 1 :]
+    return _site(cleared.use.input.get("url"))
+
+
+def _program(command: Json) -> str:
+    """Name the program of a command; the model may have passed anything as `command`."""
+    words = command if isinstance(command, list) else [command]
+    text = " ".join(word for word in words if isinstance(word, str))
+    found = _PROGRAM.match(text.strip())
+    return found[1][:TARGET_CHARS] if found else ""
+
+
+def _site(url: Json) -> str:
+    """Return host and path of a URL, or "" if it cannot be parsed."""
+    if not isinstance(url, str):
+        return ""
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        return f"{parts.hostname or ''}{parts.path}"[:TARGET_CHARS]
+    except ValueError:
+        return ""
+
+
+def _size(cleared: Candidate) -> str:
+    content = cleared.result.content
+    images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
+    sizes = [counted(len(text_of(content)), "character")]
+    return ", ".join([*sizes, counted(images, "image")] if images else sizes)

@@ -1,0 +1,567 @@
+"""What to clear before a call, and by which method. Pure.
+
+The methods in order: rewrite what the provider failed to leave out; clear for free while the cache
+is dead; delete inside a living cache; otherwise a batch must pay for the rewrite it causes, by
+cheaper reads or by avoiding a compaction. What the provider clears itself is only read back: it
+reports counts, so the oldest results are assumed.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Literal, TypeAlias
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    Compacted,
+    Failed,
+    Forked,
+    Framed,
+    How,
+    Replied,
+    Switched,
+)
+from longhold.core.messages import ToolUse
+from longhold.core.messages.text import counted
+from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
+from longhold.core.policy.cost_model import (
+    CacheState,
+    CostModel,
+    Forecast,
+    HistoryEdit,
+    Payback,
+    edit_cost_usd,
+    expect,
+    need_usd,
+    needed_rate,
+    payback,
+)
+from longhold.core.request.edits import deleted_tokens
+from longhold.core.request.lifetime import Lifetime, seconds_of
+from longhold.core.request.server_side import cleared_count, cleared_tokens, edits_in
+from longhold.core.settings import ClearSettings, CostSettings
+from longhold.core.stages.clear.candidates import Batch, Candidate, Candidates, weight
+from longhold.core.tools.describe import Describe
+from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.view import View
+from longhold.core.view.items import Result, Round
+from longhold.core.view.window import scaled
+
+EDITS_FAILED = "cache edits"
+"""The subject of the `Failed` entry for a provider that ignores cache edits."""
+
+
+@dataclass(slots=True)
+class CallStats:
+    """Counts over a session's history, kept up to date by `follow`."""
+
+    calls: int = 0
+    cold_calls: int = 0
+    began: float = 0.0
+    """When the last call that used the cache began; in imported sessions, when its answer arrived."""
+    began_at: int = 0
+    void_at: int = 0
+    void_by: str = ""
+    """The last entry that invalidated the whole cache, and why."""
+    has_deleted: bool = False
+    """Some answer reported that cache edits were applied."""
+    edits_failed: bool = False
+    last_applied: Replied | None = None
+    """The last answer to a prompt that the provider shortened."""
+    served_tokens: int = 0
+    """How many more tokens it cleared there than in the prompt before."""
+    _cursor: LogCursor = field(default_factory=LogCursor)
+    _model: str = ""
+    _response: str = ""
+
+    def follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
+        if self._cursor.is_past(history):
+            self.__init__()  # type: ignore[misc]
+        for entry in self._cursor.advance(history):
+            self._count(entry, lifetime_seconds)
+
+    def _count(self, entry: AnyEntry, lifetime_seconds: float) -> None:
+        match entry:
+            case Asked(at=at):
+                self.cold_calls += self.began > 0 and at - self.began >= lifetime_seconds
+                self.began, self.began_at = at, entry.n
+            case Replied(at=at):
+                self._answer(entry)
+                if self.began_at == 0:
+                    self.began = at
+            case Forked(source=source) if not source.startswith("agent:"):
+                if entry.usage.cache_read_tokens and self.began:  # reading renews its lifetime
+                    self.began = max(self.began, entry.at - entry.seconds)
+            case Switched(model=model):
+                if model != self._model:
+                    self.void_at, self.void_by = entry.n, "another model answers"
+                self._model = model
+            case Framed():
+                self.void_at, self.void_by = entry.n, "the prompt's frame is new"
+            case Compacted():
+                self.void_at, self.void_by = entry.n, "the history was compacted"
+            case Failed(what=what) if what == EDITS_FAILED:
+                self.edits_failed = True
+
+    def _answer(self, entry: Replied) -> None:
+        self.calls += not entry.response_id or entry.response_id != self._response
+        self._response = entry.response_id
+        self.has_deleted = self.has_deleted or deleted_tokens(entry.usage) > 0
+        if entry.applied:
+            self._serve(entry)
+
+    def _serve(self, entry: Replied) -> None:
+        """Note what the provider cleared; it reports a running total per prompt."""
+        last = self.last_applied
+        if last is None or not entry.response_id or last.response_id != entry.response_id:
+            before = cleared_tokens(last.applied) if last else 0
+            self.served_tokens = max(0, cleared_tokens(entry.applied) - before)
+        self.last_applied = entry
+
+    def is_void(self) -> bool:
+        """True if nothing that the last call left in the cache can be read."""
+        return self.void_at > self.began_at
+
+
+NEVER_CACHED = "nothing is cached"
+"""Caching is off, so the cache is cold before every call."""
+STAND_IN_WEIGHT = 60.0
+"""About the weight of a placeholder with its frame."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything about the moment before a call that clearing depends on."""
+
+    history: Sequence[AnyEntry]
+    full: Fullness
+    scale: float
+    """Tokens per unit of weight."""
+    frame_weight: float
+    cached_tokens: int
+    cold: str
+    """Why none of it can be read any more; "" if it can."""
+    is_readable_from: float
+    """Prefixes used since then are still cached."""
+    lifetime: Lifetime
+    listed: Prices | None
+    outlook: Forecast
+    cost: CostSettings = field(default_factory=CostSettings)
+    warm_share: float = 0.0
+    stake_usd: float = math.inf
+    """What a rewrite of the cache may cost."""
+    rounds: int = 0
+    """Answers in the view, by which the age of a result is counted."""
+
+    @property
+    def is_at_line(self) -> bool:
+        """True if the history will be compacted unless room is made."""
+        return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
+
+    def scaled(self, tokens: int) -> int:
+        return scaled(tokens, self.full.window.limit_tokens)
+
+    def freed_tokens(self, batch: Batch) -> int:
+        """Estimate how much shorter the prompt gets if a batch is cleared."""
+        return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
+
+    def payback(self, batch: Batch) -> Payback | None:
+        """Price clearing a batch; None if the model has no price."""
+        if self.listed is None or not batch.results:
+            return None
+        return payback(
+            self._edit(batch),
+            prompt_tokens=self.full.used_tokens,
+            cache=self._cache_state(batch.results[0]),
+            model=self.listed,
+            forecast=self.outlook,
+        )
+
+    def affordable(self, batch: Batch) -> Batch:
+        """Return the newest part of a batch whose rewrite costs no more than the stake.
+
+        The later the first change, the less is written again.
+        """
+        costs = self._costs()
+        if costs is None or not batch.results or math.isinf(self.stake_usd):
+            return batch
+
+        def is_affordable(start: int) -> bool:
+            part = batch.since(start)
+            cache = self._cache_state(part.results[0])
+            cost = edit_cost_usd(costs, self._edit(part), self.full.used_tokens, cache)
+            return cost <= self.stake_usd
+
+        starts = range(len(batch))
+        return batch.since(bisect_left(starts, True, key=is_affordable))
+
+    def _edit(self, batch: Batch) -> HistoryEdit:
+        first, last = batch.results[0], batch.results[-1]
+        return HistoryEdit(
+            at_tokens=self._tokens(first.before),
+            until_tokens=self._tokens(last.before + last.weight),
+            removed_tokens=round(batch.weight * self.scale),
+            added_tokens=round(STAND_IN_WEIGHT * len(batch) * self.scale),
+        )
+
+    def _costs(self) -> CostModel | None:
+        if self.listed is None:
+            return None
+        return CostModel(listed=self.listed, forecast=self.outlook, lifetime=self.lifetime)
+
+    def _cache_state(self, first: Candidate) -> CacheState:
+        """Return what can still be read if everything from a result on changes.
+
+        Each call leaves its prompt in the cache, so the text before a round can be read as long as
+        a prefix from that time is alive.
+        """
+        if self.cold:
+            return CacheState(lifetime=self.lifetime)
+        frame, before = self._tokens(0.0), self._tokens(first.before)
+        is_left = time_of(self.history, first.order) >= self.is_readable_from
+        return CacheState(
+            tokens=min(self.cached_tokens, self.full.used_tokens),
+            marked=(frame, before) if is_left else (frame,),
+            lifetime=self.lifetime,
+        )
+
+    @property
+    def is_mostly_empty(self) -> bool:
+        return is_mostly_empty(self.full, self.warm_share)
+
+    def need_usd(
+        self, result: Candidate, *, is_reread: bool = False, freed_tokens: int = 0
+    ) -> float:
+        """Price the chance that a result is needed once it is gone, and so much else with it."""
+        costs = self._costs()
+        if costs is None:
+            return 0.0
+        age, tokens = self.rounds - result.round, result.weight * self.scale
+        rate = needed_rate(self.cost, result.tool.kind, max(0, age))
+        if is_reread and result.tool.kind == "read":
+            rate = min(rate, self.cost.needed_reread)
+        prompt = max(0, self.full.used_tokens - freed_tokens)
+        return rate * need_usd(costs, prompt, tokens, self.cost)
+
+    def keep_usd(self, result: Candidate) -> float:
+        """Price keeping a result until the session ends or the cache dies."""
+        tokens = max(0, round((result.weight - STAND_IN_WEIGHT) * self.scale))
+        now = self.write_usd(tokens) if self.cold else 0.0
+        return now + self.outlook.warm_calls * self.read_usd(tokens)
+
+    def read_usd(self, tokens: int) -> float:
+        """Price reading tokens from the cache once; 0 without a price."""
+        listed = self.listed.at_length(self.full.used_tokens).read if self.listed else 0.0
+        return listed * tokens / TOKENS_PER_PRICE
+
+    def write_usd(self, tokens: int) -> float:
+        """Price writing tokens to the cache once; 0 without a price."""
+        if self.listed is None:
+            return 0.0
+        flat = self.listed.at_length(self.full.used_tokens)
+        return (
+            (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
+        )
+
+    def _tokens(self, weight: float) -> int:
+        return round((self.frame_weight + weight) * self.scale)
+
+
+def is_mostly_empty(full: Fullness, warm_share: float) -> bool:
+    """True while clearing what is cached would only lose information: there is room."""
+    return full.used_tokens < warm_share * full.window.base_tokens
+
+
+def is_at_ease(engine: Engine, stats: CallStats) -> bool:
+    """True if there is nothing to gain from clearing: the cache is alive, and there is room."""
+    if why_cold(engine, stats):
+        return False
+    full = engine.fullness()
+    return is_mostly_empty(full, engine.settings.clear.warm_share) and not full.is_blocked
+
+
+def take_snapshot(
+    engine: Engine, candidates: Candidates, stats: CallStats, *, stake_usd: float = math.inf
+) -> Snapshot:
+    full, view, frame = engine.fullness(), engine.view, engine.frame
+    lifetime: Lifetime = frame.lifetime
+    now, total = engine.monitor.clock(), weight(view.total)
+    scale = full.used_tokens / total if total > 0 else 1.0
+    frame_weight = weight(frame.measure)
+    cleared = round(candidates.cleared_weight * scale)
+    return Snapshot(
+        history=view.history,
+        full=full,
+        scale=scale,
+        frame_weight=frame_weight,
+        cached_tokens=view.reported.usage.prompt_tokens if view.reported else 0,
+        cold=why_cold(engine, stats),
+        is_readable_from=now - seconds_of(lifetime),
+        lifetime=lifetime,
+        listed=prices(engine.model),
+        outlook=expect(
+            calls=stats.calls,
+            cold_calls=stats.cold_calls,
+            grown_tokens=max(0, round(full.used_tokens - frame_weight * scale) + cleared),
+            removable_tokens=round(candidates.heavy.weight * scale) + cleared,
+            lifetime=lifetime,
+        ),
+        cost=engine.settings.cost,
+        warm_share=engine.settings.clear.warm_share,
+        stake_usd=stake_usd,
+        rounds=candidates.rounds,
+    )
+
+
+def why_cold(engine: Engine, stats: CallStats) -> str:
+    """Return why nothing of the last prompt can be read from the cache, or ""."""
+    lifetime: Lifetime = engine.frame.lifetime
+    if not engine.frame.cached:
+        return NEVER_CACHED
+    if stats.began == 0:
+        return "nothing was sent yet"
+    if stats.is_void():
+        return stats.void_by
+    if engine.monitor.clock() - stats.began >= seconds_of(lifetime):
+        return f"the cache has died after {'5 minutes' if lifetime == '5m' else 'an hour'}"
+    return ""
+
+
+def time_of(history: Sequence[AnyEntry], n: int) -> float:
+    """Return when an entry was written; 0.0 if there is no such entry."""
+    if 0 < n <= len(history) and history[n - 1].n == n:
+        return history[n - 1].at
+    i = bisect_left(history, n, key=attrgetter("n"))
+    return history[i].at if i < len(history) and history[i].n == n else 0.0
+
+
+Way: TypeAlias = Literal["stale", "idle", "edits", "server", "paid", "line"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStanding:
+    """What the cache and the provider allow before this call."""
+
+    can_move: bool = True
+    """What was sent before may change."""
+    has_edits: bool = False
+    """The provider deletes inside its cache on request."""
+    is_stale: bool = False
+    """It was asked to and did not, or no longer does."""
+    is_served: bool = False
+    """The provider clears on its side."""
+    asks_price: bool = True
+    """Enough has changed since clearing was last found not to pay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearPlan:
+    """What to clear, how, and the line for the user."""
+
+    way: Way
+    batch: Batch
+    why: str
+    how: How = "rewritten"
+    cost_usd: float = 0.0
+    """How much more the next call costs; negative if less."""
+
+
+def plan_clearing(
+    candidates: Candidates, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
+    """Decide what to clear before the next call, by the first method that applies."""
+    batch = candidates.batch(settings.keep_results)
+    if standing.is_stale and standing.can_move:
+        return _stale(candidates.edited, batch, now, settings)
+    if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
+        return _idle(candidates, batch, now, settings)
+    if standing.is_stale:
+        return _at_line(candidates.edited + batch, now, standing, settings)
+    if standing.has_edits and not now.cold:
+        active = len(candidates.heavy) + candidates.unread
+        is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
+        # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
+        return _edits(batch, now) if is_due or _at_line(batch, now, standing, settings) else None
+    may_pay = standing.can_move and standing.asks_price and not standing.is_served
+    may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
+    by_price = _paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    if by_price or not _is_tight(now, standing):
+        return by_price
+    return _at_line(spared(batch, candidates, now), now, standing, settings)
+
+
+def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
+    """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
+    taken = _with(edited, batch, now, settings)
+    why = f"{_described(taken, now)}: its cache does not do so"
+    return ClearPlan(way="stale", batch=taken, why=why)
+
+
+def _idle(
+    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
+) -> ClearPlan | None:
+    """Clear old results while the cache is dead, including what the provider hid."""
+    hidden = candidates.edited + candidates.served
+    taken = _with(hidden, spared(batch, candidates, now), now, settings)
+    if not taken:
+        return None
+    saved = now.write_usd(now.freed_tokens(taken))
+    money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
+    why = f"{_described(taken, now)} for free, as {now.cold}{money}"
+    return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
+
+
+def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
+    """Add what is free to clear, if it is enough to be worth losing."""
+    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
+    return hidden + batch if is_enough else hidden
+
+
+def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+    """Leave out results whose keeping costs less than the chance of needing them.
+
+    What was asked for again since is not needed as it was before; other parts of a file that was
+    read again are, but seldom. Getting a result again is cheaper with a shorter prompt, so what is
+    taken makes more worth taking.
+    """
+    newest = {_question(one): one.id for one in candidates.newest}
+    reads = [one for one in candidates.newest if one.tool.kind == "read"]
+    readings = {path: one.id for one in reads for path in one.paths}
+
+    def is_worth_keeping(one: Candidate, freed_tokens: int) -> bool:
+        is_reread = any(readings.get(path, one.id) != one.id for path in one.paths)
+        need = now.need_usd(one, is_reread=is_reread, freed_tokens=freed_tokens)
+        return need >= now.keep_usd(one) > 0
+
+    kept, taken = batch.results, batch.since(len(batch))
+    while True:
+        freed = now.freed_tokens(taken)
+        still = [
+            one
+            for one in kept
+            if newest.get(_question(one)) == one.id and is_worth_keeping(one, freed)
+        ]
+        if len(still) == len(kept):
+            return taken
+        kept, taken = still, batch.without({one.id for one in still})
+
+
+def _question(result: Candidate) -> str:
+    return f"{result.use.name} {result.use.input}"
+
+
+def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
+    saved = now.read_usd(now.freed_tokens(batch))
+    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    why = f"{_described(batch, now)} inside the provider's cache{money}"
+    return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
+
+
+def _paid(
+    candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
+) -> ClearPlan | None:
+    """Clear a batch that saves more than the cache rewrite it causes costs."""
+    batch = now.affordable(spared(batch, candidates, now))
+    least = max(settings.paid_least_tokens, settings.idle_least_tokens)
+    if now.freed_tokens(batch) < max(1, now.scaled(least)):
+        return None
+    found = now.payback(batch)
+    if found is None or not found.worth_it:
+        return None
+    money = (
+        f"it costs {usd(found.cost_now_usd)} now and saves {usd(found.saved_per_call_usd)} a call"
+    )
+    if found.cost_now_usd <= 0:
+        money = f"the next call costs {usd(-found.cost_now_usd)} less"
+    why = f"{_described(batch, now)}: {money}"
+    return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
+
+
+def _at_line(
+    batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
+) -> ClearPlan | None:
+    """Clear to avoid a compaction, if that makes room for a while.
+
+    This does not wait for bound thinking: a compaction would drop more of it.
+    """
+    if not batch or not _is_tight(now, standing):
+        return None
+    left = now.full.used_tokens - now.freed_tokens(batch)
+    if left > (1 - settings.line_room) * now.full.window.base_tokens:
+        return None
+    found = now.payback(batch)
+    cost = max(0.0, found.cost_now_usd) if found else 0.0
+    money = f"; it costs {usd(cost)}" if cost > 0 else ""
+    why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
+    return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
+
+
+def _is_tight(now: Snapshot, standing: CacheStanding) -> bool:
+    """Return whether room must be made now: looked at first, since the rest reads every result."""
+    return now.is_at_line or (now.full.is_blocked and standing.can_move)
+
+
+def _described(batch: Batch, now: Snapshot) -> str:
+    fresh = Batch()
+    for result in batch.results:
+        if result.result.cleared is None:
+            fresh.add(result)
+    known = len(batch) - len(fresh)
+    parts = []
+    if fresh or not known:
+        parts.append(
+            f"cleared {counted(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+        )
+    if known:
+        parts.append(
+            f"took {counted(known, 'result')} out of the text that the provider was to leave out"
+        )
+    return ", and ".join(parts)
+
+
+def usd(amount: float) -> str:
+    """Format an amount so that a small one does not read as $0.00."""
+    return f"${amount:.2f}" if abs(amount) >= 0.1 else f"${amount:.4f}"
+
+
+def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe) -> Batch:
+    """Infer which results the provider newly cleared from the prompt of an answer."""
+    excluded = {
+        name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
+    }
+    left, found = cleared_count(answer.applied), Batch()
+    for item, use, result in _called_before(view, answer):
+        if left <= 0:
+            break
+        if use.name in excluded:
+            continue
+        left -= 1
+        if result is not None and result.cleared is None:
+            found.add(Candidate.of(item, use, result, describe(use.name)))
+    return found
+
+
+def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
+    last = view.item_of(answer.n)
+    for item in view.items:
+        if last is None or item.order >= last.order:
+            return
+        if isinstance(item, Round):
+            for use in item.tool_uses():
+                yield item, use, item.result_of(use.id)
+
+
+def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
+    """Describe what is new, with the provider's own token count where it reports one."""
+    size = f"{tokens:,}" if tokens else f"about {max(0, now.freed_tokens(found)):,}"
+    saved = now.read_usd(tokens or now.freed_tokens(found))
+    money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
+    why = (
+        f"the provider cleared {counted(len(found), 'result')} on its side, {size} tokens, "
+        f"taken to be the oldest{money}"
+    )
+    return ClearPlan(way="server", batch=found, why=why, how="server")

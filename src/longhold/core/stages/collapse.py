@@ -1,0 +1,343 @@
+"""Collapse: finished work shown as one line per span, reversibly, to make room.
+
+A line for a run of tool calls is derived from the calls. From nine tenths of the window on, lines
+are committed oldest first and several at once, since each commit rewrites the cache. If the window
+is still nearly full, a fork writes one line for everything between two messages of the user.
+What the user said stays. Undoing an entry reopens its span, which is then left alone until the
+window is full. While this is on, nothing is compacted before it must be.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.messages.measure import NOTHING, Measure, measure_content
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import counted, printable_line
+from longhold.core.settings import CollapseSettings
+from longhold.core.stages.prefix_lock import drops_thinking, may_move
+from longhold.core.stages.snip import newest_turn
+from longhold.core.tools.describe import description_of
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, ForkRequest
+from longhold.core.view import View
+from longhold.core.view.items import Item, Round, Spoken
+from longhold.core.view.window import scaled
+from longhold.errors import LongholdError, ModelError, NotInHistory
+
+WHAT = "collapse"
+NAMED_FILES = 4
+"""Enough to recognise a span; the history tool lists the rest."""
+NAMED_TOOLS = 5
+TARGET_CHARS = 60
+QUOTE_CHARS = 80
+
+_NUMBERED = re.compile(r"^\W*(\d{1,9})[ \t]*[.:)\]][ \t]*(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Finished work: never the newest turn, pinned messages, reminders or what a compaction left."""
+
+    items: tuple[Item, ...]
+    last: int
+    asked: str = ""
+
+    @property
+    def first(self) -> int:
+        return self.items[0].order
+
+    @property
+    def measure(self) -> Measure:
+        total = NOTHING
+        for item in self.items:
+            total = total + item.measure
+        return total
+
+    @property
+    def is_line(self) -> bool:
+        """True if it consists of a single collapsed line."""
+        return len(self.items) == 1 and not isinstance(self.items[0], Round)
+
+    def holds_any(self, numbers: frozenset[int | str]) -> bool:
+        """True if one of these messages lies in it."""
+        return any(isinstance(n, int) and self.first <= n <= self.last for n in numbers)
+
+
+def runs(view: View) -> Iterator[Span]:
+    """Yield runs of tool rounds in finished turns, oldest first."""
+    return _spans(view, lambda item: _bounds(view, item) or _breaks_run(item))
+
+
+def stretches(view: View) -> Iterator[Span]:
+    """Yield what lies between two messages of the user in finished turns, oldest first."""
+    return _spans(view, lambda item: _bounds(view, item))
+
+
+def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
+    """Split the finished turns at every item that bounds a span."""
+    end, asked, start = newest_turn(view), "", 0
+    for i, item in enumerate(view.items):
+        if item.order < end and not bounds(item):
+            continue
+        yield from _span(view, start, i, asked)
+        if item.order >= end:
+            return
+        start = i + 1
+        if isinstance(item, Spoken) and item.is_asked():
+            asked = printable_line(text_of(item.content), QUOTE_CHARS)
+
+
+def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
+    """Trim a span so that it begins and ends with something the model did."""
+    items = view.items
+    while lo < hi and not _is_work(items[hi - 1]):
+        hi -= 1
+    while lo < hi and not _is_work(items[lo]):
+        lo += 1
+    if lo < hi:
+        yield Span(items=tuple(items[lo:hi]), last=_last(view, items[hi - 1]), asked=asked)
+
+
+def _last(view: View, item: Item) -> int:
+    """Return the number of the last message an item shows.
+
+    A line ends where its own span ended: the number before the next item may belong to an entry
+    that is shown somewhere else in the view.
+    """
+    if isinstance(item, Round):
+        return max([item.id, *(result.id for result in item.results)])
+    line = next(entry for entry in reversed(view.history) if entry.n == item.id)
+    assert isinstance(line, Collapsed)
+    return line.last
+
+
+def _bounds(view: View, item: Item) -> bool:
+    """True if no span may contain this item; reminders the model was given stay."""
+    if isinstance(item, Spoken) and item.kind not in ("line", "late"):
+        return True
+    return view.is_pinned(item)
+
+
+def _breaks_run(item: Item) -> bool:
+    """True if this is not part of a run: an answer, or a line that stands for one."""
+    return not item.tool_uses() if isinstance(item, Round) else item.kind == "line"
+
+
+def _is_work(item: Item) -> bool:
+    return isinstance(item, Round) or item.kind == "line"
+
+
+def counted_line(span: Span, limit_chars: int) -> str:
+    """Describe a span by its calls: tools, files, errors and how it ended."""
+    rounds = [item for item in span.items if isinstance(item, Round)]
+    uses = [use for item in rounds for use in item.tool_uses()]
+    tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
+    facts = [counted(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
+    if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
+        more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
+        facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
+    if errors := sum(result.is_error for item in rounds for result in item.results):
+        facts.append(counted(errors, "error"))
+    facts.append(f"last {_ending(rounds[-1])}")
+    return framed_line(span, "; ".join(facts), limit_chars)
+
+
+def framed_line(span: Span, text: str, limit_chars: int) -> str:
+    """Wrap a line with the message numbers it stands for and how to open them."""
+    name = f"#{span.first}-#{span.last}"
+    head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
+    plain = printable_line(masked(text), max(1, limit_chars - len(head) - len(tail)))
+    return head + plain.rstrip(".") + tail
+
+
+def _ending(last: Round) -> str:
+    use = last.tool_uses()[-1]
+    result = last.result_of(use.id)
+    known = description_of(use.name)
+    target = use.input.get(known.command_input) if known.command_input else next(_paths(use), "")
+    said = f" {printable_line(str(target), TARGET_CHARS)}" if target else ""
+    return f"{use.name}{said} {'failed' if result and result.is_error else 'succeeded'}"
+
+
+def _paths(use: ToolUse) -> Iterator[str]:
+    for path in description_of(use.name).paths_in(use.input):
+        yield printable_line(path, TARGET_CHARS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollapseLimits:
+    free_tokens: float
+    least_tokens: float
+    line_chars: int
+    respects_undo: bool = True
+    """Leave reopened spans alone."""
+    drops_thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """The stage: past the first line it commits counted lines, past the second `ask` writes better."""
+
+    ask: AskFork | None = None
+
+    async def __call__(self, engine: Engine) -> None:
+        limits = engine.settings.collapse
+        if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
+            return
+        _commit(engine, plan_collapse(engine.view, _limits(engine), engine.weigher()))
+        if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
+            await _write(engine, self.ask)
+
+
+def drain(engine: Engine) -> bool:
+    """Commit everything staged, regardless of lines and vetoes; return whether that freed anything."""
+    if not engine.settings.collapse.on:
+        return False
+    limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
+    plan = plan_collapse(engine.view, limits, engine.weigher())
+    _commit(engine, plan)
+    return bool(plan)
+
+
+def staged(engine: Engine) -> tuple[Collapsed, ...]:
+    limits = _limits(engine, free_tokens=float("inf"))
+    return plan_collapse(engine.view, limits, engine.weigher())
+
+
+def open_span(engine: Engine, n: int) -> str:
+    """Undo a collapsed line so that its messages are shown again; return a line for the user."""
+    entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
+    if not isinstance(entry, Collapsed) or n in engine.view.in_force.dead:
+        raise NotInHistory(f"#{n} is no collapsed line that is in force")
+    if not may_move(engine):
+        raise LongholdError(
+            f"#{n} cannot be put back between two tool calls; look it up in the history instead"
+        )
+    engine.record(Undone(target=n))
+    return f"#{n} is open again: messages #{entry.first} to #{entry.last} are back in the view"
+
+
+def plan_collapse(
+    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
+) -> tuple[Collapsed, ...]:
+    """Choose runs, oldest first, until enough is freed; each becomes one line."""
+    plan: list[Collapsed] = []
+    freed = 0.0
+    for span in runs(view):
+        if freed >= limits.free_tokens:
+            break
+        line = _line(span, counted_line(span, limits.line_chars), "counted", limits)
+        saved = weight(span.measure) - weight(line.measure)
+        is_worth_it = saved > max(limits.least_tokens, weight(line.measure))
+        if is_worth_it and not _is_vetoed(view, span, limits):
+            plan.append(line)
+            freed += saved
+    return tuple(plan)
+
+
+def plan_written(
+    view: View, limits: CollapseLimits, weight: Callable[[Measure], float]
+) -> tuple[Span, ...]:
+    plan: list[Span] = []
+    line_tokens = weight(measure_content("word " * (limits.line_chars // 5)))
+    freed = 0.0
+    for span in stretches(view):
+        if freed >= limits.free_tokens:
+            break
+        saved = weight(span.measure) - line_tokens
+        if saved > limits.least_tokens and not span.is_line and not _is_vetoed(view, span, limits):
+            plan.append(span)
+            freed += saved
+    return tuple(plan)
+
+
+def _is_past(engine: Engine, ratio: float) -> bool:
+    fullness = engine.fullness()
+    return fullness.used_tokens >= ratio * fullness.window.effective_tokens
+
+
+def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
+    settings: CollapseSettings = engine.settings.collapse
+    fullness = engine.fullness()
+    target = settings.target_ratio * fullness.window.effective_tokens
+    return CollapseLimits(
+        free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
+        least_tokens=scaled(settings.least_tokens, fullness.window.limit_tokens),
+        line_chars=settings.line_chars,
+        respects_undo=not fullness.is_blocked,
+        drops_thinking=drops_thinking(engine),
+    )
+
+
+def _is_vetoed(view: View, span: Span, limits: CollapseLimits) -> bool:
+    return limits.respects_undo and span.holds_any(view.in_force.vetoes)
+
+
+def _line(span: Span, text: str, how: str, limits: CollapseLimits) -> Collapsed:
+    return Collapsed(
+        first=span.first,
+        last=span.last,
+        text=text,
+        measure=measure_content(text),
+        drops_thinking=limits.drops_thinking,
+        why=f"{len(span.items)} finished items became a line ({how})",
+    )
+
+
+def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
+    for line in plan:
+        engine.record(line)
+
+
+async def _write(engine: Engine, ask: AskFork) -> None:
+    """Have a fork write lines for whole stretches; a failure leaves an entry."""
+    limits, weight = _limits(engine), engine.weigher()
+    spans = plan_written(engine.view, limits, weight)
+    if not spans or _has_failed(engine.view.history):
+        return
+    try:
+        reply = await ask(ForkRequest(say=ask_for_lines(spans, limits.line_chars), source=WHAT))
+    except ModelError as error:
+        engine.record(Failed(what=WHAT, error=str(error)))
+        return
+    written = read_lines(reply.text, len(spans))
+    lines = [
+        (span, _line(span, framed_line(span, text, limits.line_chars), "written", limits))
+        for i, span in enumerate(spans, 1)
+        if (text := written.get(i))
+    ]
+    shorter = [line for span, line in lines if weight(line.measure) < weight(span.measure)]
+    if not shorter:
+        engine.record(Failed(what=WHAT, error="the answer held no line in the form asked for"))
+    _commit(engine, shorter)
+
+
+def ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
+    """Ask for one line per stretch, identified by the user's message before it."""
+    prompt = (files("longhold.core.stages") / "prompts" / "collapse.md").read_text(encoding="utf-8")
+    listed = "\n".join(
+        f"{i}. after the user's message that begins: {span.asked or '(nothing was said before)'}"
+        for i, span in enumerate(spans, 1)
+    )
+    return prompt.strip().format(stretches=listed, chars=line_chars)
+
+
+def read_lines(text: str, count: int) -> dict[int, str]:
+    """Parse numbered lines from an answer; ignore numbers out of range."""
+    found = {int(number): line.strip() for number, line in _NUMBERED.findall(text)}
+    return {i: line for i, line in found.items() if 1 <= i <= count}
+
+
+def _has_failed(history: Sequence[AnyEntry]) -> bool:
+    """True if this failed since the user last spoke: one try per turn is enough."""
+    for entry in reversed(history):
+        if isinstance(entry, Failed) and entry.what == WHAT:
+            return True
+        if isinstance(entry, Said) and not entry.hidden:
+            return False
+    return False

@@ -1,0 +1,364 @@
+"""Layer 4: past the line, history becomes a summary.
+
+A compaction is planned on the view, written by the first way that works (`fallbacks`), combined with
+facts from the log and made to fit (`draft`), and only then recorded: until then nothing has changed,
+so cancelling is safe. The last way needs no model. If the floor alone is over the line, no call is
+made and the error itemises it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from msgspec import structs
+
+from longhold.core.log.entries import Compacted, Failed, Framed, SpokenContent
+from longhold.core.settings import Settings
+from longhold.core.stages.collapse import drain
+from longhold.core.stages.compact.compose import Manner, compose
+from longhold.core.stages.compact.draft import (
+    CompactionDraft,
+    asked_for,
+    check_floor,
+    check_helps,
+    check_shorter,
+    fitted,
+    gathering,
+    line_for,
+    material_of,
+    recorded,
+    roomy,
+    trimmed,
+)
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.fallbacks import Fallbacks, MadeSummary
+from longhold.core.stages.compact.from_notes import FromNotes
+from longhold.core.stages.compact.owner import (
+    Before,
+    Blocked,
+    CompactionHooks,
+    CompactRequest,
+    Trigger,
+)
+from longhold.core.stages.compact.prefetch import PREFETCH, Prefetch
+from longhold.core.stages.compact.segment import Segment, partial_segment, whole_segment
+from longhold.core.stages.compact.thrash import (
+    CompactionOutcomes,
+    Guard,
+    is_broken,
+    is_thrashing,
+    may_ask_models,
+)
+from longhold.core.tools.describe import HISTORY
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.fork import AskFork
+from longhold.core.view import View
+from longhold.core.view.items import Spoken
+from longhold.errors import (
+    ContextOverflow,
+    LongholdError,
+    ModelError,
+    PromptTooLong,
+    RequestRejected,
+    StoreError,
+)
+
+FAILURES = (OSError, LongholdError, ValueError)
+"""What may fail around a summary without losing the summary."""
+
+
+class NothingToCompact(RequestRejected):
+    """There is no history yet that a summary could replace."""
+
+
+class Compaction:
+    """The compact stage of one session: past the line, and on request."""
+
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None = None,
+        hooks: CompactionHooks | None = None,
+        from_notes: FromNotes | None = None,
+        background: Background | None = None,
+        facts: FactsFold | None = None,
+    ) -> None:
+        """Without `ask` no model is asked; `from_notes` is tried before any summary.
+
+        `facts` is shared with whoever else reads the log, so that it is read once.
+        """
+        self._facts = facts or FactsFold()
+        self.hooks = hooks or CompactionHooks()
+        self._ask = ask
+        self._past = CompactionOutcomes()
+        self._fallbacks = Fallbacks(ask, self._past)
+        self._from_notes = from_notes
+        self._prefetch = Prefetch((background or Background()).job(PREFETCH))
+        self._guard = Guard(self._past)
+        self._refused_in = 0
+        """The message of the turn in which a hook's refusal was reported."""
+
+    def can_make_room(self, settings: Settings) -> bool:
+        """True if a full window is compacted; otherwise it ends the session."""
+        return settings.compact.on and settings.window.auto
+
+    async def __call__(self, engine: Engine) -> None:
+        """Compact if the line is reached; below it, prefetch a summary."""
+        settings, full = engine.settings.compact, engine.fullness()
+        if not settings.on or not full.window.auto or settings.reactive_only:
+            return
+        if full.used_tokens < full.window.auto_tokens:
+            self._look_ahead(engine, full)
+            return
+        if not full.is_blocked and self._waits(engine):
+            return
+        past = self._past.follow(engine.view.history)
+        may_ask = may_ask_models(past)
+        if is_thrashing(past, engine.view.in_force.dead, settings, full):
+            stopped = self._guard.stop(engine)
+            self.hooks.tell(stopped.said)
+            if stopped.has_room:
+                return
+            may_ask = False
+        try:
+            await self.compact(engine, CompactRequest(may_ask=may_ask))
+        except Blocked as refusal:
+            self._tell_refused(engine, refusal)
+        except NothingToCompact:
+            return
+        except ContextOverflow:
+            if full.is_blocked:
+                raise
+
+    def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
+        """Report a hook's refusal once per turn, not at every call."""
+        asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
+        turn = max(asked, default=0)
+        if turn != self._refused_in or not turn:
+            self._refused_in = turn
+            self.hooks.tell(f"not compacted: {refusal}")
+
+    def _waits(self, engine: Engine) -> bool:
+        return (
+            engine.settings.collapse.on
+            or self._is_taken_back(engine.view)
+            or self._prefetch.waits(engine)
+            or (self._from_notes is not None and self._from_notes.waits(engine))
+        )
+
+    async def recover(self, engine: Engine, error: ModelError) -> bool:
+        """Make room after an overflow; return whether that was possible."""
+        if not self.can_make_room(engine.settings) or not isinstance(error, PromptTooLong):
+            return False
+        line = line_for(engine, error)
+        if drain(engine) and engine.fullness().used_tokens < line:
+            return True
+        try:
+            may_ask = may_ask_models(self._past.follow(engine.view.history))
+            request = CompactRequest(trigger="reactive", error=error, may_ask=may_ask)
+            await self.compact(engine, request)
+        except RequestRejected as failure:
+            engine.record(Failed(what="compact", error=str(failure)))
+            return False
+        return True
+
+    async def compact(self, engine: Engine, request: CompactRequest) -> Compacted:
+        """Replace history by a summary; raise, with nothing changed, if that is impossible."""
+        began = time.monotonic()
+        draft = await self.draft(engine, request)
+        return await self.commit(engine, draft, request, seconds=time.monotonic() - began)
+
+    async def commit(
+        self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
+    ) -> Compacted:
+        """Record a draft of the view as it still is; `seconds` is how long it took to make."""
+        frame = await self._renewed(engine)
+        entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
+        self._prefetch.drop(engine, "history was compacted without it")
+        self.hooks.tell(entry.why)
+        await self.hooks.after(entry)
+        return entry
+
+    async def draft(self, engine: Engine, request: CompactRequest) -> CompactionDraft:
+        """Do everything but record it."""
+        line, manner = line_for(engine, request.error), self._manner(engine, request)
+        lowest = check_floor(engine, line)
+        noted, before = await self._noted(engine, request, manner, line)
+        if noted is not None:
+            return noted
+        segment = _segment(engine, request)
+        material = await material_of(engine, segment, self._facts)
+        await asyncio.to_thread(check_helps, engine, material, manner, line, lowest)
+        if request.trigger == "manual":
+            check_shorter(engine, material)
+        since = len(engine.view.history)
+        focus: tuple[str, ...] = ()
+        async with self._progress(engine):
+            is_plain = replace(request, may_ask=True) == CompactRequest()
+            prepared = await self._prefetch.take(engine) if is_plain else None
+            if prepared is not None:
+                material = await material_of(engine, prepared.segment, self._facts)
+                since = prepared.since
+                made = MadeSummary(written=prepared.written, way="ahead")
+            else:
+                before = before or await self._let(request.trigger, request.focus)
+                focus = (request.focus, *before.focus)
+                asked = asked_for(material, focus)
+                made = await self._fallbacks.climb(engine, material, asked, request)
+            restored = await self._restored(engine, material.segment)
+        composed = await asyncio.to_thread(compose, material, made.written, manner)
+        draft = CompactionDraft(
+            material=material,
+            made=made,
+            composed=composed,
+            restored=restored,
+            since=since,
+            focus="\n".join(filter(None, focus)),
+        )
+        fit = await asyncio.to_thread(fitted, engine, draft, manner, line)
+        return trimmed(engine, fit, manner) if request.trigger == "manual" else fit
+
+    async def make_ready(self, engine: Engine) -> None:
+        if self._from_notes is not None:
+            await self._from_notes.make_ready(engine, self._manner(engine, CompactRequest()))
+
+    async def _noted(
+        self, engine: Engine, request: CompactRequest, manner: Manner, line: int
+    ) -> tuple[CompactionDraft | None, Before | None]:
+        """Return a draft from notes if they serve, and what hooks said if they were asked.
+
+        Notes do not serve if a person or a hook asks for something in particular.
+        """
+        if (
+            self._from_notes is None
+            or request.focus
+            or request.kind != "full"
+            or not request.by_model
+        ):
+            return None, None
+        draft = await self._from_notes.draft(
+            engine, manner, line, must=request.trigger == "reactive"
+        )
+        if draft is None:
+            return None, None
+        before = await self._let(request.trigger, request.focus)
+        if before.focus:
+            return None, before
+        restored = await self._restored(engine, draft.material.segment)
+        draft = replace(draft, restored=restored)
+        return await asyncio.to_thread(roomy, engine, draft, manner, line), before
+
+    async def _let(self, trigger: Trigger, focus: str) -> Before:
+        before = await self.hooks.before(trigger, focus)
+        if before.blocked:
+            raise Blocked(before.blocked)
+        return before
+
+    async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
+        """Gather what is restored, and what hooks say to the new session."""
+        try:
+            content = await self.hooks.restore(segment) if self._guard.restores else ()
+            return (*content, *await self.hooks.greet())
+        except FAILURES as error:
+            engine.record(Failed(what="compact: restore", error=str(error)))
+            return ()
+
+    async def _renewed(self, engine: Engine) -> Framed | None:
+        try:
+            frame = await self.hooks.renew()
+        except FAILURES as error:
+            engine.record(Failed(what="compact: frame", error=str(error)))
+            return None
+        return None if frame is None or _same(frame, engine.frame) else frame
+
+    def _look_ahead(self, engine: Engine, full: Fullness) -> None:
+        settings = engine.settings.compact
+        if not (settings.ahead and settings.model) or self._ask is None:
+            return
+        if self._from_notes is not None and self._from_notes.serves(engine):
+            return
+        if self._prefetch.is_under_way or engine.settings.collapse.on:
+            return
+        segment, past = whole_segment(engine.view), self._past.follow(engine.view.history)
+        if (
+            full.used_tokens < settings.ahead_ratio * full.window.auto_tokens
+            or segment is None
+            or is_broken(past, settings, time.time())
+            or not may_ask_models(past)
+            or self._is_taken_back(engine.view)
+        ):
+            return
+        prefix, gather = engine.prefix(), gathering(engine, segment, self._facts)
+
+        async def write() -> MadeSummary:
+            material = await asyncio.to_thread(gather)
+            before = await self._let("auto", "")
+            asked = asked_for(material, before.focus)
+            return await self._fallbacks.prefetch(engine, asked, prefix)
+
+        self._prefetch.begin(engine, write(), segment)
+
+    def _is_taken_back(self, view: View) -> bool:
+        """True if a compaction of what is shown was undone: that vetoes another one for now."""
+        if not view.in_force.vetoes:
+            return False
+        return any(
+            isinstance(entry, Compacted)
+            and entry.n in view.in_force.dead
+            and view.item_of(entry.first) is not None
+            and view.item_of(entry.last) is not None
+            for entry in self._past.follow(view.history)
+        )
+
+    def _manner(self, engine: Engine, request: CompactRequest) -> Manner:
+        has_history = any(tool.get("name") == HISTORY for tool in engine.frame.tools)
+        named = f"session {engine.log.header.session}" if has_history else ""
+        return Manner(
+            log=str(engine.log.path) if engine.shows_paths else named,
+            has_history=has_history,
+            is_auto=request.trigger != "manual",
+            is_autonomous=self.hooks.is_autonomous,
+        )
+
+    @asynccontextmanager
+    async def _progress(self, engine: Engine) -> AsyncIterator[None]:
+        async def tick() -> None:
+            began = time.monotonic()
+            while True:
+                await asyncio.sleep(engine.settings.compact.progress_seconds)
+                self.hooks.progress(f"compacting, {time.monotonic() - began:.0f} s")
+
+        ticking = asyncio.create_task(tick())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+
+    def close(self, engine: Engine) -> None:
+        with suppress(StoreError):  # what cannot be written must not keep it from closing
+            dropped = self._prefetch.drop(engine, "the session ended before it was needed")
+            if dropped:
+                self.hooks.tell(f"a summary prepared ahead was {dropped}")
+
+
+def _segment(engine: Engine, request: CompactRequest) -> Segment:
+    """Choose what to cover; past the line a lone summary may be shortened."""
+    if request.kind != "full":
+        return partial_segment(engine.view, request.kind, request.pivot)
+    segment = whole_segment(engine.view, again=request.trigger != "manual")
+    if segment is None:
+        is_done = any(isinstance(i, Spoken) and i.kind == "summary" for i in engine.view.items)
+        raise NothingToCompact(
+            "all of it is compacted already; nothing was answered since"
+            if is_done
+            else "there is nothing to compact yet"
+        )
+    return segment
+
+
+def _same(frame: Framed, now: Framed) -> bool:
+    plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
+    return structs.replace(frame, **plain) == structs.replace(now, **plain)

@@ -1,0 +1,263 @@
+"""The text that replaces history after a compaction.
+
+In this order: the user's messages with their state, the model's summary, facts from the log, an
+index of exact names that would be missing, and where to find the rest. Without a model the digest
+replaces the first three. Survival of names is measured on the finished text.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+from longhold.core.log.entries import AnyEntry
+from longhold.core.messages import text_of
+from longhold.core.messages.secrets import masked
+from longhold.core.stages.compact.digest import FactPieces, budget_for
+from longhold.core.stages.compact.digest.context import LIMITS
+from longhold.core.stages.compact.directives import DirectiveLedger
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.segment import Segment
+from longhold.core.stages.compact.summary import prompt
+from longhold.core.stages.compact.survival import Names, Survival, check_survival, recent_names
+from longhold.core.stages.compact.user_words import (
+    ShownWords,
+    show_words,
+    trimmed_tokens,
+    words_tokens,
+)
+from longhold.core.stages.facts.facts import CommandFact, Facts, cite
+from longhold.core.stages.facts.names import named_in
+from longhold.core.view.items import Item
+from longhold.core.view.tokens import estimated_tokens
+
+UNKNOWN = "[not found in the log]"
+CHECKED = frozenset({"id", "path"})
+"""Kinds of names that cannot be a way of putting it."""
+
+_FILE = re.compile(r"[\w-]\.\w{1,6}$")
+_PASS = re.compile(
+    r"\b(?:all|the)? ?tests? (?:suite )?(?:now )?(?:all )?(?:pass(?:es|ed|ing)?|(?:is|are) green)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:not|no|never|until|once|if|should|must|before|make)\b", re.IGNORECASE)
+_TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re.IGNORECASE)
+
+
+def marked(written: str, facts: Facts, items: Sequence[Item]) -> str:
+    """Mark what a summary says against the log."""
+    for name in _unknown(written, facts, items):
+        written = written.replace(name, f"{name} {UNKNOWN}", 1)
+    failed = _failed_last(facts)
+    if failed is None:
+        return written
+    mark = f" [the log says otherwise: `{failed.text}` failed {cite(failed.id)}]"
+    return "\n".join(_contradicted(line, mark) for line in written.split("\n"))
+
+
+def _contradicted(line: str, mark: str) -> str:
+    claim = _PASS.search(line)
+    if claim is None or _DENIED.search(line):
+        return line
+    return f"{line}{mark}"
+
+
+def _unknown(written: str, facts: Facts, items: Sequence[Item]) -> Iterator[str]:
+    names = [
+        name
+        for name, kind in named_in(written).items()
+        if kind in CHECKED and (kind == "id" or _FILE.search(name))
+    ]
+    if not names:
+        return
+    told = "\n".join((*_texts(facts), *(text_of(item.content) for item in items)))
+    for name in names:
+        key = name.rpartition("/")[2] if "/" in name else name.lstrip("#")
+        if key not in told:
+            yield name
+
+
+def _texts(facts: Facts) -> Iterator[str]:
+    for _, words in facts.words():
+        yield words.text
+    for _, step in facts.steps():
+        for field in ("text", "path", "about", "pattern", "added", "removed", "output", "error"):
+            if held := getattr(step, field, ""):
+                yield held
+    yield from (summary.text for summary in facts.prior)
+    yield from (todo.text for todo in facts.todos)
+
+
+def _failed_last(facts: Facts) -> CommandFact | None:
+    """Return the last run of tests, if it failed."""
+    runs = [
+        step
+        for _, step in facts.steps()
+        if isinstance(step, CommandFact) and _TESTS.search(step.text)
+    ]
+    return runs[-1] if runs and runs[-1].has_failed else None
+
+
+HEADINGS = {
+    1: "Plans and documents, from the log",
+    3: "Files and code",
+    4: "Errors, from the log",
+    5: "Findings, from the log",
+    6: "What was done, from the log",
+    7: "Pending, from the log",
+    8: "Latest work, from the log",
+}
+"""What the engine adds to a model's summary; the user's messages are in the ledger."""
+WITH_HISTORY = "The History tool opens any message cited as [#n], and searches all of it by words."
+WITHOUT_HISTORY = "Read it there when exact words matter."
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftParts:
+    """What every draft of a compaction has in common, whatever its size; worked out once."""
+
+    items: Sequence[Item]
+    ledger: DirectiveLedger
+    facts: Facts
+
+    @cached_property
+    def pieces(self) -> FactPieces:
+        return FactPieces(facts=self.facts, marks=self.ledger.marks())
+
+    @cached_property
+    def names(self) -> Names:
+        return recent_names(self.items, self.ledger.open_texts()[-LIMITS.open_messages :])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What a compaction is made from, gathered once for every fallback."""
+
+    segment: Segment
+    facts: Facts
+    """With secrets masked, and so is the ledger."""
+    ledger: DirectiveLedger
+    parts: DraftParts
+    budget_tokens: int
+    """For all of a digest."""
+    written_tokens: int
+    """For all of a model's summary and what is added to it."""
+    words_tokens: int
+    """Of either, for the user's messages, which nothing else can recover."""
+
+    def words(self) -> ShownWords:
+        return show_words(self.ledger, self.words_tokens)
+
+    def smaller(self, share: float, words_share: float = 1.0) -> "Material":
+        """Leave less room: for the user's messages, and for all that stands beside them."""
+        return self._resized(int(self.words_tokens * words_share), share)
+
+    def trimmed(self) -> "Material":
+        """Leave no room for what the user pasted, and for what is finished."""
+        return self._resized(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
+
+    def _resized(self, words: int, share: float) -> "Material":
+        beside = max(0, self.budget_tokens - self.words_tokens)
+        beside_written = max(0, self.written_tokens - self.words_tokens)
+        return replace(
+            self,
+            budget_tokens=words + int(beside * share),
+            written_tokens=words + int(beside_written * share),
+            words_tokens=words,
+        )
+
+
+class Judged(Protocol):
+    """A summary or notes, written by a model or a person."""
+
+    @property
+    def states(self) -> str:
+        """What it claims about the state of the user's requests; to be checked."""
+        ...
+
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How the text that replaces history is worded."""
+
+    log: str = ""
+    """The path of the log; "" if there is none."""
+    has_history: bool = False
+    """The model has the History tool."""
+    is_auto: bool = True
+    is_autonomous: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    text: str
+    survival: Survival
+
+
+def gathered(
+    history: Sequence[AnyEntry],
+    segment: Segment,
+    segment_tokens: int,
+    *,
+    most_words_tokens: int = LIMITS.words_tokens,
+    most_tokens: int = 0,
+    fold: FactsFold | None = None,
+) -> Material:
+    """Gather the material of a segment; `fold` is what earlier compactions read already."""
+    facts, ledger = (fold or FactsFold()).gather(history, segment.items)
+    words = min(words_tokens(ledger), most_words_tokens)
+    beside = max(0, budget_for(segment_tokens, facts, most_words_tokens) - words)
+    beside = min(beside, most_tokens) if most_tokens else beside
+    written = max(int(segment_tokens * LIMITS.written_ratio), words + LIMITS.least_added_tokens)
+    return Material(
+        segment=segment,
+        facts=facts,
+        ledger=ledger,
+        parts=DraftParts(items=segment.items, ledger=ledger, facts=facts),
+        budget_tokens=words + beside,
+        written_tokens=min(words + beside, written),
+        words_tokens=words,
+    )
+
+
+def compose(material: Material, written: Judged | None, manner: Manner) -> Composed:
+    """Assemble the parts; without a model's summary the digest is the body."""
+    tokens = material.budget_tokens if written is None else material.written_tokens
+    index_tokens = int(max(0, tokens - material.words_tokens) * LIMITS.index_ratio)
+    if written is None:
+        body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
+    else:
+        body = _written(material, tokens - index_tokens, written)
+    survival = check_survival(body, material.parts.names, index_tokens)
+    parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
+    return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
+
+
+def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
+    words = material.words_tokens
+    return material.parts.pieces.digest(budget_tokens, has_log=has_log, words_tokens=words)
+
+
+def _written(material: Material, budget_tokens: int, written: Judged) -> str:
+    """The user's messages, then the summary, then log facts within the remaining budget."""
+    words = material.words().text
+    judged = marked(masked(written.text()), material.facts, material.segment.items)
+    left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
+    added = material.parts.pieces.engine_part(max(left, LIMITS.least_added_tokens), judged)
+    sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
+    return "\n\n".join((*filter(None, (words, judged)), *sections))
+
+
+def _end(material: Material, manner: Manner) -> Iterable[str]:
+    if manner.log:
+        how = WITH_HISTORY if manner.has_history else WITHOUT_HISTORY
+        yield prompt("pointers").replace("{log}", manner.log).replace("{how}", how)
+    if material.segment.kept and material.segment.kind == "up_to":
+        yield prompt("kept")
+    if manner.is_autonomous:
+        yield prompt("resume_autonomous")
+    elif manner.is_auto:
+        yield prompt("resume_auto")

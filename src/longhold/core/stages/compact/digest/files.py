@@ -1,0 +1,234 @@
+"""Section 3, files and code: changed and read files, ordered by use.
+
+A changed file is listed with the number of changes, the definitions touched, and the names and
+strings put in or taken out. Files only read are listed by directory.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from longhold.core.stages.compact.digest.context import DigestContext
+from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece
+from longhold.core.stages.facts.carried import demands, is_document
+from longhold.core.stages.facts.facts import (
+    ChangeFact,
+    CommandFact,
+    Facts,
+    Look,
+    PlanFact,
+    Report,
+    StepFact,
+    cite,
+    times,
+)
+from longhold.core.stages.facts.names import (
+    PROSE,
+    beside,
+    last_name,
+    put_in,
+    set_to,
+    suffix_of,
+    taken_out,
+    touched,
+)
+
+SPEC_CHARS = 200
+"""A file shorter than this is no specification."""
+NAME_CHARS = 5
+"""Anything shorter may appear in a message by chance."""
+
+_INSTRUCTIONS = frozenset({"CLAUDE.md", "AGENTS.md", "MEMORY.md"})
+"""Read by every session; they need no outline."""
+_NAME = re.compile(r"(?<![\w./-])[\w#][\w./:#-]*[\d./:#_-][\w./:#-]*")
+"""An argument that may be the name of something: it has more than letters in it."""
+_LINE_NUMBER = re.compile(r"^\s*\d+[→\t:|] ?", re.MULTILINE)
+
+
+class _Document(NamedTuple):
+    what: str
+    names: tuple[str, ...]
+    """What somebody would call it."""
+    text: str
+
+
+def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    """Section 1: what plans and documents demand."""
+    for turn, step in context.facts.steps():
+        if isinstance(step, PlanFact) and step.is_approved:
+            lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
+            yield _demanded(context, (3, step.id), lead, step)
+    yield from _pointed_at(context)
+
+
+def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
+    said = deque(context.facts.words())
+    written, told, heard = set[str](), set[str](), ""
+    for turn, step in context.facts.steps():
+        while said and said[0][0] <= turn:
+            heard += f"\0{said.popleft()[1].text}"
+        if isinstance(step, ChangeFact):  # what the agent writes is its own work, whoever names it
+            written.add(last_name(step.path))
+        document = _document(context, step)
+        if document is None or document.what in told or written & set(document.names):
+            continue
+        if any(name in heard for name in document.names):
+            told.add(document.what)
+            heard += f"\0{document.text}"
+            lead = (
+                f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
+            )
+            yield _demanded(context, (4, step.id), lead, step, document.text)
+
+
+def _document(context: DigestContext, step: StepFact) -> _Document | None:
+    """Return what a step read, if it is a document."""
+    match step:
+        case Look(kind="read", path=path, text=text) if len(text) >= SPEC_CHARS:
+            name = last_name(path)
+            if suffix_of(name).lower() in PROSE and name not in _INSTRUCTIONS:
+                return _Document(context.short(path), (name,), _without_numbers(text))
+        case CommandFact(is_error=False, text=text, output=output) if len(output) >= SPEC_CHARS:
+            line = text.removesuffix("2>&1").strip()
+            return _Document(f"`{line}`", _names(line, output), output)
+        case Report(is_error=False, about=about, text=text, task="") if len(text) >= SPEC_CHARS:
+            return _Document(about, _names(about, text), text)
+    return None
+
+
+def _names(line: str, text: str) -> tuple[str, ...]:
+    """Return the whole line, and if what it showed is a document, the names in it."""
+    named = (name.rstrip(".:/") for name in _NAME.findall(line)) if is_document(text) else ()
+    return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
+
+
+def _demanded(
+    context: DigestContext,
+    place: tuple[float, ...],
+    lead: str,
+    step: StepFact,
+    text: str = "",
+) -> DigestPiece:
+    text = text or (step.text if isinstance(step, PlanFact) else "")
+    forms = tuple(lead + demands(text, chars) for chars in context.limits.demand_chars)
+    worths = (Worth.DEMANDS, Worth.MORE_DEMANDS, Worth.OUTLINES)
+    gains = tuple(context.worth(worth, step.id) for worth in worths)
+    return DigestPiece(section=1, place=place, forms=forms, gains=gains)
+
+
+def _without_numbers(text: str) -> str:
+    """Strip line numbers from a file as a tool shows it, and a harness's reminder after it."""
+    return _LINE_NUMBER.sub("", text.partition("<system-reminder>")[0])
+
+
+CHANGED = (Worth.CHANGED_FILES, Worth.TOUCHED, Worth.PUT_IN)
+PUT_IN = 12
+BESIDE = 6
+"""Neighbours of what was changed: they are what it is compared with next."""
+SETTINGS = 6
+"""Constants with their values: the ones set last."""
+TAKEN_OUT = 5
+"""Enough to know that they are gone."""
+SEARCHES = 12
+"""The last ones show what was being looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    path: str
+    changes: tuple[tuple[int, ChangeFact], ...]
+    """With the number of the turn of each."""
+    reads: int = 0
+
+    @property
+    def last(self) -> ChangeFact:
+        return self.changes[-1][1]
+
+
+def edited(facts: Facts) -> list[Edits]:
+    """Group successful changes by file, the most changed first."""
+    by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
+    reads = read_counts(facts)
+    for turn, step in facts.steps():
+        if isinstance(step, ChangeFact) and not step.error:
+            by_path.setdefault(step.path, []).append((turn, step))
+    listed = [Edits(path=p, changes=tuple(c), reads=reads[p]) for p, c in by_path.items()]
+    return sorted(listed, key=lambda edits: (-len(edits.changes), -edits.last.id))
+
+
+def read_counts(facts: Facts) -> Counter[str]:
+    return Counter(
+        step.path
+        for _, step in facts.steps()
+        if isinstance(step, Look) and step.kind == "read" and not step.error
+    )
+
+
+def pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    yield from _changed(context)
+    yield from _read(context)
+    yield from _searched(context)
+
+
+def _changed(context: DigestContext) -> Iterator[DigestPiece]:
+    for i, edits in enumerate(edited(context.facts)):
+        names, more = _told(context, edits)
+        yield DigestPiece(
+            section=3,
+            place=(0, i),
+            forms=(_headline(context, edits), names, more),
+            gains=tuple(context.worth(worth, edits.last.id) for worth in CHANGED),
+        )
+
+
+def _headline(context: DigestContext, edits: Edits) -> str:
+    actions = Counter(change.action for _, change in edits.changes)
+    done = ", ".join(verb + times(n) for verb, n in actions.items())
+    read = f", read ×{edits.reads}" if edits.reads else ""
+    return f"- {context.short(edits.path)}: {done}{read}"
+
+
+def _told(context: DigestContext, edits: Edits) -> tuple[str, str]:
+    changes = [change for _, change in edits.changes]
+    turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
+    head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
+    newest_first = changes[::-1]
+    definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
+    near = beside(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
+    names = f"{head}; touched {', '.join(definitions)}" if definitions else head
+    names += f"; beside {', '.join(near)}" if near else ""
+    names += f"; set {', '.join(constants)}" if constants else ""
+    brought = put_in(newest_first, definitions)[:PUT_IN]
+    gone = taken_out(changes)[:TAKEN_OUT]
+    more = names
+    more += f"; put in {', '.join(brought)}" if brought else ""
+    more += f"; took out {', '.join(gone)}" if gone else ""
+    return names, more
+
+
+def _read(context: DigestContext) -> Iterator[DigestPiece]:
+    changed = {edits.path for edits in edited(context.facts)}
+    by_directory: dict[str, list[tuple[str, int]]] = {}
+    for path, n in read_counts(context.facts).most_common():
+        if path not in changed:
+            where = PurePosixPath(context.short(path))
+            by_directory.setdefault(str(where.parent), []).append((where.name, n))
+    for i, (directory, names) in enumerate(by_directory.items()):
+        listed = ", ".join(name + times(n) for name, n in names)
+        place = "" if directory == "." else f"{directory}/: "
+        line = f"- read: {place}{listed}"
+        yield line_piece(3, (1, i), line, Worth.READ_FILES)
+
+
+def _searched(context: DigestContext) -> Iterator[DigestPiece]:
+    patterns = dict.fromkeys(
+        f"`{step.pattern}`"
+        for _, step in reversed(list(context.facts.steps()))
+        if isinstance(step, Look) and step.kind == "search" and step.pattern
+    )
+    if patterns:
+        line = f"- searched for: {', '.join(list(patterns)[:SEARCHES])}"
+        yield line_piece(3, (2, 0), line, Worth.SEARCHES)

@@ -1,0 +1,323 @@
+"""The ledger of the user's requests, word for word, each with its state.
+
+Without a model every message is a directive and stays open until a command or a plain phrase of the
+user's says otherwise. A model may change a state only by citing a message. The ledger is folded
+from the log each time, so compactions cannot wear it down.
+"""
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from longhold.core.log.entries import Directed
+from longhold.core.messages.text import sentences
+from longhold.core.stages.facts.facts import WordsFact
+
+ENOUGH = 2 / 3
+"""The share of the naming words that the request must contain: users shorten."""
+
+_LEAD = r"^\W*(?:(?:oh|ah|hmm+|ok(?:ay)?|no|wait|actually|sorry|please|so|and|also|well|right|on second thought|but)\b[\s,.:;!-]*)*(?:let'?s |please |you can |we can |could you )?"
+_BARE = re.compile(
+    _LEAD
+    + r"(?:never ?mind|(?:forget|cancel|scrap|drop|skip|ignore|disregard|abandon|undo) (?:it|that|this|about (?:it|that|this)|what i (?:just )?said|my (?:last|previous) (?:message|request)|that (?:last )?request)|don'?t do (?:it|that|this)(?: after all| any ?more)?|stop (?:that|this|it))"
+    r"(?:,? (?:please|then|for now|after all|instead))?\s*(?=$|[,.!;:—-]|\bwe\b|\bi\b|\blet)",
+    re.IGNORECASE,
+)
+_NAMING = re.compile(
+    _LEAD + r"(?:(?P<plain>never ?mind(?: about)?|forget about"
+    r"|(?:don'?t|do not) bother (?:with|about)?|(?:there(?:'s| is) )?no (?:more )?need (?:for|to)"
+    r"|(?:we|i) (?:no longer (?:need|want)|(?:don'?t|do not) (?:need|want)(?= .*\b(?:any ?more|after all)\b)))"
+    r"|(?P<verb>cancel|scrap|abandon|disregard|forget)|drop|skip|stop|ignore|undo)"
+    r"\s+(?P<what>[^.,!?;:\n—]+)",
+    re.IGNORECASE,
+)
+"""`plain` phrases mean nothing else; a verb can also be work (`cancel buttons`) and needs an article."""
+_ARTICLE = re.compile(r"^(?:the|a|an|my|that|this|those|these|our|your|all|both)\s+", re.IGNORECASE)
+_POINTS = re.compile(r"^(?:the|my|that|this|those|these|our|your|all|both)\s", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:#|\bmessage |\bturn |\bT)(\d+)\b")
+_CONDITION = re.compile(r"\b(?:when(?:ever)?|if|unless|until|once|while)\b", re.IGNORECASE)
+"""A condition describes behaviour to build, or is undecided."""
+_STATED = re.compile(
+    r"\b(?:should|must|needs?|shall|can|cannot|could|will|would|may|might|is|are|was|were|has|have"
+    r"|had|does|do|did|gets?|goes|works?|looks?|shows?|says?|fails?|breaks?|ha[sd]n'?t|isn'?t"
+    r"|aren'?t|doesn'?t|don'?t|can'?t|won'?t)\b",
+    re.IGNORECASE,
+)
+"""A verb that makes a statement about what seemed to be named: `the cancel page needs a title`."""
+_TAIL = re.compile(
+    r"\b(?:any ?more|after all|for now|please|then|instead|because|since|as we)\b.*$", re.I
+)
+_WORD = re.compile(r"[a-z0-9_][\w./-]+")
+_STOP = frozenset(
+    [
+        *("the", "and", "that", "this", "those", "these", "with", "for", "from", "into", "about"),
+        *("any", "all", "your", "our", "can", "you", "please", "just", "have", "has", "will"),
+        *("would", "should", "could", "not", "more", "need", "want", "let", "make", "being"),
+        *("to", "of", "in", "it", "is", "on", "at", "by", "we", "so", "do", "an", "or", "as", "be"),
+        *("my", "us", "me", "up", "request", "message", "task", "thing", "part", "idea", "plan"),
+        *("work", "doing", "adding", "using"),
+    ]
+)
+"""Words that identify no request."""
+
+LONGEST_CHARS = 1_500
+"""A longer message contains a paste, whose words are not the user's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelling:
+    words: frozenset[str] = frozenset()
+    """The words that identify it; none for the previous request."""
+    phrase: str = ""
+    """Its exact wording: a request that contains it is meant."""
+    number: int = 0
+    is_replacing: bool = False
+    """Something else is wanted instead."""
+
+
+def cancellings(text: str) -> Iterator[Cancelling]:
+    for sentence in sentences(text) if len(text) <= LONGEST_CHARS else ():
+        if sentence.endswith("?") or _CONDITION.search(sentence):
+            continue
+        is_replacing = bool(re.search(r"\binstead\b|\brather\b", sentence, re.IGNORECASE))
+        if _BARE.match(sentence):
+            yield Cancelling(is_replacing=is_replacing)
+        elif naming := _NAMING.match(sentence):
+            found = _named(naming)
+            if found is not None:
+                yield replace(found, is_replacing=is_replacing)
+
+
+def _named(naming: re.Match[str]) -> Cancelling | None:
+    """Return what is named, if it is named by itself and nothing is said about it."""
+    what = _TAIL.sub("", naming["what"]).strip()
+    phrase = _ARTICLE.sub("", what)
+    number = _NUMBERED.search(phrase)
+    if number and not significant(phrase.replace(number[0], "")):
+        return Cancelling(number=int(number[1]))
+    if _STATED.search(phrase) or not (naming["plain"] or _POINTS.match(what)):
+        return None
+    named = significant(phrase)
+    least = 1 if naming["plain"] or naming["verb"] else 2  # a verb of many uses needs more
+    return Cancelling(words=named, phrase=phrase.lower()) if len(named) >= least else None
+
+
+def significant(text: str) -> frozenset[str]:
+    """Return the stems of the words that identify a text."""
+    words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
+    return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
+
+
+def likeness(cancelling: Cancelling, text: str) -> float:
+    """Return the share of a cancellation's words that a request contains."""
+    return len(cancelling.words & significant(text)) / len(cancelling.words)
+
+
+def clauses(text: str) -> list[str]:
+    asked = sentences(_WRAPPED.sub(" ", text))
+    parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
+    return [part for part in parts if significant(part) and not _REMARK.match(part)]
+
+
+_ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
+
+
+_WRAPPED = re.compile(r"\n(?=[a-z])")
+"""A line that continues the sentence."""
+_REMARK = re.compile(
+    r"(?:it|its|this|that|see|the|there|they|i|we|you|because|since|as|which|note|for)\b", re.I
+)
+"""How a sentence begins that comments on a request without asking for more."""
+
+
+def _stem(word: str) -> str:
+    for ending, stem in (("ing", ""), ("ies", "y"), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word.removesuffix(ending) + stem
+    return word
+
+
+DirectiveState: TypeAlias = Literal["open", "done", "cancelled", "replaced"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directive:
+    message: int
+    turn: int
+    text: str
+    state: DirectiveState = "open"
+    rests_on: int = 0
+    """The message that changed its state."""
+    in_part: tuple[int, ...] = ()
+    """Messages that took back part of it."""
+
+    @property
+    def mark(self) -> str:
+        """Its state in a few words; "" if it is simply open."""
+        if self.state != "open":
+            return f"{self.state} by #{self.rests_on}" if self.rests_on else self.state
+        if self.in_part:
+            return f"in part cancelled by {', '.join(f'#{n}' for n in self.in_part)}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectiveLedger:
+    directives: tuple[Directive, ...] = ()
+
+    def marks(self) -> Mapping[int, str]:
+        return {each.message: each.mark for each in self.directives if each.mark}
+
+    def open_texts(self) -> list[str]:
+        return [each.text for each in self.directives if each.state == "open"]
+
+    def find(self, message: int) -> Directive | None:
+        return next((each for each in self.directives if each.message == message), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A state change that a model proposes, with the message it cites."""
+
+    message: int
+    state: DirectiveState
+    rests_on: int
+
+
+def keep_ledger(
+    said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
+) -> DirectiveLedger:
+    fold = LedgerFold()
+    fold.follow(said, directed)
+    return fold.ledger()
+
+
+@dataclass(slots=True)
+class LedgerFold:
+    """The ledger as it grows: each message and each recorded change is taken in once."""
+
+    directives: dict[int, Directive] = field(default_factory=dict)
+    _changed: int = 0
+    """The last recorded change that was taken in."""
+
+    def follow(
+        self, said: Iterable[tuple[int, WordsFact]], directed: Iterable[Directed] = ()
+    ) -> None:
+        """Take in messages, and between them the changes that were recorded since."""
+        new = (entry for entry in directed if entry.n > self._changed)
+        changes = deque(sorted(new, key=lambda entry: entry.n))
+        for turn, words in said:
+            if words.via == "shell" or not words.text.strip():
+                continue
+            while changes and changes[0].n < words.id:
+                self.direct(changes.popleft())
+            self.hear(turn, words)
+        for change in changes:
+            self.direct(change)
+
+    def copy(self) -> "LedgerFold":
+        return LedgerFold(dict(self.directives), self._changed)
+
+    def ledger(self) -> DirectiveLedger:
+        return DirectiveLedger(directives=tuple(self.directives.values()))
+
+    def hear(self, turn: int, words: WordsFact) -> None:
+        for cancelling in cancellings(words.text):
+            self._cancel(cancelling, words.id)
+        text = f"{words.about}: {words.text}" if words.via == "answer" else words.text
+        known = self.directives.get(words.id)
+        if known is not None:  # two answers in one round
+            text = f"{known.text}\n{text}"
+        self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
+
+    def direct(self, entry: Directed) -> None:
+        """Apply a recorded change; ignore a model's change that cites no message."""
+        self._changed = max(self._changed, entry.n)
+        known = self.directives.get(entry.message)
+        if known is not None and (entry.by != "model" or entry.rests_on):
+            self.directives[entry.message] = replace(
+                known, state=entry.state, rests_on=entry.rests_on
+            )
+
+    def _cancel(self, cancelling: Cancelling, by: int) -> None:
+        for target in self._meant(cancelling):
+            if cancelling.words and _is_part(cancelling, target.text):
+                changed = replace(target, in_part=(*target.in_part, by))
+            else:
+                state: DirectiveState = "replaced" if cancelling.is_replacing else "cancelled"
+                changed = replace(target, state=state, rests_on=by)
+            self.directives[target.message] = changed
+
+    def _meant(self, cancelling: Cancelling) -> list[Directive]:
+        """Find what is taken back: the newest of the best matches.
+
+        If two or more words match completely, every directive with those words is meant: a correction
+        of a request falls with the request.
+        """
+        still_open = [each for each in self.directives.values() if each.state == "open"]
+        if cancelling.number:
+            return [d for d in still_open if cancelling.number in (d.message, d.turn)][:1]
+        requests = [
+            each
+            for each in still_open
+            if len(clauses(each.text)) > 1 or not any(cancellings(each.text))
+        ]
+        if not cancelling.words:
+            return requests[-1:]
+        literal = [each for each in requests if cancelling.phrase in each.text.lower()]
+        alike = [(likeness(cancelling, each.text), each) for each in literal or requests]
+        best = max((share for share, _ in alike), default=0.0)
+        found = [each for share, each in alike if share == best >= ENOUGH]
+        return found if best == 1 and len(cancelling.words) > 1 else found[-1:]
+
+
+def _is_part(cancelling: Cancelling, text: str) -> bool:
+    """True if a request asks for more than what is taken back."""
+    asked = clauses(text)
+    return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
+
+
+_CLAIM = re.compile(
+    r"#(?P<message>\d+)\W+(?P<state>open|done|cancelled|replaced)\b[^#\n]*#(?P<rests_on>\d+)",
+    re.IGNORECASE,
+)
+
+
+def read_claims(text: str) -> Iterator[Claim]:
+    """Parse state changes from a model's answer, one per line: `#12 done, see #40`."""
+    for line in text.splitlines():
+        if found := _CLAIM.search(line):
+            yield Claim(
+                message=int(found["message"]),
+                state=found["state"].lower(),  # type: ignore[arg-type]
+                rests_on=int(found["rests_on"]),
+            )
+
+
+def accept(
+    claims: Iterable[Claim],
+    ledger: DirectiveLedger,
+    *,
+    said: Collection[int],
+    known: Collection[int],
+) -> Iterator[Directed]:
+    """Yield entries for the claims that hold.
+
+    The cited message must exist and come after the directive. Only the user cancels, replaces or
+    reopens, so for those states it must be one of the user's (`said`).
+    """
+    for claim in claims:
+        directive = ledger.find(claim.message)
+        citable = known if claim.state == "done" else said
+        after = max(claim.message, directive.rests_on) if directive else 0
+        if (
+            directive is not None
+            and directive.state != claim.state
+            and claim.rests_on in citable
+            and claim.rests_on > after
+        ):
+            yield Directed(
+                message=claim.message, state=claim.state, rests_on=claim.rests_on, by="model"
+            )

@@ -1,0 +1,366 @@
+"""A compaction before it is recorded, and its recording.
+
+A draft is shrunk until the result is under the line: first with fewer restored files, then with a
+shorter summary, at last with a digest. If that is not enough, or the floor alone is over the line,
+`ContextOverflow` lists what weighs how much. `recorded` is the only place that writes a compaction;
+a manual one that would be no shorter is refused.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+from msgspec import structs
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Compacted,
+    Directed,
+    Forked,
+    Framed,
+    Restored,
+    SpokenContent,
+)
+from longhold.core.messages import Opaque, Text, Usage
+from longhold.core.messages.measure import NOTHING, Measure, measure_content
+from longhold.core.stages.compact.compose import Composed, Manner, Material, compose, gathered
+from longhold.core.stages.compact.directives import accept, read_claims
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.fallbacks import MadeSummary
+from longhold.core.stages.compact.floor import explain_floor, floor
+from longhold.core.stages.compact.owner import Trigger
+from longhold.core.stages.compact.segment import Segment
+from longhold.core.stages.compact.summary import ask_for_summary
+from longhold.core.stages.compact.user_words import show_words
+from longhold.core.stages.compact.writing import SOURCE
+from longhold.core.stages.prefix_lock import drops_thinking
+from longhold.core.tools.recovered import is_restored_file
+from longhold.core.turn.engine import Engine
+from longhold.core.view.window import scaled
+from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
+
+SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
+"""Of their budgets: what a summary and the user's messages get while the result is over the line."""
+LESS_ROOMY, LEAST_ROOMY = 0.5, 0.25
+"""Of the budget beside the user's messages, while the result leaves little room to work."""
+ROOMY_WORDS_SHARES = (0.75, 0.5, 0.35)
+"""Of the budget for those."""
+CROWDED_SHARE = 0.65
+"""Of the line: the user's messages are not shortened to fill less than this."""
+LEAST_SHARE = 0.25
+"""Of the room beside what stays as it is: a summary and what is restored may take this much."""
+ROOM_SHARE = 0.85
+"""Of the line: fill it no further by restoring, or the next answers reach it again."""
+LINE_SHARE = 0.3
+"""Of the line: the most a summary may take."""
+HIGH_FLOOR_SHARE = 0.5
+"""Of the line: with a higher floor, a digest is tried before any model is asked."""
+OVERFLOW_SHARE = 0.8
+"""Of what is in use: the target after an overflow of unknown size."""
+
+
+class NotShorter(RequestRejected):
+    """A summary would be as long as what it replaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionDraft:
+    material: Material
+    made: MadeSummary
+    composed: Composed
+    restored: SpokenContent = ()
+    since: int = 0
+    focus: str = ""
+    """What its summary was asked to dwell on."""
+    is_edited: bool = False
+    """A person replaced its text."""
+
+    @property
+    def content(self) -> SpokenContent:
+        """The text that replaces history; a provider's own block comes first."""
+        text = Text(text=self.composed.text)
+        return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
+
+    @property
+    def by(self) -> Literal["model", "notes", "digest", "provider", "person"]:
+        """Who wrote it; notes without anything written by a model count as a digest."""
+        if self.is_edited:
+            return "person"
+        if self.made.block is not None:
+            return "provider"
+        if self.made.written is None:
+            return "digest"
+        return "notes" if self.made.way == "notes" else "model"
+
+
+def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
+    """Return the size that a compaction must get below, in tokens of our gauge.
+
+    A provider that reports an overflow has counted better than we did, so the line moves by our
+    error.
+    """
+    full = engine.fullness()
+    line, used = full.window.base_tokens, full.used_tokens
+    if error is None:
+        return line
+    needed, allowed = error.needed_tokens, error.allowed_tokens
+    if not needed or not allowed or needed <= allowed:
+        return min(line, max(1, int(used * OVERFLOW_SHARE)))
+    safe = line / full.window.limit_tokens
+    return min(line, max(1, int(allowed * safe * used / needed)))
+
+
+async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
+    """Gather the material of a segment, off the event loop."""
+    return await asyncio.to_thread(gathering(engine, segment, fold))
+
+
+def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
+    """Prepare `material_of` to be called in a thread."""
+    weigh, window = engine.weigher(), engine.fullness().window
+    tokens = round(sum(weigh(item.measure) for item in segment.items))
+    return partial(
+        gathered,
+        engine.view.history.copy(),
+        segment,
+        tokens,
+        most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
+        most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
+        fold=fold,
+    )
+
+
+def asked_for(material: Material, focus: Sequence[str]) -> str:
+    segment = material.segment
+    return ask_for_summary(
+        segment.kind,
+        focus=focus,
+        directives=material.ledger.directives,
+        shortened=material.words().shortened,
+        pivot=segment.pivot,
+    )
+
+
+def check_floor(engine: Engine, line: int) -> int:
+    """Return what every request holds; raise if that alone is over the line."""
+    weights = floor(engine.view, engine.weigher())
+    lowest = sum(weight.tokens for weight in weights)
+    if lowest >= line:
+        raise ContextOverflow(explain_floor(weights, line))
+    return lowest
+
+
+def check_helps(
+    engine: Engine, material: Material, manner: Manner, line: int, lowest_tokens: int
+) -> None:
+    """Raise unless the shortest digest would bring the context under the line."""
+    if lowest_tokens >= HIGH_FLOOR_SHARE * line:
+        composed = compose(material.smaller(*SHARES[-1]), None, manner)
+        fitted(
+            engine,
+            CompactionDraft(material=material, made=MadeSummary(), composed=composed),
+            manner,
+            line,
+        )
+
+
+def check_shorter(engine: Engine, material: Material) -> None:
+    """Raise if not even a summary of no words could be shorter, before one is paid for."""
+    words = show_words(material.ledger, material.trimmed().words_tokens).text
+    least = _without(engine, material.segment) + measure_content((Text(text=words),))
+    before, after = engine.fullness().used_tokens, engine.size_tokens(least)
+    if after >= before:
+        raise NotShorter(_no_shorter(before, after))
+
+
+def _no_shorter(before: int, after: int) -> str:
+    return (
+        f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
+        "nothing was changed"
+    )
+
+
+def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+    """Shrink a draft until the result leaves room to work, or at least is under the line."""
+    fit = roomy(engine, draft, manner, line)
+    if after_tokens(engine, fit, fit.restored) < line:
+        return fit
+    whole = draft.material
+    for share, words_share in SHARES:
+        if (share, words_share) != SHARES[0]:
+            draft = _shrunk(draft, whole.smaller(share, words_share), manner)
+        for restored in lighter(draft.restored):
+            if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
+                return replace(draft, restored=restored)
+        if draft.made.written is not None and (share, words_share) == SHARES[1]:
+            draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
+    bare = replace(draft, restored=())
+    if engine.weigher()(_total_after(engine, bare, ())) < line:
+        return bare  # by its share of the view; the gauge is off, and the next answer corrects it
+    left = after_tokens(engine, bare, ())
+    raise ContextOverflow(explain_floor(floor(engine.view, engine.weigher()), line, left))
+
+
+def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+    """Restore less, then tell less, until enough of the line is free to work in.
+
+    What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
+    only if they were over their budget already, or leave next to none, do they shrink as well.
+    """
+    whole, target = draft.material, target_for(engine, draft, line)
+    if found := _fitting(engine, draft, target):
+        return found
+    least = _shrunk(draft, whole.smaller(LEAST_ROOMY), manner)
+    if after_tokens(engine, least, ()) <= target:
+        less = _shrunk(draft, whole.smaller(LESS_ROOMY), manner)
+        return _fitting(engine, less, target) or _fitting(engine, least, target) or least
+    draft = replace(least, restored=())
+    if not whole.words().shortened:
+        target = target_for(engine, draft, line, CROWDED_SHARE)
+    for words_share in ROOMY_WORDS_SHARES:
+        if after_tokens(engine, draft, ()) <= target:
+            break
+        draft = _shrunk(draft, whole.smaller(LEAST_ROOMY, words_share), manner)
+    return draft
+
+
+def _fitting(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
+    """Return a draft with as much restored as fits; None if it is too large without any."""
+    for restored in lighter(draft.restored):
+        if after_tokens(engine, draft, restored) <= target:
+            return replace(draft, restored=restored)
+    return None
+
+
+def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
+    """Give up what the user pasted if a summary would be no shorter with it."""
+    if after_tokens(engine, draft, draft.restored) < engine.fullness().used_tokens:
+        return draft
+    return _shrunk(draft, draft.material.trimmed(), manner)
+
+
+def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
+    """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
+    stays = engine.weigher()(_without(engine, draft.material.segment))
+    filled = max(engine.settings.compact.filled_ratio, share) * line
+    return int(max(filled, stays + LEAST_SHARE * (line - stays)))
+
+
+def _shrunk(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
+    composed = compose(material, draft.made.written, manner)
+    return replace(draft, material=material, composed=composed)
+
+
+def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
+    """Yield the restored content with fewer and fewer files, oldest first, then nothing.
+
+    Todos, plan, skills and hook output weigh little and cannot be read again: they stay longest.
+    Files come first, the newest before the others.
+    """
+    texts = [(i, block.text) for i, block in enumerate(restored) if isinstance(block, Text)]
+    starts = [i for i, text in texts if is_restored_file(text)]
+    behind = [i for i, _ in texts if i > max(starts, default=-1)]
+    rest = restored[behind[0] :] if behind else ()
+    yield restored
+    for start in reversed(starts):
+        yield (*restored[:start], *rest)
+    yield ()
+
+
+def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> int:
+    return engine.size_tokens(_total_after(engine, draft, restored))
+
+
+def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
+    come = measure_content((*draft.content, *restored))
+    return _without(engine, draft.material.segment) + come
+
+
+def _without(engine: Engine, segment: Segment) -> Measure:
+    """Measure what a compaction of a segment leaves as it is."""
+    gone = NOTHING
+    for item in segment.items:
+        if not engine.view.is_pinned(item):
+            gone = gone + item.measure
+    return engine.view.total - gone
+
+
+def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
+    """Add up what the calls for a summary used; None if there were none."""
+    calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
+    return sum(calls, Usage()) if calls else None
+
+
+def describe(draft: CompactionDraft, before: int, after: int) -> str:
+    how = {
+        "digest": "from the log, without a model",
+        "ahead": "prepared in the background",
+        "provider": "by the provider",
+        "notes": "from the notes, without a call",
+    }
+    way = how.get(draft.made.way, f"by a model ({draft.made.way})")
+    way = "by hand" if draft.is_edited else way
+    share = draft.composed.survival.share
+    return (
+        f"compacted {len(draft.material.segment.items)} messages {way}: {before:,} tokens became "
+        f"about {after:,}; {share:.0%} of the names in use survive"
+    )
+
+
+def recorded(
+    engine: Engine,
+    draft: CompactionDraft,
+    trigger: Trigger,
+    *,
+    frame: Framed | None = None,
+    seconds: float = 0.0,
+) -> Compacted:
+    """Record a draft with everything that belongs to it."""
+    entry = engine.record(_compacted(engine, draft, trigger, seconds))
+    assert isinstance(entry, Compacted)
+    if draft.restored:
+        engine.record(Restored(compaction=entry.n, content=draft.restored))
+    if frame is not None:
+        engine.record(structs.replace(frame, rests_on=(entry.n,)))
+    for directed in _states(draft):
+        engine.record(directed)
+    return entry
+
+
+def _compacted(
+    engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
+) -> Compacted:
+    segment = draft.material.segment
+    before = engine.fullness().used_tokens
+    after = after_tokens(engine, draft, draft.restored)
+    if trigger == "manual" and after >= before:
+        raise NotShorter(_no_shorter(before, after))
+    return Compacted(
+        first=segment.first,
+        last=segment.last,
+        summary=draft.content,
+        kind=segment.kind,
+        trigger=trigger,
+        by=draft.by,
+        kept=segment.kept,
+        before_tokens=before,
+        after_tokens=after,
+        focus=draft.focus,
+        survived=round(draft.composed.survival.share, 4),
+        seconds=round(seconds, 3),
+        usage=spent_in(engine.view.history[draft.since :]),
+        drops_thinking=drops_thinking(engine),
+        why=describe(draft, before, after),
+    )
+
+
+def _states(draft: CompactionDraft) -> Iterator[Directed]:
+    """Yield the states a model claims for the user's requests, where a message supports it."""
+    if draft.made.written is None:
+        return
+    ledger, items = draft.material.ledger, draft.material.segment.items
+    said = {each.message for each in ledger.directives}
+    known = {item.id for item in items} | said
+    yield from accept(read_claims(draft.made.written.states), ledger, said=said, known=known)

@@ -1,0 +1,176 @@
+"""The facts and the ledger of a session as folds, kept up to date entry by entry like the view.
+
+What was compacted before is read, masked and shortened once, and carried from compaction to
+compaction; only what came since is read again. So a compaction costs what is new, however long the
+session is. A fold that has seen nothing yet reads the whole log: that is how a session goes on.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import NamedTuple
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Collapsed,
+    Compacted,
+    Directed,
+    Redone,
+    Restored,
+    Rewound,
+    Undone,
+)
+from longhold.core.messages import text_of
+from longhold.core.messages.secrets import masked
+from longhold.core.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
+from longhold.core.stages.facts.calls import Todos, extract, gather
+from longhold.core.stages.facts.carried import bounded, shortened
+from longhold.core.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
+from longhold.core.view import View, fold
+from longhold.core.view.items import Item, Spoken
+
+
+class KnownFacts(NamedTuple):
+    facts: Facts
+    """With secrets masked, and so is the ledger."""
+    ledger: DirectiveLedger
+
+
+class FactsFold:
+    """What a log says, up to the entries it was shown last."""
+
+    def __init__(self, mask: Callable[[str], str] = masked) -> None:
+        self._mask = mask
+        self._lock = Lock()
+        """Drafts are made in threads."""
+        self._begin()
+
+    def gather(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
+        """Return the facts of a segment, and of everything before it that it stands for."""
+        with self._lock:
+            self._follow(history)
+            first = self._first or next((item.order for item in self._view.items), 0)
+            if not items or not first or items[0].order > first:
+                return self._apart(history, items)
+            fresh = _fresh_order(items)
+            if fresh < self._settled:  # a compaction was undone
+                self._begin()
+                self._follow(history)
+            self._carry_on(fresh)
+            told = self._told(items, fresh)
+            self._view.let_go(self._settled)
+            return told
+
+    def _begin(self) -> None:
+        self._read = 0
+        self._view = View()
+        self._first = 0
+        """The order of the first item that was let go; 0 if none was."""
+        self._made_by: dict[int, str] = {}
+        self._directed: list[Directed] = []
+        self._settled = 0
+        """Items of a lower order are settled."""
+        self._turns: list[TurnFacts] = []
+        self._rounds: list[int] = []
+        self._tasks: dict[str, TaskFact] = {}
+        self._prior: list[PriorSummary] = []
+        self._todos = Todos()
+        self._said = 0
+        self._ledger = LedgerFold()
+
+    def _follow(self, history: Sequence[AnyEntry]) -> None:
+        """Fold the entries that are new, as if nothing had been compacted or collapsed."""
+        new = history[self._read :]
+        if len(history) < self._read or any(isinstance(e, Undone | Redone | Rewound) for e in new):
+            self._begin()
+            new = history
+        is_whole = not self._read
+        self._read = len(history)
+        for entry in new:
+            if isinstance(entry, Compacted):
+                self._made_by[entry.n] = entry.by
+            elif isinstance(entry, Directed):
+                self._directed.append(entry)
+        shown = (e for e in new if not isinstance(e, Compacted | Collapsed | Restored))
+        if is_whole:
+            self._view = fold(shown)
+        else:
+            for entry in shown:
+                self._view.apply(entry)
+
+    def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
+        """Read a part of the history by itself."""
+        facts = gather(history, items).masked(self._mask)
+        return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
+
+    def _carry_on(self, fresh: int) -> None:
+        """Take what was compacted before into what is carried."""
+        settled = self._between(self._settled, fresh - 1)
+        if not settled:
+            return
+        facts = extract(settled, self._said + 1, self._todos).masked(self._mask)
+        self._ledger.follow(facts.words(), self._directed_before(fresh))
+        turns = [shortened(turn) for turn in facts.turns]
+        self._turns = bounded(_joined(self._turns, turns))
+        self._rounds += facts.rounds
+        self._prior += facts.prior
+        self._tasks = _merged(self._tasks, facts.tasks)
+        self._said = max((turn.number for turn in facts.turns), default=self._said)
+        self._settled, self._first = fresh, self._first or settled[0].order
+
+    def _told(self, items: Sequence[Item], fresh: int) -> KnownFacts:
+        todos = self._todos.copy()
+        new = self._between(max(fresh, self._settled), items[-1].order)
+        facts = extract(new, self._said + 1, todos).masked(self._mask)
+        kept = (
+            PriorSummary(id=item.id, text=self._mask(text_of(item.content)))
+            for item in items
+            if _is_summary(item) and self._made_by.get(item.id) != "digest"
+        )
+        told = Facts(
+            turns=tuple(_joined(self._turns, facts.turns)),
+            rounds=(*self._rounds, *facts.rounds),
+            todos=facts.todos,
+            tasks=tuple(_merged(self._tasks, facts.tasks).values()),
+            prior=(*self._prior, *facts.prior, *kept),
+            since=fresh,
+        )
+        ledger = self._ledger.copy()
+        ledger.follow(facts.words(), self._directed)
+        return KnownFacts(told, ledger.ledger())
+
+    def _between(self, first: int, last: int) -> Sequence[Item]:
+        items = self._view.items
+        lo = bisect_left(items, first, key=lambda item: item.order)
+        return items[lo : bisect_right(items, last, key=lambda item: item.order)]
+
+    def _directed_before(self, order: int) -> list[Directed]:
+        return [entry for entry in self._directed if entry.n < order]
+
+
+def _fresh_order(items: Sequence[Item]) -> int:
+    """Return the order of the first item that was not compacted before; 0 if none was."""
+    if not any(map(_is_summary, items)):
+        return 0
+    return next((item.order for item in items if not _is_summary(item)), items[-1].order)
+
+
+def _is_summary(item: Item) -> bool:
+    return isinstance(item, Spoken) and item.kind == "summary"
+
+
+def _joined(before: Sequence[TurnFacts], after: Sequence[TurnFacts]) -> list[TurnFacts]:
+    """Put turns behind others; one that began before goes on."""
+    if before and after and after[0].words is None:
+        whole = replace(before[-1], steps=before[-1].steps + after[0].steps)
+        return [*before[:-1], whole, *after[1:]]
+    return [*before, *after]
+
+
+def _merged(known: dict[str, TaskFact], new: Sequence[TaskFact]) -> dict[str, TaskFact]:
+    merged = dict(known)
+    for task in new:
+        about = merged[task.name].about if task.name in merged else task.about
+        merged[task.name] = replace(task, about=about)
+    return merged

@@ -1,0 +1,260 @@
+"""Notes as the summary: the first thing tried, since it needs no call.
+
+What the notes do not cover stays word for word, with enough of the latest messages before it. Notes
+by a model are combined with facts from the log; without a model the digest is used. The text is
+prepared with each update as the line comes nearer. If notes are off, empty or would leave too much,
+the next way is tried.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from longhold.core.messages import Text
+from longhold.core.messages.measure import Measure, measure_content
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import cut
+from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
+from longhold.core.stages.compact.draft import CompactionDraft, after_tokens, gathering
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.fallbacks import MadeSummary
+from longhold.core.stages.compact.segment import Segment, segment_before
+from longhold.core.stages.notes.notes import Notes, last_whole
+from longhold.core.stages.notes.page import NotesPage
+from longhold.core.stages.prefix_lock import may_move
+from longhold.core.turn.engine import Engine
+from longhold.core.view.items import Item, Spoken
+from longhold.core.view.window import scaled
+from longhold.errors import LongholdError
+
+WAY = "notes"
+SECTION_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """Notes written by a model and people, used as a summary."""
+
+    page: NotesPage
+    file: str
+    section_tokens: int
+    states: str = ""
+
+    def text(self) -> str:
+        """Return every non-empty section, cut to size."""
+        sections = ((each.heading, each.written()) for each in self.page.sections)
+        parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
+        lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
+        return "\n\n".join((*lead, *parts)) if parts or self.page.lead else ""
+
+    def _cut(self, text: str) -> str:
+        chars = self.section_tokens * SECTION_CHARS_PER_TOKEN
+        if len(text) <= chars:
+            return text
+        where = f"; all of it is in {self.file}" if self.file else ""
+        return f"{cut(text, chars)}\n[Cut here{where}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    cursor: int
+    judgement: Judgement | None = None
+    is_covering: bool = False
+    """It covers history up to the cursor; otherwise it only adds to what the log says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    basis: Basis
+    manner: Manner
+    material: Material
+    composed: Composed
+
+    def holds(self, basis: Basis, manner: Manner) -> bool:
+        """True if the same text would be written now, up to its own end."""
+        same = replace(basis, cursor=self.basis.cursor)
+        return manner == self.manner and same == self.basis
+
+
+class FromNotes:
+    """Uses a session's notes as the summary of its history."""
+
+    def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
+        self._notes = notes
+        self._facts = facts or FactsFold()
+        self._ready: Ready | None = None
+
+    def serves(self, engine: Engine) -> bool:
+        """True if notes are tried before a model is asked for a summary."""
+        settings = engine.settings.notes
+        if not settings.on or settings.stand_in == "off":
+            return False
+        has_model = self._notes.ask is not None and engine.settings.compact.model
+        return settings.stand_in == "always" or not has_model or self._fresh_cursor(engine) > 0
+
+    def waits(self, engine: Engine) -> bool:
+        """True if notes could serve and only the turn's thinking prevents it."""
+        return self._ready is not None and self.serves(engine) and not may_move(engine)
+
+    async def make_ready(self, engine: Engine, manner: Manner) -> None:
+        full = engine.fullness()
+        near = engine.settings.notes.ready_ratio * full.window.auto_tokens
+        if full.used_tokens >= near and self.serves(engine):
+            self._ready = await self._made(engine, self._basis(engine), manner)
+
+    async def draft(
+        self, engine: Engine, manner: Manner, line: int, *, must: bool = False
+    ) -> CompactionDraft | None:
+        """Return a compaction from notes without restored content, or None.
+
+        `must` means that the window is full, so thinking in progress does not prevent it.
+        """
+        settings, since = engine.settings.notes, len(engine.view.history)
+        may_serve_soon = settings.on and settings.stand_in != "off" and self._notes.is_asking
+        if not (self.serves(engine) or may_serve_soon):
+            return None
+        await self._notes.wait(settings.wait_seconds, settings.stale_seconds)
+        if not self.serves(engine) or not (must or may_move(engine)):
+            return None
+        try:
+            ready = await self._fresh(engine, manner)
+        except LongholdError:
+            return None  # a page that cannot be read says nothing
+        segment = self._segment(engine, ready, line) if ready else None
+        if ready is None or segment is None:
+            return None
+        draft = CompactionDraft(
+            material=replace(ready.material, segment=segment),
+            made=MadeSummary(written=ready.basis.judgement, way=WAY),
+            composed=ready.composed,
+            since=since,
+        )
+        return draft if after_tokens(engine, draft, ()) < settings.left_ratio * line else None
+
+    async def _fresh(self, engine: Engine, manner: Manner) -> Ready | None:
+        ready, basis = self._ready, self._basis(engine)
+        if ready is not None and ready.holds(basis, manner) and _shows(engine, ready.basis.cursor):
+            return ready
+        self._ready = None
+        return await self._made(engine, basis, manner)
+
+    def _fresh_cursor(self, engine: Engine) -> int:
+        """Return the last message that a model's notes cover, if it is still shown; else 0."""
+        cursor = self._notes.judged_upto(engine)
+        return cursor if cursor and _shows(engine, cursor) else 0
+
+    def _basis(self, engine: Engine) -> Basis:
+        """Use a model's notes up to their cursor, or the log up to its end."""
+        file, settings = self._notes.file(engine), engine.settings.notes
+        page, last = file.read().page, last_whole(engine.view.items)
+        judgement = Judgement(
+            page=page.as_written(),
+            file=str(file.path) if engine.shows_paths else "",
+            section_tokens=settings.section_tokens,
+        )
+        if not judgement.text():
+            return Basis(cursor=last.id if last else 0)
+        cursor = self._fresh_cursor(engine)
+        if cursor:
+            return Basis(cursor=cursor, judgement=judgement, is_covering=True)
+        return Basis(cursor=last.id if last else 0, judgement=judgement)
+
+    async def _made(self, engine: Engine, basis: Basis, manner: Manner) -> Ready | None:
+        item = engine.view.item_of(basis.cursor)
+        if item is None:
+            return None
+        segment = segment_before(engine.view, engine.view.items.index(item) + 1)
+        if segment is None:
+            return None
+        basis = replace(basis, cursor=segment.last)  # what waits for an answer is not covered yet
+        kept = segment.kept or (segment.last, segment.last)
+        covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
+        return await asyncio.to_thread(_put, gathering(engine, covered, self._facts), basis, manner)
+
+    def _segment(self, engine: Engine, ready: Ready, line: int) -> Segment | None:
+        """Choose what stays beside the notes: no more than leaves room to work."""
+        item, settings = engine.view.item_of(ready.basis.cursor), engine.settings.notes
+        if item is None:
+            return None
+        window, items = engine.fullness().window.limit_tokens, engine.view.items
+        weigh = engine.weigher()
+        taken = measure_content((Text(text=ready.composed.text),)) + engine.frame.measure
+        room = int(engine.settings.compact.filled_ratio * line - weigh(taken))
+        least = scaled(settings.keep_tokens, window)
+        enough = Enough(
+            tokens=least,
+            messages=settings.keep_messages,
+            most_tokens=min(scaled(settings.keep_most_tokens, window), max(least, room)),
+        )
+        start = kept_from(items, items.index(item) + 1, weigh, enough)
+        return segment_before(engine.view, start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enough:
+    tokens: int
+    messages: int
+    most_tokens: int
+
+
+def kept_from(
+    items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
+) -> int:
+    """Return the first item that is kept; `start` is the first that the notes do not cover.
+
+    `enough` is to continue from; its upper limit applies only to what is kept before `start`.
+    """
+    first, start = _after_restored(items), max(start, _after_summary(items))
+    tokens = sum(weigh(item.measure) for item in items[start:])
+    texts = sum(has_text(item) for item in items[start:])
+    while start > first:
+        if tokens >= enough.most_tokens:
+            break
+        if tokens >= enough.tokens and texts >= enough.messages:
+            break
+        start -= 1
+        tokens += weigh(items[start].measure)
+        texts += has_text(items[start])
+    return start
+
+
+def has_text(item: Item) -> bool:
+    """True if the user or the model says something in it."""
+    if isinstance(item, Spoken):
+        return item.kind == "said" and not item.hidden
+    return any(isinstance(block, Text) and block.text.strip() for block in item.content)
+
+
+def _after_summary(items: Sequence[Item]) -> int:
+    """Return the position after the last summary and what was restored right behind it."""
+    summaries = [i for i, item in enumerate(items) if _is(item, "summary")]
+    first = summaries[-1] + 1 if summaries else 0
+    while first < len(items) and _is(items[first], "restored"):
+        first += 1
+    return first
+
+
+def _after_restored(items: Sequence[Item]) -> int:
+    """Return the position before which nothing is kept again: messages kept by the last compaction
+    stand before what it restored, which is out of date by now."""
+    behind = (i + 1 for i, item in enumerate(items) if _is(item, "summary", "restored"))
+    return max(behind, default=0)
+
+
+def _is(item: Item, *kinds: str) -> bool:
+    return isinstance(item, Spoken) and item.kind in kinds
+
+
+def _shows(engine: Engine, n: int) -> bool:
+    """True if a message is in the view itself, not only in a summary."""
+    item = engine.view.item_of(n)
+    return item is not None and item.id == n
+
+
+def _put(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
+    """Compose the text. Pure, since it runs in a thread."""
+    material, judgement = gather(), basis.judgement
+    composed = compose(material, judgement if basis.is_covering else None, manner)
+    if judgement is not None and not basis.is_covering:
+        composed = replace(composed, text=f"{composed.text}\n\n{masked(judgement.text())}")
+    return Ready(basis=basis, manner=manner, material=material, composed=composed)

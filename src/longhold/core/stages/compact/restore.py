@@ -1,0 +1,365 @@
+"""What is restored after a compaction: the state that work continues from.
+
+In this order: recently touched files, read again from disk; todos; the plan; skills in use;
+running commands and agents; announcements. Instructions, memories and plans reach the model in
+other ways, and files shown in kept messages are there already. Nothing changes until the compaction
+is recorded; `mark_shown` then updates which files the model has seen.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+
+from longhold.agent.instructions.places import LOCAL, SHARED
+from longhold.agent.tools.plan import EXIT_PLAN, plan_file
+from longhold.agent.tools.read import MAX_LINES, READ, UNCHANGED
+from longhold.agent.tools.shells import BackgroundCommand
+from longhold.agent.tools.todo import TODO_WRITE
+from longhold.core.log.entries import Compacted, Restored, SpokenContent
+from longhold.core.messages import JsonObject, Text, text_of
+from longhold.core.messages.measure import measure_content
+from longhold.core.messages.text import lines_within, printable_line
+from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
+from longhold.core.settings import CompactSettings
+from longhold.core.stages.compact.segment import Segment
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.describe import description_of
+from longhold.core.tools.files import Files, SeenFile
+from longhold.core.tools.protocol import Outcome
+from longhold.core.tools.recovered import ToolTrace, last_boundary, recall, restored_head
+from longhold.core.view import View
+from longhold.core.view.items import Result, Round
+from longhold.core.view.tokens import CLAUDE, weigh
+from longhold.core.view.window import scaled
+
+ROUNDS = 4
+"""How often more files are tried in place of unreadable ones."""
+END = "[End of {path}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    path: Path
+    first: int = 1
+    limit: int = 0
+    span: tuple[int, int] = (1, 0)
+    """First and limit of all the lines that were looked at; tried first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RereadRoom:
+    files: int
+    each_tokens: int
+    all_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A file as it is now, ready to be shown."""
+
+    path: Path
+    content: SpokenContent
+    tokens: int
+    seen: SeenFile
+
+
+async def read_again(
+    wanted: Sequence[Wanted],
+    tool_context: ToolContext,
+    room: RereadRoom,
+    may_read: Callable[[Path], bool],
+) -> list[Again]:
+    """Read the first files that are readable and fit, concurrently, in the given order."""
+    chosen: list[Again] = []
+    spent, rest = 0, list(wanted)
+    for _ in range(ROUNDS):
+        missing = room.files - len(chosen)
+        if missing <= 0 or not rest:
+            break
+        batch, rest = rest[:missing], rest[missing:]
+        tasks = (_read(each, tool_context, room, may_read) for each in batch)
+        for again in await asyncio.gather(*tasks):
+            if again is not None and spent + again.tokens <= room.all_tokens:
+                spent += again.tokens
+                chosen.append(again)
+    return chosen
+
+
+async def _read(
+    wanted: Wanted, tool_context: ToolContext, room: RereadRoom, may_read: Callable[[Path], bool]
+) -> Again | None:
+    if not may_read(wanted.path):
+        return None
+    if wanted.span != (wanted.first, wanted.limit):
+        first, limit = wanted.span
+        whole = await _attempt(replace(wanted, first=first, limit=limit), tool_context)
+        if whole is not None and whole.tokens <= room.each_tokens:
+            return whole
+    again = await _attempt(wanted, tool_context)
+    if again is None and wanted.first > 1:  # it has become shorter
+        again = await _attempt(Wanted(path=wanted.path), tool_context)
+    if again is None or again.tokens <= room.each_tokens:
+        return again
+    lines = _fitting(again, room.each_tokens)
+    if not lines:
+        return None
+    shorter = await _attempt(replace(wanted, limit=lines), tool_context)
+    return shorter if shorter and shorter.tokens <= room.each_tokens else None
+
+
+async def _attempt(wanted: Wanted, tool_context: ToolContext) -> Again | None:
+    place = replace(tool_context, files=Files(), is_fork=True)
+    given: JsonObject = {
+        "file_path": str(wanted.path),
+        "offset": wanted.first,
+        "limit": min(wanted.limit or MAX_LINES, MAX_LINES),
+    }
+    outcome = await READ.run(given, place)
+    seen = next(iter(place.files.newest_first()), None)
+    if outcome.is_error or seen is None:
+        return None
+    if wanted.first > 1 and not any(len(lines) for lines in seen.ranges):
+        return None
+    content = _shown(wanted.path, outcome)
+    return Again(path=wanted.path, content=content, tokens=tokens_of(content), seen=seen)
+
+
+def _shown(path: Path, outcome: Outcome) -> SpokenContent:
+    text = text_of(outcome.content)
+    head = f"{restored_head(path)}: {len(text):,} characters]"
+    framed = Text(text=f"{head}\n{text}\n{END.format(path=path)}")
+    if isinstance(outcome.content, str):
+        return (framed,)
+    return (framed, *(block for block in outcome.content if not isinstance(block, Text)))
+
+
+def _fitting(again: Again, each_tokens: int) -> int:
+    lines = text_of(again.content).split("\n")[1:-1]
+    around = tokens_of(again.content) - tokens_of((Text(text="\n".join(lines)),))
+    ending = lines[-1] if lines else ""  # the last may say how to go on
+
+    def size(head: str) -> int:
+        return tokens_of((Text(text=f"{head}\n{ending}"),)) + around
+
+    return lines_within(lines, each_tokens, size)
+
+
+def tokens_of(content: SpokenContent) -> int:
+    """Estimate the tokens of content, with the weights that count most."""
+    return round(weigh(measure_content(content), CLAUDE)) + 1
+
+
+OURS = ".longhold"
+"""Settings, agents, skills and memories: not work in progress."""
+COMMAND_CHARS = 200
+CUT = "[Cut here; {how} shows all of it.]"
+
+
+@dataclass(slots=True, kw_only=True)
+class Restoring:
+    """Gathers what a session is shown again after a compaction."""
+
+    tool_context: ToolContext
+    view: Callable[[], View]
+    settings: CompactSettings
+    window_tokens: Callable[[], int] = lambda: PLAIN_WINDOW_TOKENS
+    may_read: Callable[[Path], bool] = lambda path: True
+    """True if a file could be read now without asking the user."""
+    agents: Callable[[], Iterable[str]] = tuple
+    """A line for each agent that runs, or ended with its answer not yet taken."""
+    listings: Callable[[], Iterable[str]] = tuple
+    """Announcements made in messages rather than in the frame."""
+    _trace: ToolTrace = field(default_factory=ToolTrace, init=False)
+    _again: tuple[Again, ...] = field(default=(), init=False)
+    """The files gathered last."""
+    _kept: tuple[Round, ...] = field(default=(), init=False)
+    """The messages kept word for word."""
+
+    async def __call__(self, segment: Segment) -> SpokenContent:
+        view = self.view()
+        self._trace.follow(view.history)
+        kept = kept_rounds(view, segment)
+        again, plan = await asyncio.gather(self._read(view, kept), self._plan())
+        self._again, self._kept = tuple(again), tuple(kept)
+        texts = (
+            *self._todos(kept),
+            *plan,
+            *self._skills(kept),
+            *running(self.tool_context.shells.background.values(), self.agents()),
+            *self.listings(),
+        )
+        files = tuple(block for each in again for block in each.content)
+        return (*files, *(Text(text=text) for text in texts))
+
+    def resume(self) -> None:
+        """Recover file and todo state from the log after a restart."""
+        view = self.view()
+        recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
+
+    def mark_shown(self, entry: Compacted) -> None:
+        """Forget which files the model has seen, except those it still has.
+
+        Prepared files count only if they were recorded: there may have been no room for some.
+        """
+        since = takewhile(lambda each: each.n > entry.n, reversed(self.view().history))
+        restored = [each for each in since if isinstance(each, Restored)]
+        blocks = [b for each in restored if each.compaction == entry.n for b in each.content]
+        shown = [each for each in self._again if all(block in blocks for block in each.content)]
+        self.tool_context.set_files(self._known(shown, self._kept))
+        self._again = self._kept = ()
+
+    async def _read(self, view: View, kept: Sequence[Round]) -> list[Again]:
+        wanted = list(self._wanted(view, kept))
+        room = RereadRoom(
+            files=self.settings.restore_files,
+            each_tokens=self._scaled(self.settings.restore_file_tokens),
+            all_tokens=self._scaled(self.settings.restore_tokens),
+        )
+        return await read_again(wanted, self.tool_context, room, self.may_read)
+
+    def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
+        """Yield files worth showing, newest first: those known here, then those in the log."""
+        touched = self._trace.files()
+        named = {self._real(each.path): each for each in reversed(touched)}
+        known = [seen.path for seen in self.tool_context.files.newest_first()]
+        instructions = view.frame.sources if view.frame else ()
+        passed = {Path(source.file).resolve() for source in instructions}
+        passed |= {self._real(path) for path in shown_paths(kept)}
+        for path in (*known, *(self._real(each.path) for each in touched)):
+            if path in passed or self._is_apart(path):
+                continue
+            passed.add(path)
+            look = named.get(path)
+            yield (
+                Wanted(path=path, first=look.first, limit=look.limit, span=look.span)
+                if look
+                else Wanted(path=path)
+            )
+
+    def _real(self, path: str) -> Path:
+        return self.tool_context.resolve(path).resolve()
+
+    def _is_apart(self, path: Path) -> bool:
+        """True if a file reaches the model in other ways, or is not part of the project."""
+        if path.name in (*LOCAL, *(Path(name).name for name in SHARED)) or OURS in path.parts:
+            return True
+        home = self.tool_context.home.resolve()
+        return path.is_relative_to(home) and not any(
+            path.is_relative_to(root.resolve()) for root in self.tool_context.more_roots
+        )
+
+    def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
+        files = Files(max_files=self.tool_context.files.max_files)
+        still = {self._real(path) for path in shown_paths(kept)}
+        seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
+        for each in reversed((*(each.seen for each in again), *seen)):
+            files.record(each)
+        return files
+
+    def _todos(self, kept: Sequence[Round]) -> Iterator[str]:
+        todos = self.tool_context.todos or self._trace.todos()
+        is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
+        if not is_there and any(todo.status != "completed" for todo in todos):
+            yield "\n".join(
+                (
+                    "[Restored todos]",
+                    *(f"- {todo.status.replace('_', ' ')}: {todo.content}" for todo in todos),
+                )
+            )
+
+    async def _plan(self) -> list[str]:
+        plan = self.tool_context.plan
+        file = plan.file or plan_file(self.tool_context)
+        text = (await asyncio.to_thread(_text_of, file)).strip()
+        parts = []
+        if text:
+            most = self._scaled(self.settings.restore_tokens)
+            parts.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
+        if plan.is_on:
+            parts.append(
+                f"[Planning goes on: look around, change nothing but {file}, in which the plan "
+                f"grows, and hand it over with {EXIT_PLAN.name}.]"
+            )
+        return parts
+
+    def _skills(self, kept: Sequence[Round]) -> Iterator[str]:
+        there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
+        each, room = (
+            self._scaled(self.settings.skill_tokens),
+            self._scaled(self.settings.skills_tokens),
+        )
+        for skill in self._trace.skills():
+            if skill.tool_use_id in there:
+                continue
+            text = cut_to(
+                f"[Restored skill {skill.name}]\n{skill.text}",
+                each,
+                f"using the skill {skill.name} again",
+            )
+            weight = tokens_of((Text(text=text),))
+            if weight <= min(each, room):
+                room -= weight
+                yield text
+
+    def _scaled(self, tokens: int) -> int:
+        return scaled(tokens, self.window_tokens())
+
+
+def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
+    """List background commands and agents that run, or ended unseen."""
+    lines = [line for line in map(_shell, shells) if line]
+    lines += agents
+    if lines:
+        yield "\n".join(("[Still there after compacting]", *lines))
+
+
+def _shell(shell: BackgroundCommand) -> str:
+    status = shell.running.status
+    command = printable_line(shell.command, COMMAND_CHARS)
+    if status is None:
+        return f"- {shell.id} runs in the background: {command} (BashOutput shows its output)"
+    if shell.has_news() and not shell.is_stopped:
+        return f"- {shell.id} has ended and its output was not looked at: {command} (BashOutput)"
+    return ""
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def cut_to(text: str, most_tokens: int, how: str) -> str:
+    """Keep the head of a text within a budget, in whole lines, and mark the cut."""
+    if tokens_of((Text(text=text),)) <= most_tokens:
+        return text
+    mark, lines = CUT.format(how=how), text.split("\n")
+    fitting = lines_within(
+        lines, most_tokens, lambda head: tokens_of((Text(text=f"{head}\n{mark}"),))
+    )
+    return "\n".join((*lines[:fitting], mark))
+
+
+def kept_rounds(view: View, segment: Segment) -> list[Round]:
+    gone = {item.order for item in segment.items if not view.is_pinned(item)}
+    return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
+
+
+def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
+    """Yield the files whose text is in these rounds: read there, or written whole."""
+    for item in rounds:
+        for use in item.tool_uses():
+            described, result = description_of(use.name), item.result_of(use.id)
+            if result is None or result.is_error:
+                continue
+            is_read = described.kind == "read" and is_whole(result)
+            if is_read or (described.kind == "write" and "content" in use.input):
+                yield from described.paths_in(use.input)
+
+
+def is_whole(result: Result) -> bool:
+    """True if a result is still shown in full and was more than a pointer."""
+    return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

@@ -1,0 +1,104 @@
+"""Which part of a view a compaction covers. Pure.
+
+Items hold an answer with its results, so every edge of a segment is a legal cut. The user's
+unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
+"""
+
+from dataclasses import dataclass
+
+from longhold.core.log.entries import Compacted
+from longhold.core.messages import text_of
+from longhold.core.stages.compact.summary import SummaryKind
+from longhold.core.view import View
+from longhold.core.view.items import Item, Spoken
+from longhold.errors import RequestRejected
+
+FEWEST_ITEMS = 2
+"""A single message is its own summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Consecutive items to be replaced by a summary."""
+
+    items: tuple[Item, ...]
+    kind: SummaryKind = "full"
+    kept: tuple[int, int] | None = None
+    """The first and last message kept beside the summary."""
+    pivot: str = ""
+    """The text of the message at which a partial compaction begins."""
+
+    @property
+    def first(self) -> int:
+        return self.items[0].id
+
+    @property
+    def last(self) -> int:
+        return self.items[-1].id
+
+
+def whole_segment(view: View, *, again: bool = False) -> Segment | None:
+    """Cover everything that may be covered; None if that is next to nothing.
+
+    `again` also covers a lone summary, so that it can be shortened.
+    """
+    end = view.compactable()
+    if again:
+        summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
+        items = tuple(view.items[: max(end, *(i + 1 for i in summaries[-1:]), 0)])
+        return Segment(items=items) if items else None
+    items = tuple(view.items[:end])
+    if len(items) < FEWEST_ITEMS or all(_is_summary(item) for item in items):
+        return None
+    return Segment(items=items)
+
+
+def segment_before(view: View, start: int) -> Segment | None:
+    """Cover everything before item `start`; keep what follows."""
+    end = min(start, view.compactable())
+    items = tuple(view.items[:end])
+    if not items or all(_is_summary(item) for item in items):
+        return None
+    tail = view.items[end:]
+    kept = (tail[0].id, tail[-1].id) if tail else None
+    return Segment(items=items, kind="up_to" if kept else "full", kept=kept)
+
+
+def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
+    """Cover everything from a message on, or up to and including it.
+
+    Raise if the message is no longer shown or leaves nothing to cover.
+    """
+    item = view.item_of(pivot)
+    if item is None or (item.id != pivot and _is_summary(item)):
+        raise RequestRejected(_not_there(view, pivot))
+    at = view.items.index(item)
+    end = view.compactable()
+    if kind == "up_to":
+        items, kept = view.items[: min(at + 1, end)], view.items[min(at + 1, end) :]
+    else:
+        items, kept = view.items[at:end], view.items[:at]
+    if len(items) < FEWEST_ITEMS:
+        raise RequestRejected(f"there is too little to compact at message {pivot}")
+    return Segment(
+        items=tuple(items),
+        kind=kind,
+        kept=(kept[0].id, kept[-1].id) if kept else None,
+        pivot=text_of(items[0].content) if kind == "from" else "",
+    )
+
+
+def _not_there(view: View, n: int) -> str:
+    covers = (
+        entry
+        for entry in reversed(view.history)
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead
+    )
+    by = next((entry.n for entry in covers if entry.first <= n <= entry.last), None)
+    if by is None:
+        return f"message {n} is not in the view; `explain` lists those that are"
+    return f"message {n} is in the summary #{by}; `undo {by}` takes that back, or cut at #{by}"
+
+
+def _is_summary(item: Item) -> bool:
+    return isinstance(item, Spoken) and item.kind == "summary"

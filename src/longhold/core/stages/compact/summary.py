@@ -1,0 +1,125 @@
+"""The summary a model writes: the request for it, and parsing the answer. Pure.
+
+The model is asked for judgement only, in seven of nine sections; the engine adds files, commands and
+the user's messages. Parsing is strict enough that an apology or half an answer is not accepted.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal, TypeAlias
+
+from longhold.core.messages.text import cut, one_line
+from longhold.core.stages.compact.digest import SECTIONS
+from longhold.core.stages.compact.digest.headings import parts
+from longhold.core.stages.compact.directives import Directive
+
+SummaryKind: TypeAlias = Literal["full", "from", "up_to"]
+SummaryFault: TypeAlias = Literal["empty", "tool_call", "cut_off", "sections", "refused"]
+"""Why an answer is not a summary."""
+
+HEADINGS = {n: SECTIONS[n] for n in (1, 2, 4, 5, 7, 8, 9)}
+"""The sections a model writes."""
+NEEDED = frozenset({1, 8})
+"""What was wanted and where the work stands: without them work cannot continue."""
+ENOUGH_SECTIONS = 5
+"""One or two may be missing where there was nothing to say."""
+PIVOT_CHARS = 120
+LISTED_MESSAGES = 80
+"""The latest messages; the state of older ones was asked for before."""
+LISTED_CHARS = 100
+
+_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL | re.IGNORECASE)
+_ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|(?=<summary>)|\Z)", re.DOTALL | re.IGNORECASE)
+_STATES = re.compile(r"<states>(.*?)(?:</states>|\Z)", re.DOTALL | re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n\s*\n(?:\s*\n)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    sections: dict[int, str]
+    states: str = ""
+    """Claims about the state of the user's requests, to be checked."""
+
+    def text(self) -> str:
+        return "\n\n".join(
+            f"## {number}. {HEADINGS[number]}\n{text}" for number, text in self.sections.items()
+        )
+
+
+_PROMPTS = {
+    file.name.removesuffix(".md"): file.read_text("utf-8").strip()
+    for file in (files("longhold.core.stages.compact") / "prompts").iterdir()
+}
+"""Read at once: where no more files can be opened, history must still be made shorter."""
+
+
+def prompt(name: str) -> str:
+    return _PROMPTS[name]
+
+
+def ask_for_summary(
+    kind: SummaryKind = "full",
+    *,
+    focus: Iterable[str] = (),
+    directives: Iterable[Directive] = (),
+    shortened: Iterable[Directive] = (),
+    pivot: str = "",
+) -> str:
+    """Write the request for a summary; `focus` is the user's instruction, then those of hooks.
+
+    `shortened` are the user's messages that will not stand beside it word for word.
+    """
+    scope, work, next_step = prompt(kind).split("\n---\n")
+    scope = scope.replace("{pivot}", cut(one_line(pivot), PIVOT_CHARS))
+    asked = prompt("summary").replace("{scope}", scope)
+    parts = [asked.replace("{work}", work).replace("{next}", next_step)]
+    instructions = [text.strip() for text in focus if text.strip()]
+    if instructions:
+        parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
+    listed = [_named_by_start(each) for each in directives if each.state == "open"]
+    if listed:
+        parts.append(prompt("states").replace("{messages}", "\n".join(listed[-LISTED_MESSAGES:])))
+    cut_short = [_named_by_start(each) for each in shortened if each.state == "open"]
+    if cut_short:
+        messages = "\n".join(cut_short[-LISTED_MESSAGES:])
+        parts.append(prompt("shortened").replace("{messages}", messages))
+    return "\n\n".join((*parts, prompt("no_tools")))
+
+
+def _named_by_start(directive: Directive) -> str:
+    return f"#{directive.message}: {cut(one_line(directive.text), LISTED_CHARS)}"
+
+
+def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
+    """Parse an answer, or return why it is not a summary."""
+    match stop_reason:
+        case "max_tokens" | "model_context_window_exceeded":
+            return "cut_off"
+        case "refusal":
+            return "refused"
+        case "tool_use":
+            return "tool_call"
+    if not text.strip():
+        return "empty"
+    found = _SUMMARY.search(text)
+    body = found[1] if found else _STATES.sub("", _ANALYSIS.sub("", text))
+    sections = dict(_sections(body))
+    if not sections.keys() >= NEEDED or len(sections) < ENOUGH_SECTIONS:
+        return "sections"
+    states = _STATES.search(text)
+    return Written(sections=sections, states=states[1].strip() if states else "")
+
+
+def _sections(body: str) -> Iterable[tuple[int, str]]:
+    """Split a text at its numbered headings; ignore numbers that were not asked for."""
+    for part in parts(body, _named)[1]:
+        if part.number in HEADINGS and part.text:
+            yield part.number, _BLANK_LINES.sub("\n\n", part.text)
+
+
+def _named(number: int, title: str) -> str:
+    """Match a heading by its beginning: models word them differently."""
+    wanted = HEADINGS.get(number, "")
+    return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

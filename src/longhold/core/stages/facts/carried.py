@@ -1,0 +1,193 @@
+"""Facts of history that was compacted before, as they are carried on: shorter, and not too many.
+
+Whatever is said of them later takes a line or two, so the texts are cut once; the user's words stay
+whole. Past a number of steps the oldest turns keep only what the user said and which files changed.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from longhold.core.messages.text import CUT, cut, one_line, sentences, tight
+from longhold.core.stages.facts.facts import (
+    AnswerFact,
+    ChangeFact,
+    CommandFact,
+    Look,
+    PlanFact,
+    Report,
+    StepFact,
+    Thought,
+    TurnFacts,
+    WordsFact,
+)
+from longhold.core.stages.facts.gist import conclusions, gist
+from longhold.core.stages.facts.outcome import error_head, telling_lines
+
+LINE_CHARS = 240
+"""A longer line is cut where a sentence ends."""
+SCANNED_LINES = 600
+"""A longer document is a book, represented by its beginning."""
+
+_BINDS = re.compile(
+    r"\b(?:must|never|do not|don'?t|shall|only|exactly|at most|at least|always|no|cannot|may not"
+    r"|required?|forbidden|mandatory|remains?)\b",
+    re.IGNORECASE,
+)
+_ADVISES = re.compile(
+    r"\b(?:should|keep|ensure|preserve|without|default|fallback|instead|unless|when|if|not|until"
+    r"|avoid|use|support|same)\b",
+    re.IGNORECASE,
+)
+_BINDING_HEADING = re.compile(
+    r"constraint|no-?gos?\b|not wanted|edge case|limit|rule|require|accept|done|scope|must|spec"
+    r"|non-?goal|out of|criteri|caveat",
+    re.IGNORECASE,
+)
+_TERM = re.compile(r"`[^`]+`|\"[^\"]+\"|\b\d+\b")
+_HEADING = re.compile(r"#{1,6} +\S|[A-Z][A-Z &-]{3,40}$|\*\*[^*]+\*\*:?$")
+_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_FENCE = "```"
+_RULE = set("-=*_|: ")
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    weight: int
+    heading: int
+    """The number of the line that is its heading, or -1."""
+
+
+def is_document(text: str) -> bool:
+    """True if a text is structured by headings, as documents and tickets are."""
+    lines = (line.strip() for line in text.splitlines()[:SCANNED_LINES])
+    return sum(bool(_HEADING.match(line)) for line in lines) > 1
+
+
+def demands(text: str, chars: int) -> str:
+    """Keep the lines that bind most, within a length, in their order."""
+    weighed = [*_weighed(text)]
+    lines = [*{_once(line): line for line in reversed(weighed)}.values()][::-1]
+    if any(line.weight for line in lines):
+        lines = [line for line in lines if line.weight or line.number == line.heading]
+    headings = {line.number: line.text for line in lines if line.number == line.heading}
+    left, chosen = chars, set[int]()
+    for line in sorted(lines, key=lambda line: (-line.weight, line.number)):
+        price = len(line.text) + 1
+        if line.heading >= 0 and line.heading not in chosen:
+            price += len(headings[line.heading]) + 1
+        if price <= left and line.number != line.heading:
+            chosen |= {line.number, line.heading}
+            left -= price
+    shown = [line for line in lines if line.number in chosen]
+    missing = any(line.number not in chosen for line in lines if line.number != line.heading)
+    return "\n".join([*(line.text for line in shown), *((CUT,) if missing else ())])
+
+
+def _once(line: _Line) -> str | int:
+    """Tell by what a line is the same as another: a heading only by where it stands."""
+    return line.number if line.number == line.heading else line.text
+
+
+def _weighed(text: str) -> Iterator[_Line]:
+    heading, binding, leads, in_code, number = -1, 0, list[tuple[int, int]](), False, 0
+    for raw in text.splitlines()[:SCANNED_LINES]:
+        line = raw.strip()
+        if line.startswith(_FENCE):
+            in_code = not in_code
+        if in_code or line.startswith(_FENCE) or set(line) <= _RULE:
+            continue
+        if _HEADING.match(line):
+            heading, leads = number, []
+            binding = int(bool(_BINDING_HEADING.search(line)))
+            title = cut(one_line(line).strip("#* :"), LINE_CHARS)
+            yield _Line(number, f"{title}:", 0, number)
+            number += 1
+            continue
+        depth = len(raw) - len(raw.lstrip())
+        leads = [lead for lead in leads if lead[0] < depth]
+        for part in (line,) if _ITEM.match(line) else sentences(line):
+            weight = max(_weight(part) + binding, *(lead[1] for lead in leads), 0)
+            yield _Line(number, cut(one_line(part), LINE_CHARS), weight, heading)
+            number += 1
+            if part.endswith(":"):
+                leads.append((depth, weight))
+
+
+def _weight(line: str) -> int:
+    worded = 2 if _BINDS.search(line) else int(bool(_ADVISES.search(line)))
+    return worded + int(bool(_TERM.search(line))) + int(bool(_ITEM.match(line)))
+
+
+ANSWER_CHARS = 480
+THOUGHT_CHARS = 320
+OUTPUT_CHARS = 320
+LISTED_CHARS = 2_000
+"""Of what version control listed: hashes and authors are looked for in it."""
+DOCUMENT_CHARS = 8_000
+CODE_CHARS = 1_000
+MOST_STEPS = 400
+"""Of all settled turns; the recorded sessions have fewer."""
+MOST_PATHS = 60
+"""Changed files of turns that lost their steps, the newest."""
+
+
+def shortened(turn: TurnFacts) -> TurnFacts:
+    return replace(turn, steps=tuple(_shortened(turn.steps)))
+
+
+def _shortened(steps: Iterable[StepFact]) -> Iterator[StepFact]:
+    for step in steps:
+        match step:
+            case AnswerFact(text=text):
+                yield replace(step, text=gist(tight(text), ANSWER_CHARS))
+            case Thought(text=text):
+                if found := conclusions(text, THOUGHT_CHARS):
+                    yield replace(step, text="\n".join(found))
+            case Look(text=text):
+                yield replace(step, text=cut(text, DOCUMENT_CHARS) if is_document(text) else "")
+            case CommandFact():
+                yield replace(step, output=_output(step), is_error=step.has_failed)
+            case Report(text=text):
+                chars = DOCUMENT_CHARS if is_document(text) else OUTPUT_CHARS
+                yield replace(step, text=cut(text, chars))
+            case ChangeFact(added=added, removed=removed):
+                yield replace(step, added=added[:CODE_CHARS], removed=removed[:CODE_CHARS])
+            case _:
+                yield step
+
+
+def _output(step: CommandFact) -> str:
+    if is_document(step.output):
+        return cut(step.output, DOCUMENT_CHARS)
+    if "git " in step.text:
+        return cut(step.output, LISTED_CHARS)
+    if step.has_failed:
+        return error_head(step.output, OUTPUT_CHARS)
+    return telling_lines(step.output, OUTPUT_CHARS)
+
+
+def bounded(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
+    """Take the steps of the oldest turns away until few enough are left."""
+    left, kept = MOST_STEPS, list[TurnFacts]()
+    paths = set[str]()
+    for turn in reversed(turns):
+        left -= len(turn.steps)
+        if left < 0:
+            turn = replace(turn, steps=tuple(_essential(turn.steps, paths)))
+        kept.append(turn)
+    return kept[::-1]
+
+
+def _essential(steps: Sequence[StepFact], paths: set[str]) -> list[StepFact]:
+    essential: list[StepFact] = []
+    for step in reversed(steps):
+        is_newest = isinstance(step, ChangeFact) and not step.error and step.path not in paths
+        if isinstance(step, WordsFact) or (isinstance(step, PlanFact) and step.is_approved):
+            essential.append(step)
+        elif is_newest and len(paths) < MOST_PATHS and isinstance(step, ChangeFact):
+            paths.add(step.path)
+            essential.append(replace(step, added="", removed=""))
+    return essential[::-1]

@@ -1,0 +1,250 @@
+"""The facts of a segment: turns, each with what the user said and the steps that followed.
+
+Steps are kept in order and uncut: how much of them is shown is decided by whoever writes a text
+from them. Every fact has the number of its message, so that a reader can open it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from longhold.core.messages import JsonObject
+from longhold.core.stages.facts.outcome import has_failed, only_looks
+
+Via: TypeAlias = Literal["message", "command", "shell", "answer", "refusal"]
+"""How the user's words arrived: typed, as a command or shell line, or in a tool's result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsFact:
+    """Something the user said, word for word."""
+
+    id: int
+    text: str
+    via: Via = "message"
+    about: str = ""
+    """What was asked or refused, if the words are from a tool's result."""
+    error: str = ""
+    """The result itself, if it reports a refusal."""
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFact:
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFact:
+    """A file was written, edited or deleted, or that was tried."""
+
+    id: int
+    path: str
+    action: Literal["edited", "wrote", "deleted"] = "edited"
+    added: str = ""
+    removed: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A file was read, or files were searched."""
+
+    id: int
+    path: str
+    kind: Literal["read", "search"] = "read"
+    pattern: str = ""
+    span: str = ""
+    """Which lines were read, if not all."""
+    text: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFact:
+    id: int
+    text: str
+    output: str = ""
+    is_error: bool = False
+    task: str = ""
+    """The name under which it goes on in the background."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True if it failed by its status or by what it printed."""
+        return self.is_error or (not only_looks(self.text) and has_failed(self.output))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of any other tool: a sub-agent, a page, a tool server."""
+
+    id: int
+    tool: str
+    about: str
+    text: str = ""
+    is_error: bool = False
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFact:
+    id: int
+    text: str
+    is_approved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """The user stopped the work."""
+
+    id: int
+
+
+StepFact: TypeAlias = (
+    AnswerFact
+    | Thought
+    | ChangeFact
+    | Look
+    | CommandFact
+    | Report
+    | PlanFact
+    | WordsFact
+    | Interruption
+)
+
+
+def subject_of(step: StepFact) -> str:
+    match step:
+        case CommandFact(text=text):
+            return text
+        case ChangeFact(path=path):
+            return f"change {path}"
+        case Look(kind="read", path=path):
+            return f"read {path}"
+        case Look(pattern=pattern):
+            return f"search {pattern}"
+        case Report(tool=tool, about=about):
+            return f"{tool} {about}"
+        case WordsFact(about=about, error=error) if error:
+            return about
+    return ""
+
+
+def error_of(step: StepFact) -> str:
+    """Return the error that a step ended with, or ""."""
+    match step:
+        case CommandFact() if step.has_failed:
+            return step.output
+        case ChangeFact(error=error) | Look(error=error) | WordsFact(error=error):
+            return error
+        case Report(is_error=True, text=text):
+            return text
+    return ""
+
+
+def cite(*ids: int) -> str:
+    """Write message numbers so that a reader can open them: `[#3 #7]`."""
+    return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"
+
+
+def times(n: int) -> str:
+    """Write how often something happened, if more than once: ` ×3`."""
+    return f" ×{n}" if n > 1 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFacts:
+    """What the user said and the steps that followed; work before the first message is turn 0."""
+
+    number: int
+    words: WordsFact | None = None
+    steps: tuple[StepFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodoFact:
+    text: str
+    state: str
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFact:
+    name: str
+    about: str
+    state: Literal["running", "ended"]
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorSummary:
+    """A summary of history that is not in the log."""
+
+    id: int
+    text: str
+
+
+_TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
+"""The fields that can hold secrets."""
+
+_Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
+
+
+def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
+    held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
+    changed: JsonObject = {}
+    for name, text in held.items():
+        if (safe := mask(text)) != text:
+            changed[name] = safe
+    return replace(fact, **changed) if changed else fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    turns: tuple[TurnFacts, ...] = ()
+    rounds: tuple[int, ...] = ()
+    todos: tuple[TodoFact, ...] = ()
+    tasks: tuple[TaskFact, ...] = ()
+    prior: tuple[PriorSummary, ...] = ()
+    since: int = 0
+    """Messages before this one were compacted before; they are kept shorter."""
+
+    def steps(self) -> Iterator[tuple[int, StepFact]]:
+        for turn in self.turns:
+            for step in turn.steps:
+                yield turn.number, step
+
+    def words(self) -> Iterator[tuple[int, WordsFact]]:
+        """Yield everything the user said, wherever it arrived, with the number of the turn."""
+        for turn in self.turns:
+            if turn.words is not None:
+                yield turn.number, turn.words
+            for step in turn.steps:
+                if isinstance(step, WordsFact):
+                    yield turn.number, step
+
+    def masked(self, mask: Callable[[str], str]) -> "Facts":
+        """Mask secrets in every text, before anything is cut: half a secret is not recognised."""
+        turns = tuple(
+            replace(
+                turn,
+                words=_masked(turn.words, mask) if turn.words else None,
+                steps=tuple(_masked(step, mask) for step in turn.steps),
+            )
+            for turn in self.turns
+        )
+        return replace(
+            self,
+            turns=turns,
+            todos=tuple(_masked(todo, mask) for todo in self.todos),
+            tasks=tuple(_masked(task, mask) for task in self.tasks),
+            prior=tuple(_masked(summary, mask) for summary in self.prior),
+        )

@@ -1,0 +1,139 @@
+"""The sentences that carry a text: what was found, decided or asked.
+
+Sentences that name a cause or a choice come first, then those that name things; announcements and
+headings come last. A question at the end is always kept, since the user's next message answers it.
+"""
+
+import re
+from functools import lru_cache
+
+from longhold.core.messages.text import CUT, cut, one_line, sentences, without_code
+from longhold.core.stages.facts.names import has_name, named_in
+
+REMEMBERED = 4_096
+"""Texts whose gist is remembered: more than a long session's answers have, or each compaction
+would work out all of them anew."""
+CONCLUSIONS = 2
+"""Per thought."""
+LEAST_CHARS = 40
+"""Anything shorter concludes nothing."""
+QUESTION_CHARS = 160
+WEIGHED_SENTENCES = 60
+"""A text with more is a document, represented by its beginning."""
+
+_CONCLUDES = re.compile(
+    r"\b(?:this means|that means|therefore|in conclusion|because|so the|which is why)\b",
+    re.IGNORECASE,
+)
+_STRONG = re.compile(
+    r"root cause|turns out|\bfound (?:it|the)\b|decided?\b|\bgo with\b|\binstead of\b"
+    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|mismatch|culprit|difference) (?:is|was)\b"
+    r"|\b(?:issue|problem|bug|reason|fix|cause|solution|recommendation|decision)(?:\*\*)?:(?:\*\*)?\s"
+    r"|\bthe (?:best|right|simplest|cleanest) (?:approach|way|option)|\bI(?:'d| would)? (?:recommend|suggest)",
+    re.IGNORECASE,
+)
+_PLANS = re.compile(
+    r"(?:Now |First |Next |Also |- )?(?:let me|I'll|I will|I should|I need)\b", re.IGNORECASE
+)
+"""Beginnings of sentences about what comes next."""
+_ANNOUNCES = re.compile(
+    r"(?:Now|First|Next|Then|Good|Great|Perfect|OK|Okay|Let me|Let's|I'll|I will|I need to|I see|I can see|I understand|Done|You're right)\b"
+)
+"""Beginnings of sentences that announce a step, which is listed anyway."""
+_LIMITS = re.compile(
+    r"\b(?:not|no|never|only|always|instead|but|unless|because|so|since|without|until|doesn't|isn't|won't|can't)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that says what holds and what does not."""
+_MARKS = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
+FRAGMENT_CHARS = 20
+"""A shorter sentence carries nothing by itself."""
+MOST_NAMES = 3
+"""More names than this are a list."""
+_HEADING = re.compile(r"#{1,6} |\*\*[^*]+\*\*:?\Z|\|?[\s|:-]+\Z|\[code ")
+
+
+def announces(sentence: str) -> bool:
+    return bool(_ANNOUNCES.match(sentence))
+
+
+def is_strong(sentence: str) -> bool:
+    return bool(_STRONG.search(sentence))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def conclusions(text: str, chars: int) -> tuple[str, ...]:
+    """Pick the sentences of a thought that are worded as conclusions."""
+    said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
+    long = [s for s in said if len(s) > LEAST_CHARS]
+    ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s)]
+    chosen = [s for s in ends if is_strong(s)] or [s for s in ends if _CONCLUDES.search(s)]
+    return tuple(cut(sentence, chars) for sentence in chosen[-CONCLUSIONS:])
+
+
+@lru_cache(maxsize=REMEMBERED)
+def remark(text: str, chars: int) -> str:
+    """Pick what an answer in mid-turn found, without what it announces."""
+    said = [s for s in sentences(text) if not announces(s) or has_name(s)]
+    strong = [s for s in said if is_strong(s)]
+    return cut(one_line(" ".join((strong or said)[:2])), chars)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def question(text: str) -> str:
+    """Return the question an answer ends with, or ""."""
+    asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]
+    return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def gist(text: str, chars: int, *, with_question: bool = True) -> str:
+    """Pick the sentences that carry an answer, in order, with marks where some are missing."""
+    body = without_code(text)
+    said = [_bare(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
+    if not said or len(one_line(body)) <= chars:
+        return one_line(body)
+    asked = question(text) if with_question else ""
+    room = chars - len(asked)
+    chosen: set[int] = set()
+    weights = [_weight(said, i) for i in range(len(said))]
+    for i in sorted(range(len(said)), key=lambda i: (-weights[i] / len(said[i]) ** 0.5, i)):
+        price = len(said[i]) + 1
+        if weights[i] > 0 and price <= room:
+            chosen.add(i)
+            room -= price
+    return _joined(said, chosen, asked) if chosen else cut(one_line(body), chars)
+
+
+def _bare(sentence: str) -> str:
+    """Drop the marks of lists and of emphasis, which cost room and say nothing."""
+    return one_line(_MARKS.sub("", sentence)).replace("**", "")
+
+
+def _weight(said: list[str], place: int) -> float:
+    """Weigh a sentence: causes and choices, what limits something, names and numbers."""
+    sentence, before = said[place], said[place - 1] if place else ""
+    names_cause = is_strong(sentence)
+    follows = before.endswith(":") and is_strong(before)
+    is_fragment = len(sentence) < FRAGMENT_CHARS or sentence.endswith(":")
+    if _HEADING.match(sentence) or announces(sentence):
+        return 0.0
+    if is_fragment and not (names_cause or follows):
+        return 0.0
+    names = min(len(named_in(sentence)), MOST_NAMES)
+    return 1.0 + 3.0 * names_cause + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
+
+
+def _joined(said: list[str], chosen: set[int], asked: str) -> str:
+    parts: list[str] = []
+    last = -1
+    for i in sorted(chosen):
+        if i != last + 1:
+            parts.append(CUT)
+        parts.append(said[i])
+        last = i
+    if last != len(said) - 1:
+        parts.append(CUT)
+    if asked and asked not in parts[-2:]:
+        parts.append(asked)
+    return " ".join(parts)

@@ -1,0 +1,142 @@
+"""How a command ended, in the few lines of its output that say so.
+
+Failures, totals, commits and the last line; short output is kept whole. The patterns are common to
+compilers, test runners, linters and version control.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from longhold.core.messages.text import CUT, cut, one_line
+
+TELLING_LINES = 4
+HEAD_CHARS = 90
+"""Enough to recognise an error, leaving room for the line that matters."""
+PLACES = 2
+VERDICT_CHARS = 8
+"""A shorter line says that it failed, but not what."""
+LINE_CHARS = 160
+"""Anything longer is data."""
+
+_WRAPPER = re.compile(r"</?(?:tool_use_error|error|output|stdout|stderr)>")
+_FAILURE = re.compile(
+    r"\b(?:FAIL(?:ED|URE)?|ERROR|[Ee]rror(?:\[|:|s\b)|panic:|[Ff]atal|Traceback|[Ee]xception"
+    r"|AssertionError|\w+Error:|undefined|cannot|not found|No such file|denied|conflict)"
+)
+_PLACE = re.compile(r"\S+\.\w+:\d+(?::\d+)?:? ")
+"""`file:line:` at the beginning of a diagnostic."""
+_TOTAL = re.compile(
+    r"\b\d+ (?:passed|failed|tests?|files? changed|issues?|errors?|warnings?|problems?|failures?)\b"
+    r"|\bok\s+\S+\s+[\d.(]|^(?:PASS|OK)\b|\ball tests passed\b|pull/\d+|-> [\w./-]+$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FAILED = re.compile(
+    r"^[^\w\n]{0,20}(?:FAIL(?:ED)?\b|ERROR\b|panic:|fatal:|error(?:\[\w+\])?:)", re.MULTILINE
+)
+_LOOKING = re.compile(
+    r"\s*(?:cd [^&;]+&&\s*)?(?:ls|cat|head|tail|grep|rg|find|pwd|wc|jq|echo|sed -n"
+    r"|git (?:status|log|diff|show|branch))\b"
+)
+_SHOWN_COMMIT = re.compile(
+    r"^commit (?P<hash>[0-9a-f]{7,40})\b.*\n(?:Merge:.*\n)?Author: +(?P<author>[^<\n]+?) *<.*\n"
+    r"(?:\w+: .*\n)*\s*\n? *(?P<subject>.*)$",
+    re.MULTILINE,
+)
+_LISTED_COMMIT = re.compile(r"^\W{0,4}(?P<hash>[0-9a-f]{7,12}) (?P<subject>\S.*)$", re.MULTILINE)
+_BRANCH = re.compile(
+    r"^(?:On branch|HEAD is now at|Switched to (?:a new )?branch) '?([\w./-]+)", re.M
+)
+_COMMIT = re.compile(r"^\[([\w./-]+)(?: \([\w-]+\))? ([0-9a-f]{7,40})\] (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLine:
+    hash: str
+    branch: str = ""
+    subject: str
+    author: str = ""
+
+
+def unwrapped(text: str) -> str:
+    """Strip the tags some harnesses put around errors."""
+    return _WRAPPER.sub("", text).strip()
+
+
+def commits_in(output: str) -> list[CommitLine]:
+    return [
+        CommitLine(hash=hash, branch=branch, subject=subject.strip())
+        for branch, hash, subject in _COMMIT.findall(output)
+    ]
+
+
+def commits_shown(output: str) -> list[CommitLine]:
+    """Return the commits that a log or a comparison lists, with their authors where it says so."""
+    shown = [
+        CommitLine(hash=each["hash"], subject=each["subject"].strip(), author=each["author"])
+        for each in _SHOWN_COMMIT.finditer(output)
+    ]
+    listed = (
+        CommitLine(hash=each["hash"], subject=each["subject"].strip())
+        for each in _LISTED_COMMIT.finditer(output)
+    )
+    return [*shown, *listed]
+
+
+def branch_in(output: str) -> str:
+    """Return the branch that version control says it is on, or ""."""
+    found = _BRANCH.findall(output)
+    return found[-1] if found else next((c.branch for c in commits_in(output)), "")
+
+
+def has_failed(output: str) -> bool:
+    """True if an output reports a failure, whatever its exit status."""
+    return bool(_FAILED.search(output))
+
+
+def only_looks(command: str) -> bool:
+    """True if a command only shows something, so that its output is no verdict."""
+    return bool(_LOOKING.match(command))
+
+
+def telling_lines(output: str, chars: int) -> str:
+    """Return the lines that say how a command ended, on one line."""
+    output = unwrapped(output)
+    if len(output) <= chars:
+        return one_line(output)
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    chosen = _chosen(lines)
+    shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
+    return cut(f" {CUT} ".join(shown), chars)
+
+
+def error_head(text: str, chars: int) -> str:
+    """Return an error's beginning, and the line that names the problem if it comes later."""
+    whole = one_line(text)
+    if len(whole) <= chars:
+        return whole
+    head = f"{whole[: max(HEAD_CHARS, chars // 3)].rstrip()} {CUT}"
+    lines = [line for each in text.splitlines() if (line := one_line(each)) not in head]
+    named = [line for line in lines if _FAILED.match(line) and len(line) > VERDICT_CHARS]
+    placed = [line for line in lines if _PLACE.match(line)]
+    failing = [line for line in lines if _FAILURE.search(line)]
+    problem = " ".join((*named[:1], *placed)[:PLACES] or failing[:1])
+    room = chars - len(head)
+    return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"
+
+
+def _chosen(lines: list[str]) -> set[int]:
+    failures = _first(lines, _FAILURE.search, TELLING_LINES // 2)
+    totals = _first(lines, lambda line: _TOTAL.search(line) or _COMMIT.match(line), 2)
+    return {*failures, *totals, len(lines) - 1}
+
+
+def _first(lines: Iterable[str], is_it: object, most: int) -> list[int]:
+    assert callable(is_it)
+    found: list[int] = []
+    for i, line in enumerate(lines):
+        if len(found) == most:
+            break
+        if is_it(line):
+            found.append(i)
+    return found

@@ -1,0 +1,62 @@
+"""The prompt for updating notes; users can replace the template and the wording.
+
+`~/.longhold/notes/template.md` replaces the sections, `prompt.md` the wording, in which `{path}` and
+`{notes}` are filled in. Sections that are too long are named in it.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+
+from longhold.core.settings import NotesSettings
+from longhold.core.stages.notes.page import NotesPage, read_template
+from longhold.core.view.tokens import estimated_tokens
+
+FAVOURED = '"Current state" and "Errors and corrections"'
+
+
+def template(home: Path) -> NotesPage:
+    """Read the user's template of sections, or the built-in one."""
+    return read_template(_own(home, "template.md") or _ours("template"))
+
+
+def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
+    words = _own(home, "prompt.md") or _ours("update")
+    values = {
+        "path": str(file),
+        "section_tokens": f"{settings.section_tokens:,}",
+        "reminders": "\n".join(reminders(page, settings)),
+        "notes": page.as_written().render().strip(),  # last: nothing in it is replaced
+    }
+    for name, value in values.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words.strip()
+
+
+def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
+    """List the sections that must be condensed, and whether the whole page must be."""
+    sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
+    said = [
+        f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
+        for heading, tokens in sizes.items()
+        if tokens > settings.section_tokens
+    ]
+    total = sum(sizes.values())
+    if total > settings.total_tokens:
+        said.append(
+            f"- All of it has about {total:,} tokens and may have {settings.total_tokens:,}. "
+            f"Shorten it hard now; what is in {FAVOURED} goes last."
+        )
+    return said
+
+
+def _own(home: Path, name: str) -> str:
+    try:
+        return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _ours(name: str) -> str:
+    return (
+        (files("longhold.core.stages.notes") / "prompts" / f"{name}.md").read_text("utf-8").strip()
+    )

@@ -1,0 +1,420 @@
+"""Layer 3: notes kept while the session runs, in the background, after answers.
+
+When enough has happened the page is updated: by the engine from the log, and by a fork that edits a
+draft if a model can be asked. The draft is merged with what people wrote into the page meanwhile.
+One update runs at a time; a newer one replaces the queued one. Failures become entries.
+"""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
+from longhold.core.messages import ToolUse, Usage
+from longhold.core.messages.secrets import masked
+from longhold.core.request.lifetime import seconds_of
+from longhold.core.settings import NotesSettings, home
+from longhold.core.settings.files import Overtaken
+from longhold.core.stages.notes.account import SessionAccount
+from longhold.core.stages.notes.asking import ask_for_update, template
+from longhold.core.stages.notes.engine_lines import engine_sections
+from longhold.core.stages.notes.file import NotesFile, NotesOnDisk, notes_of
+from longhold.core.stages.notes.page import NotesPage, merged
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.answering import own_refusal
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine, Fullness
+from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
+from longhold.core.turn.round import Allowed, Denied
+from longhold.core.view.items import Item, Round, last_round
+from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.window import scaled
+from longhold.errors import LongholdError, StoreError
+
+
+def is_due(
+    settings: NotesSettings,
+    window_tokens: int,
+    *,
+    used_tokens: int,
+    before_tokens: int | None,
+    calls: int,
+    is_at_rest: bool,
+) -> bool:
+    """True if there is enough to note for the first time, or enough new since.
+
+    `before_tokens` is how full the context was then, None if notes were never updated. Growth is
+    that of the context: after a compaction it counts anew.
+    """
+    if before_tokens is None:
+        return used_tokens >= scaled(settings.first_tokens, window_tokens)
+    if used_tokens - before_tokens < scaled(settings.growth_tokens, window_tokens):
+        return False
+    return calls >= settings.tool_calls or is_at_rest
+
+
+def model_pays(
+    settings: NotesSettings, full: Fullness, *, judged_tokens: int, is_after_pause: bool
+) -> bool:
+    """True if a model's notes pay: they then stand for history in place of a summary.
+
+    Each update reads the whole context, so one is made for each time that the line is reached: near
+    it, or when work goes on after a pause, if the model's last notes have fallen behind.
+    """
+    near = settings.paused_ratio if is_after_pause else settings.near_ratio
+    if full.used_tokens < near * full.window.base_tokens:
+        return False
+    behind = scaled(settings.keep_most_tokens, full.window.limit_tokens)
+    return judged_tokens == 0 or full.used_tokens - judged_tokens >= behind
+
+
+SOURCE = "notes"
+WHAT = "notes"
+TAIL_TOKENS = 5_000
+"""With more than this since the last cache marker the fork caches it, for its own later answers
+and for the parent's next call.
+"""
+FAILURES = (LongholdError, OSError, ValueError, Overtaken)
+TOOLS = ("Edit", "Write")
+PATH = "file_path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePoint:
+    cursor: int
+    used_tokens: int
+    prefix: Prefix | None = None
+    """What a fork would share; None if no model is asked."""
+
+
+EngineLines: TypeAlias = Mapping[str, str]
+"""What the engine writes, by heading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPage:
+    page: NotesPage
+    sha256: str
+    lines: EngineLines
+
+
+async def _nothing(engine: Engine) -> None:
+    return
+
+
+class Notes:
+    """The notes of one session."""
+
+    def __init__(
+        self,
+        *,
+        ask: AskFork | None = None,
+        can_edit: bool = False,
+        on_update: Callable[[Engine], Awaitable[None]] = _nothing,
+        background: Background | None = None,
+    ) -> None:
+        """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
+        self.ask = ask
+        self._can_edit = can_edit
+        self._on_update = on_update
+        self._account: SessionAccount | None = None
+        self._last_lines: Mapping[str, str] = {}
+        """What the engine last wrote, by heading."""
+        self._file: NotesFile | None = None
+        self._before: Noted | None = None
+        self._baseline_tokens: int | None = None
+        self._calls = 0
+        self._cursor = LogCursor()
+        """How many entries were read."""
+        self._job = (background or Background()).job(WHAT)
+        self._began = 0.0
+        self._asks = False
+        """The update in progress asks a model."""
+        self._judged_tokens = self._judged_upto = 0
+        """How full the context was when a model last wrote notes on it, and the last message."""
+        self._asked_at = 0.0
+        self._is_after_pause = False
+        """The cache has died since, so that nobody expects an answer at once."""
+
+    def file(self, engine: Engine) -> NotesFile:
+        if self._file is None:
+            self._file = notes_of(engine.log, template(home()))
+        return self._file
+
+    @property
+    def is_running(self) -> bool:
+        return self._job.is_busy
+
+    @property
+    def is_asking(self) -> bool:
+        return self.is_running and self._asks
+
+    def judged_upto(self, engine: Engine) -> int:
+        """Return the last message that a model's notes cover; 0 if there is none."""
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        return self._judged_upto
+
+    def after_turn(self, engine: Engine) -> None:
+        """Start an update if one is due."""
+        asked = engine.view.asked
+        if not engine.settings.notes.on or (asked and asked.source != "main"):
+            return
+        full, last = engine.fullness(), last_round(engine.view.items)
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        if self._baseline_tokens is not None:
+            self._baseline_tokens = min(self._baseline_tokens, full.used_tokens)
+        self._judged_tokens = min(self._judged_tokens, full.used_tokens)
+        due = is_due(
+            engine.settings.notes,
+            full.window.limit_tokens,
+            used_tokens=full.used_tokens,
+            before_tokens=self._baseline_tokens,
+            calls=self._calls,
+            is_at_rest=last is not None and not last.tool_uses(),
+        )
+        asks = self._asks_model(engine, full, is_due=due)
+        if (due or asks) and (point := self._update_point(engine, full.used_tokens, asks=asks)):
+            self._begin(engine, point)
+
+    def _asks_model(self, engine: Engine, full: Fullness, *, is_due: bool) -> bool:
+        """True if a model's notes pay now, and may be paid for."""
+        settings = engine.settings.notes
+        if not self._can_ask(engine) or (self.is_asking and settings.model_when == "paying"):
+            return False
+        if settings.model_when == "always":
+            wanted = is_due
+        else:
+            wanted = model_pays(
+                settings,
+                full,
+                judged_tokens=self._judged_tokens,
+                is_after_pause=self._is_after_pause,
+            )
+        return wanted and not own_refusal(engine, SOURCE)
+
+    def _can_ask(self, engine: Engine) -> bool:
+        if not self._can_edit or self.ask is None or not engine.settings.notes.model:
+            return False
+        return {str(tool.get("name")) for tool in engine.frame.tools}.issuperset(TOOLS)
+
+    async def wait(self, seconds: float, stale_seconds: float) -> None:
+        """Wait for an update in progress, unless it has run so long that it hangs."""
+        if self.is_running and time.monotonic() - self._began < stale_seconds:
+            await self._job.wait(seconds)
+
+    async def update(self, engine: Engine) -> None:
+        """Bring the notes up to date now, by a model where one can be asked."""
+        await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+        used, asks = engine.fullness().used_tokens, self._can_ask(engine)
+        if (point := self._update_point(engine, used, asks=asks)) is not None:
+            await self._guarded(engine, point)
+
+    def close(self, engine: Engine) -> None:
+        """Stop an update in progress; still write the engine's own lines."""
+        self._job.cancel()
+        if self._before is None or not engine.settings.notes.on:
+            return
+        last = last_whole(engine.view.items)
+        if last is None or last.id == self._before.cursor:
+            return
+        used_tokens = engine.fullness().used_tokens
+        try:
+            written = self._write(self.file(engine), self._lines(engine), self._last_lines)
+            point = UpdatePoint(cursor=last.id, used_tokens=used_tokens)
+            self._note(engine, point, None, written)
+        except FAILURES as error:
+            _tell(engine, error)
+
+    def _follow(self, history: Sequence[AnyEntry], lifetime_seconds: float) -> None:
+        for entry in self._cursor.advance(history):
+            match entry:
+                case Noted(by="engine" | "model"):
+                    self._before, self._baseline_tokens = entry, entry.context_tokens
+                    self._calls = 0
+                    if entry.by == "model":
+                        self._judged_tokens, self._is_after_pause = entry.context_tokens, False
+                        self._judged_upto = entry.cursor
+                case Asked(at=at):
+                    self._is_after_pause |= 0 < self._asked_at <= at - lifetime_seconds
+                    self._asked_at = at
+                case Replied(content=content):
+                    self._calls += sum(isinstance(block, ToolUse) for block in content)
+
+    def _update_point(self, engine: Engine, used_tokens: int, *, asks: bool) -> UpdatePoint | None:
+        item = last_whole(engine.view.items)
+        if item is None:
+            return None
+        prefix = engine.prefix() if asks else None
+        return UpdatePoint(cursor=item.id, used_tokens=used_tokens, prefix=prefix)
+
+    def _begin(self, engine: Engine, point: UpdatePoint) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return  # nobody could wait for it; the log tells the same later
+        if not self.is_running:
+            self._baseline_tokens, self._calls = point.used_tokens, 0
+            self._began, self._asks = time.monotonic(), point.prefix is not None
+        self._job.begin(lambda: self._guarded(engine, point))
+
+    async def _guarded(self, engine: Engine, point: UpdatePoint) -> None:
+        """Update the page; failures become entries."""
+        self._began, self._asks = time.monotonic(), point.prefix is not None
+        try:
+            usage = await self._ask(engine, point) if point.prefix is not None else None
+            lines, before = self._lines(engine), self._last_lines
+            written = await asyncio.to_thread(self._write, self.file(engine), lines, before)
+            self._note(engine, point, usage, written)
+            await self._on_update(engine)
+        except FAILURES as error:
+            _tell(engine, error)
+
+    async def _ask(self, engine: Engine, point: UpdatePoint) -> Usage | None:
+        """Have a fork edit a draft; return its usage, None if it changed nothing."""
+        assert self.ask is not None
+        file, settings = self.file(engine), engine.settings.notes
+        base = _separated(file.read().page, self._lines(engine), self._last_lines)
+        seen = file.begin_draft(base)
+        request = ForkRequest(
+            say=ask_for_update(base, file.draft, settings, home()),
+            source=SOURCE,
+            turns=settings.turns,
+            permit=only(file.draft),
+            knows=(seen,),
+            writes_cache=point.prefix is not None and _unsent(point.prefix) > TAIL_TOKENS,
+            prefix=point.prefix,
+        )
+        try:
+            reply = await self.ask(request)
+        except LongholdError as error:
+            file.drop_draft()
+            _tell(engine, error)
+            return None
+        except BaseException:
+            file.drop_draft()
+            raise
+        return await self._take(engine, base, reply)
+
+    async def _take(self, engine: Engine, base: NotesPage, reply: ForkReply) -> Usage | None:
+        """Merge a fork's draft into the page; discard it if the fork was stopped."""
+        file = self.file(engine)
+        if reply.reason == "aborted":
+            file.drop_draft()
+            return None
+        mine = {h: masked(text) for h, text in file.end_draft().written().items()}
+        before = base.written()
+        if mine == before:
+            return reply.usage if reply.reason == "completed" else None
+
+        lines, last_lines = self._lines(engine), self._last_lines
+
+        def merge(found: NotesOnDisk) -> NotesPage:
+            page = _separated(found.page, lines, last_lines)
+            return page.with_written(merged(before, mine, page.written()))
+
+        await asyncio.to_thread(file.change, merge)
+        return reply.usage
+
+    def _note(
+        self, engine: Engine, point: UpdatePoint, usage: Usage | None, written: "WrittenPage"
+    ) -> None:
+        self._last_lines = written.lines
+        noted = Noted(
+            cursor=point.cursor,
+            by="model" if usage is not None else "engine",
+            tokens=written.page.tokens,
+            context_tokens=point.used_tokens,
+            sha256=written.sha256,
+            usage=usage,
+        )
+        engine.report(noted)
+        self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
+
+    @staticmethod
+    def _write(file: NotesFile, lines: EngineLines, before: EngineLines) -> "WrittenPage":
+        """Write the engine's lines into the page; it waits for the disk."""
+        page, sha256 = file.change(lambda found: found.page.with_logs(lines, before))
+        return WrittenPage(page=page, sha256=sha256, lines=lines)
+
+    def _lines(self, engine: Engine) -> Mapping[str, str]:
+        if self._account is None:
+            self._account = SessionAccount.of(engine.view.history)
+        self._account.follow(engine.view.items)
+        return engine_sections(self._account, engine.settings.notes.log_tokens)
+
+
+def _separated(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
+    """Separate what a person wrote between the engine's lines from those lines."""
+    is_edited = any(each.is_edited for each in page.sections)
+    return page.with_logs(lines, before) if is_edited else page
+
+
+def last_whole(items: Sequence[Item]) -> Item | None:
+    """Find the last item whose tool calls all have results."""
+    for item in reversed(items):
+        if not (isinstance(item, Round) and item.missing()):
+            return item
+    return None
+
+
+def only(file: Path) -> Permit:
+    """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
+    refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
+
+    async def permit(use: ToolUse, tool: Tool) -> Allowed | Denied:
+        given = use.input.get(PATH)
+        is_meant = (
+            use.name == tool.name
+            and tool.name in TOOLS
+            and tool.kind == "write"
+            and isinstance(given, str)
+            and _names(given, file)
+        )
+        if not is_meant:
+            return Denied(reason=refusal)
+        if not is_plain(file):
+            return Denied(reason=f"{file} is not the file it was. Stop here.")
+        return Allowed(input={**use.input, PATH: str(file)})
+
+    return permit
+
+
+def _names(path: str, file: Path) -> bool:
+    return Path(path).is_absolute() and os.path.normpath(path) == str(file)
+
+
+def is_plain(file: Path) -> bool:
+    """True if a path leads, without links, to a file that has no other name."""
+    try:
+        found = file.lstat()
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and file.parent.resolve() / file.name == file.resolve()
+        )
+    except OSError:
+        return False
+
+
+def _unsent(prefix: Prefix) -> int:
+    """Estimate the tokens that no call has cached; 0 if no call was made yet."""
+    if prefix.cached_to is None:
+        return 0
+    tail = prefix.messages[prefix.cached_to.message + 1 :]
+    return estimated_tokens(msgspec.json.encode(tail).decode())
+
+
+def _tell(engine: Engine, error: BaseException) -> None:
+    """Record a failure; if the log cannot be written, the conversation goes on."""
+    with suppress(StoreError, OSError):
+        engine.report(Failed(what=WHAT, error=str(error) or type(error).__name__))

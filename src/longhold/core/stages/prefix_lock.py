@@ -1,0 +1,42 @@
+"""When the prefix may change: between turns always, inside a tool loop with care.
+
+Some models bind thinking to the exact prefix it was produced under, so changing an earlier message
+drops all later thinking. In a tool loop that thinking is still needed; the change waits for the end
+of the turn unless the window is full.
+"""
+
+from itertools import islice
+
+from longhold.core.messages import is_thought
+from longhold.core.models.capabilities import capabilities
+from longhold.core.turn.engine import Engine
+from longhold.core.view import View
+from longhold.core.view.items import Round
+
+THOUGHTFUL_ROUNDS = 64
+"""Older thinking in the same loop does not matter."""
+
+
+def drops_thinking(engine: Engine) -> bool:
+    """True if changing an earlier message must drop the thinking after it."""
+    return capabilities(engine.model).binds_thinking
+
+
+def may_move(engine: Engine) -> bool:
+    """True if an entry may now change what was sent before."""
+    if not drops_thinking(engine) or not is_thinking_in_loop(engine.view):
+        return True
+    return engine.fullness().is_blocked
+
+
+def is_thinking_in_loop(view: View) -> bool:
+    """True if the model is between two tool calls, with thinking that led there."""
+    for item in islice(reversed(view.items), THOUGHTFUL_ROUNDS):
+        if isinstance(item, Round):
+            if not item.tool_uses():
+                return False
+            if not item.drops_thinking and any(map(is_thought, item.content)):
+                return True
+        elif item.is_asked():
+            return False
+    return False

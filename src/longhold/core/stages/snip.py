@@ -1,0 +1,99 @@
+"""Snip: messages that the user or a tool marked as dropped leave the view.
+
+Marks are entries, so they can wait and survive a restart. The newest turn is never touched, and a
+round leaves as a whole. An undone snip stays undone; only a new mark by the user repeats it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import AnyEntry, Dropped, Snipped
+from longhold.core.stages.prefix_lock import drops_thinking, may_move
+from longhold.core.turn.engine import Engine
+from longhold.core.view import View
+from longhold.core.view.items import Item, Spoken
+from longhold.errors import NotInHistory
+
+Marks: TypeAlias = Mapping[int, Dropped]
+
+
+class Snip:
+    """The stage of one engine; remembers the marks it has read."""
+
+    def __init__(self) -> None:
+        self._marks: dict[int, Dropped] = {}
+        self._cursor = LogCursor()
+
+    async def __call__(self, engine: Engine) -> None:
+        """Remove marked messages from the view, where and when that is allowed."""
+        self._read_marks(engine.view.history)
+        if not self._marks:
+            return
+        plan = plan_snip(engine.view, self._marks, drops=drops_thinking(engine))
+        if plan is not None and may_move(engine):
+            engine.record(plan)
+
+    def _read_marks(self, history: Sequence[AnyEntry]) -> None:
+        for entry in self._cursor.advance(history):
+            match entry:
+                case Dropped(targets=targets, on=True):
+                    self._marks |= dict.fromkeys(targets, entry)
+                case Dropped(targets=targets) | Snipped(targets=targets):
+                    for n in targets:
+                        self._marks.pop(n, None)
+
+
+def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | None:
+    """Choose the marked messages that may leave now; an undo overrules a tool's marks."""
+    end = newest_turn(view)
+    chosen = {
+        n: mark
+        for n, mark in marks.items()
+        if (item := view.item_of(n)) is not None
+        and item.order < end
+        and not _stands_fast(view, item)
+        and (mark.by == "user" or n not in view.in_force.vetoes)
+    }
+    if not chosen:
+        return None
+    reasons = dict.fromkeys(mark.why or f"dropped by the {mark.by}" for mark in chosen.values())
+    return Snipped(targets=tuple(sorted(chosen)), drops_thinking=drops, why="; ".join(reasons))
+
+
+def newest_turn(view: View) -> int:
+    """Return the order of the user's last message: nothing from there on is removed."""
+    for item in reversed(view.items):
+        if isinstance(item, Spoken) and item.is_asked():
+            return item.order
+    return 0
+
+
+def drop(
+    engine: Engine, numbers: Iterable[int], *, by: Literal["user", "tool"] = "user", why: str = ""
+) -> Dropped:
+    """Mark messages to leave the view with the next request that allows it."""
+    wanted = tuple(dict.fromkeys(numbers))
+    for n in wanted:
+        item = engine.view.item_of(n)
+        if item is None:
+            raise NotInHistory(f"#{n} is not in the view; `longhold history` opens what left it")
+        if reason := _stands_fast(engine.view, item):
+            raise NotInHistory(f"#{n} {reason}")
+    mark = engine.record(Dropped(targets=wanted, by=by, why=why))
+    assert isinstance(mark, Dropped)
+    return mark
+
+
+def keep(engine: Engine, numbers: Iterable[int]) -> None:
+    """Remove marks that were not acted on; a message that left is restored by undoing its entry."""
+    engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
+
+
+def _stands_fast(view: View, item: Item) -> str:
+    """Return why an item cannot be dropped, or ""."""
+    if view.is_pinned(item):
+        return "is pinned; take the pin away first"
+    if isinstance(item, Spoken) and item.kind in ("summary", "restored"):
+        return "stands for what a compaction took out; undo that instead"
+    return ""

@@ -1,0 +1,228 @@
+"""Which of the results that arrived and were not sent yet are too long. Pure.
+
+Limits depend on the tool, the settings and the model's window; they are for 200K tokens and shrink
+with smaller windows. A result counts as sent once a request was made or an answer came after it;
+from then on it stays as it was sent.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from longhold.core.log.entries import Asked, Ran
+from longhold.core.messages import text_of
+from longhold.core.settings import SpillSettings
+from longhold.core.tools.describe import MCP_CHARS, description_of
+from longhold.core.tools.protocol import called
+from longhold.core.view import View
+from longhold.core.view.items import Round, last_round
+from longhold.core.view.window import scaled
+
+LOOKED_AT_CHARS = 200
+"""Agents print it in the first line or the last."""
+
+_FIRST = re.compile(r"\s*(?:exit code|exit status)[: ]\s*(-?\d{1,3})\b", re.IGNORECASE)
+_HEADER = re.compile(r"^(?:exit code: |process exited with code )(\d{1,3})$", re.IGNORECASE | re.M)
+_LAST = re.compile(
+    r"(?:^|\n)\W*(?:command |process )?(?:exited with (?:code|status)|exit (?:code|status))"
+    r":? (-?\d{1,3})\W*$",
+    re.IGNORECASE,
+)
+_METADATA = re.compile(r'"exit_code"\s*:\s*(-?\d{1,3})\s*[,}]')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    ran: Ran
+    tool: str
+    text: str
+    is_command: bool
+    exit_status: int | None
+
+    @property
+    def id(self) -> str:
+        return self.ran.tool_use_id
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_command and (self.ran.is_error or bool(self.exit_status))
+
+
+def arrived_in(view: View, ran: Ran) -> Arrived | None:
+    """Look up the call of a result; None if no call asked for it."""
+    owner = view.round_of(ran.tool_use_id)
+    if owner is None:
+        return None
+    text, tool = text_of(ran.content), tool_of(owner, ran.tool_use_id)
+    is_command = description_of(tool).kind == "shell"
+    status = ran.exit_status
+    if status is None and is_command:
+        status = exit_status_in(text)
+    return Arrived(ran=ran, tool=tool, text=text, is_command=is_command, exit_status=status)
+
+
+def tool_of(owner: Round, tool_use_id: str) -> str:
+    return next((called(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
+
+
+def unsent(view: View, owner: Round) -> dict[str, Arrived]:
+    """Return the newest answer's unsent results that are shown whole, by id.
+
+    Takes time proportional to what arrived since the last request. Skips what the user undid.
+    """
+    shown = {
+        result.id for result in owner.results if result.spilled is None and result.cleared is None
+    }
+    found: dict[str, Arrived] = {}
+    for entry in reversed(view.history):
+        if entry.n <= owner.order or (isinstance(entry, Asked) and entry.source == "main"):
+            break
+        if not isinstance(entry, Ran) or entry.n not in shown:
+            continue
+        if entry.tool_use_id not in view.in_force.vetoes and (arrived := arrived_in(view, entry)):
+            found[entry.tool_use_id] = arrived
+    return found
+
+
+def exit_status_in(text: str) -> int | None:
+    """Find the exit status in a command's output, if it plainly states one."""
+    head, tail = text[:LOOKED_AT_CHARS], text[-LOOKED_AT_CHARS:]
+    found = _FIRST.match(head) or _LAST.search(tail)
+    if found is None and text.startswith('{"output"'):
+        found = _METADATA.search(tail)
+    if found is None and "\nOutput:\n" in head:
+        found = _HEADER.search(head)
+    return int(found[1]) if found else None
+
+
+SMALLEST_LIMIT_CHARS = 1_000
+"""Shorter results are no longer than their previews."""
+SMALLEST_PREVIEW_BYTES = 300
+"""Less does not show what a result is."""
+MCP = "mcp__"
+"""Tools of MCP servers have a limit of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewRoom:
+    preview_bytes: int
+    error_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    settings: SpillSettings
+    window_tokens: int
+    declared: Mapping[str, int | None]
+    """The limits that tools declare, by name."""
+
+    def limit_chars(self, tool: str) -> int | None:
+        """Return how long a tool's result may be; None means no limit."""
+        wanted = self._wanted(tool)
+        return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
+
+    def limit_of(self, arrived: Arrived) -> int | None:
+        """Return how long this result may be: less for a failed command, the user's words any."""
+        if arrived.ran.refused:
+            return None
+        limit = self.limit_chars(arrived.tool)
+        if limit is None or not arrived.has_failed:
+            return limit
+        return min(limit, self._scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+
+    @property
+    def message_chars(self) -> int:
+        """How long all results of one message may be together."""
+        return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
+
+    def room(self, *, has_failed: bool) -> PreviewRoom:
+        wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
+        errors = self.settings.error_bytes
+        return PreviewRoom(
+            preview_bytes=self._scaled(wanted, SMALLEST_PREVIEW_BYTES),
+            error_bytes=self._scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+        )
+
+    def _scaled(self, constant: int, least: int) -> int:
+        return max(least, scaled(constant, self.window_tokens))
+
+    def _wanted(self, tool: str) -> int | None:
+        """Choose a tool's limit: its own "never", the user's setting, its declaration, its name.
+
+        A tool known only by name to read files has just the ceiling: unlike ours it may be unable to
+        show a file in parts.
+        """
+        settings = self.settings
+        is_declared = tool in self.declared
+        own = self.declared[tool] if is_declared else description_of(tool).limit_chars
+        if own is None:
+            return None if is_declared else settings.ceiling_chars
+        for pattern, chars in overrides(settings.tools):
+            if fnmatchcase(tool, pattern):
+                return min(chars, settings.ceiling_chars)
+        if tool.startswith(MCP):
+            return min(own if is_declared else MCP_CHARS, settings.ceiling_chars)
+        return min(own, settings.result_chars)
+
+
+def is_short(view: View) -> bool:
+    """True if the newest answer's results are within any budget, which is seen at once."""
+    owner = last_round(view.items)
+    results = owner.results if owner else ()
+    return sum(len(text_of(result.content)) for result in results) <= SMALLEST_LIMIT_CHARS
+
+
+def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
+    """Choose unsent results over their own limit, each with the reason."""
+    owner = last_round(view.items)
+    waiting = unsent(view, owner) if owner else {}
+    limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
+    return [
+        (arrived, f"over its {limit:,} characters")
+        for arrived, limit in limits
+        if limit is not None and len(arrived.text) > limit
+    ]
+
+
+def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
+    """Choose unsent results of a message that is too long as a whole, each with the reason."""
+    owner = last_round(view.items)
+    if owner is None:
+        return []
+    chars = {
+        result.tool_use_id: len(text_of(result.block("sent").content))
+        for result in owner.results
+        if not result.refused
+        and budgets.limit_chars(tool_of(owner, result.tool_use_id)) is not None
+    }
+    limit, total = budgets.message_chars, sum(chars.values())
+    if total <= limit:
+        return []
+    waiting = unsent(view, owner)
+    why = f"and one message's results came to {total:,} characters, over {limit:,}"
+    return [(waiting[id], why) for id in plan_message(chars, waiting, limit)]
+
+
+def plan_message(
+    chars: Mapping[str, int], unsent: Collection[str], limit_chars: int
+) -> tuple[str, ...]:
+    """Choose results to spill, the longest first, until the rest is within the limit.
+
+    What was sent stays as it was sent, even if that alone is over the limit.
+    """
+    total, chosen = sum(chars.values()), []
+    for id in sorted((id for id in chars if id in unsent), key=lambda id: -chars[id]):
+        if total <= limit_chars:
+            break
+        chosen.append(id)
+        total -= chars[id]
+    return tuple(chosen)
+
+
+@lru_cache(maxsize=8)
+def overrides(text: str) -> tuple[tuple[str, int], ...]:
+    """Parse limits by tool from `spill.tools`; the first matching pattern counts."""
+    pairs = (pair.partition("=") for pair in text.split(",") if pair.strip())
+    return tuple((name.strip(), int(chars)) for name, _, chars in pairs)

@@ -1,0 +1,271 @@
+"""Layer 1: a tool result over its budget goes to disk, and a preview stays.
+
+`arrive` handles every result before it is ever sent; `stage` handles the results of one message
+together, and what a crash left undone. What was sent never changes. Each decision is an entry, so a
+resumed or forked session shows the same bytes. If the disk refuses, the whole result stays.
+"""
+
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from longhold.core.log.entries import AnyEntry, Failed, Ran, Spilled
+from longhold.core.log.results import Body, headed, is_over
+from longhold.core.log.retention import sweep
+from longhold.core.messages import ResultContent, Text
+from longhold.core.messages.measure import Measure, measure_content
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import byte_count
+from longhold.core.stages.spill.budget import (
+    Arrived,
+    Budgets,
+    arrived_in,
+    is_short,
+    plan_alone,
+    plan_together,
+)
+from longhold.core.stages.spill.preview import human_size, preview, repetition
+from longhold.core.tools.describe import HISTORY, description_of
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.large_results import take_bounded
+from longhold.core.view import View
+from longhold.core.view.items import Result, Round, wordless
+from longhold.core.view.tokens import default_weights, weigh
+from longhold.core.view.window import window_for
+from longhold.errors import StoreError
+
+
+@dataclass(slots=True)
+class Repeats:
+    """Which shown result a new one repeats: by hash, then by comparing the contents."""
+
+    _first: dict[int, str] = field(default_factory=dict)
+    """The first tool use by content hash."""
+    _is_built: bool = False
+
+    def first_of(self, view: View, ran: Ran) -> Result | None:
+        """Return the shown result that a new one repeats; else remember the new one."""
+        if not self._is_built:
+            self._build(view)
+        key = key_of(ran.content)
+        if key is None:
+            return None
+        known = _shown(view, self._first.get(key, ""))
+        if known is None:
+            self._first[key] = ran.tool_use_id
+            return None
+        is_same = known.content == ran.content and known.is_error == ran.is_error
+        return known if is_same and known.tool_use_id != ran.tool_use_id else None
+
+    def _build(self, view: View) -> None:
+        """Index what is in the view when the session is opened."""
+        self._is_built = True
+        for item in view.items:
+            for result in item.results if isinstance(item, Round) else ():
+                key = key_of(result.content)
+                if key is not None:
+                    self._first.setdefault(key, result.tool_use_id)
+
+
+def key_of(content: ResultContent) -> int | None:
+    """Return a key that equal contents share; None for anything but text."""
+    if isinstance(content, str):
+        return hash(content)
+    if not all(isinstance(block, Text) for block in content):
+        return None
+    return hash(tuple(block.text for block in content if isinstance(block, Text)))
+
+
+def _shown(view: View, tool_use_id: str) -> Result | None:
+    """Find a result unless it left the view, was cleared, or is itself a repetition."""
+    owner = view.round_of(tool_use_id)
+    result = owner.result_of(tool_use_id) if owner else None
+    if result is None or result.cleared is not None:
+        return None
+    return None if result.spilled and result.spilled.same_as else result
+
+
+@dataclass(slots=True)
+class Spill:
+    """The spill layer of one session: `arrive` takes each result, `stage` runs before each call."""
+
+    _repeats: Repeats = field(default_factory=Repeats)
+    _refused: set[str] = field(default_factory=set)
+    """Results the disk would not take; not tried again."""
+    _lying_bytes: int | None = None
+    """What is on disk by now; None until it was counted."""
+
+    def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
+        """Record a result within its budget."""
+        arrived = arrived_in(engine.view, ran)
+        is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
+        if arrived is None or not is_on or _is_known(engine, ran):
+            return take_bounded(engine, ran)
+        if repeated := self._repeated(engine, arrived):
+            return _write_with(engine, ran, repeated)
+        budgets = budgets_of(engine)
+        limit = budgets.limit_of(arrived)
+        if limit is None or len(arrived.text) <= limit:
+            return take_bounded(engine, ran)
+        spilling = plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
+        if spilling is None:
+            return take_bounded(engine, ran)
+        body, entry = spilling
+        if not self._keep(engine, arrived, body):
+            return engine.write(ran)
+        limit_bytes = engine.settings.log.body_limit_bytes
+        ran = headed(ran, body, limit_bytes) if is_over(ran.content, limit_bytes) else ran
+        return _write_with(engine, ran, entry)
+
+    async def stage(self, engine: Engine) -> None:
+        """Bring the next message within its budget: each result, then all together."""
+        self._sweep(engine)
+        if not engine.settings.spill.on or is_short(engine.view):
+            return
+        budgets = budgets_of(engine)
+        for plan in (plan_alone, plan_together):
+            for arrived, why in plan(engine.view, budgets):
+                self._spill_again(engine, arrived, budgets, why)
+
+    def _spill_again(self, engine: Engine, arrived: Arrived, budgets: Budgets, why: str) -> None:
+        if arrived.id in self._refused:
+            return
+        ran = arrived.ran
+        if ran.file:  # a crash came between the result and its preview
+            try:
+                content = engine.results.read(ran.file.rpartition("/")[2])
+            except StoreError as error:
+                self._refuse(engine, arrived, error)
+                return
+            whole = structs.replace(ran, content=content)
+            arrived = arrived_in(engine.view, whole) or arrived
+        spilling = plan_spill(engine, arrived, budgets, why)
+        if spilling is not None and self._keep(engine, arrived, spilling[0]):
+            engine.write(structs.replace(spilling[1], rests_on=(ran.n,)))
+
+    def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
+        """Return an entry naming the shown result that this one repeats, if that is shorter.
+
+        The first may leave the view later, so this one must be recoverable: by the history, or by
+        calling again.
+        """
+        ran, settings = arrived.ran, engine.settings
+        size = byte_count(arrived.text)
+        if not settings.spill.repeat_bytes <= size <= settings.log.body_limit_bytes:
+            return None
+        if not description_of(arrived.tool).is_repeatable and HISTORY not in readers_of(engine):
+            return None
+        first = self._repeats.first_of(engine.view, ran)
+        if first is None:
+            return None
+        text = repetition(ran.tool_use_id, first.tool_use_id, size, readers_of(engine))
+        if not _is_lighter(engine, measure_content(text), ran.content):
+            return None
+        same = f"the same {human_size(size)} as {first.tool_use_id}"
+        return Spilled(
+            tool_use_id=ran.tool_use_id,
+            text=text,
+            same_as=first.tool_use_id,
+            bytes=size,
+            why=f"{arrived.tool} gave {same}: not shown twice",
+        )
+
+    def _keep(self, engine: Engine, arrived: Arrived, body: Body) -> bool:
+        is_only_copy = is_over(arrived.ran.content, engine.settings.log.body_limit_bytes)
+        try:
+            engine.results.keep(body, is_only_copy=is_only_copy)
+        except StoreError as error:
+            self._refuse(engine, arrived, error)
+            return False
+        if self._lying_bytes is not None:
+            self._lying_bytes += len(body.data)
+        return True
+
+    def _refuse(self, engine: Engine, arrived: Arrived, error: StoreError) -> None:
+        self._refused.add(arrived.id)
+        size = human_size(byte_count(arrived.text))
+        what = "what the log has of" if arrived.ran.file else "the whole result of"
+        stays = f"{what} {arrived.tool} ({size}) stays in the context"
+        engine.write(
+            Failed(what="spill", error=f"{error}; {stays}", detail={"tool_use_id": arrived.id})
+        )
+
+    def _sweep(self, engine: Engine) -> None:
+        """Remove bodies that are too old or too many, when that may be due."""
+        cap_bytes = engine.settings.spill.session_bytes
+        if self._lying_bytes is None or self._lying_bytes > cap_bytes:
+            for swept in sweep(engine.results, engine.settings.spill):
+                engine.write(swept)
+            self._lying_bytes = sum(file.bytes for file in engine.results.stored())
+
+
+def plan_spill(
+    engine: Engine, arrived: Arrived, budgets: Budgets, why: str
+) -> tuple[Body, Spilled] | None:
+    """Prepare a result's body and preview; None if the preview would weigh more."""
+    ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
+    body = _body(engine, ran)
+    text = preview(arrived, body, readers_of(engine), room, masked)
+    measure = _weight(text, ran.content)
+    if not _is_lighter(engine, measure, ran.content):
+        return None
+    shown = human_size(byte_count(text))
+    return body, Spilled(
+        tool_use_id=arrived.id,
+        text=text,
+        file=str(body.file),
+        bytes=body.bytes,
+        sha256=body.sha256,
+        measure=measure,
+        why=f"{arrived.tool} gave {human_size(body.bytes)}, {why}: {shown} of it are shown",
+    )
+
+
+def budgets_of(engine: Engine) -> Budgets:
+    return Budgets(
+        settings=engine.settings.spill,
+        window_tokens=window_for(engine.model, engine.settings.window).limit_tokens,
+        declared=engine.limits_chars,
+    )
+
+
+def readers_of(engine: Engine) -> tuple[str, ...]:
+    """Name the tools with which the model can read on: one for files, else a shell; the history."""
+    names = [str(tool.get("name", "")) for tool in engine.frame.tools]
+    kinds = ("read", "shell") if engine.shows_paths else ()
+    files = [name for kind in kinds for name in names if description_of(name).kind == kind]
+    return (*files[:1], *(name for name in names if name == HISTORY))
+
+
+def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
+    written = engine.write(ran)
+    engine.write(structs.replace(entry, rests_on=(written.n,)))
+    return written
+
+
+def _is_known(engine: Engine, ran: Ran) -> bool:
+    """True if this very result was recorded before."""
+    owner = engine.view.round_of(ran.tool_use_id)
+    known = owner.result_of(ran.tool_use_id) if owner else None
+    if known is None:
+        return False
+    limit = engine.settings.log.body_limit_bytes
+    if is_over(ran.content, limit):
+        ran = headed(ran, _body(engine, ran), limit)
+    return known.content == ran.content
+
+
+def _body(engine: Engine, ran: Ran) -> Body:
+    cap_bytes = engine.settings.spill.file_bytes
+    return engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap_bytes)
+
+
+def _weight(text: str, content: ResultContent) -> Measure:
+    """Weigh a preview with the images that stay beside it."""
+    stays = wordless(content)
+    return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
+
+
+def _is_lighter(engine: Engine, instead: Measure, content: ResultContent) -> bool:
+    weights = default_weights(engine.model)
+    return weigh(instead, weights) < weigh(measure_content(content), weights)

@@ -1,0 +1,101 @@
+"""The layers of a session, put together, and the order in which they run.
+
+Every session has all of them; a layer that the settings switch off stays in the order and does
+nothing. A program's own loop takes the defaults; an agent passes in its tools, hooks and notices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from longhold.core.stages.clear.clear import Clearing
+from longhold.core.stages.collapse import Collapse
+from longhold.core.stages.compact.compact import Compaction
+from longhold.core.stages.compact.facts_fold import FactsFold
+from longhold.core.stages.compact.from_notes import FromNotes
+from longhold.core.stages.compact.owner import CompactionHooks
+from longhold.core.stages.notes.notes import Notes
+from longhold.core.stages.snip import Snip
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.tools.describe import Describe, description_of
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import AfterTurn, Engine, Stage
+from longhold.core.turn.fork import AskFork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """One session's layers; each keeps what it has counted so far."""
+
+    spill: Spill
+    snip: Snip
+    clear: Clearing
+    collapse: Collapse
+    compact: Compaction
+    notes: Notes
+    recall: Stage | None = None
+    learn: AfterTurn | None = None
+    telemetry: AfterTurn | None = None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What runs before each call: each exists to keep the next, dearer one from firing."""
+        recalled = (self.recall,) if self.recall else ()
+        return (*recalled, self.spill.stage, self.snip, self.clear, self.collapse, self.compact)
+
+    @property
+    def after_turn(self) -> tuple[AfterTurn, ...]:
+        return (self.notes.after_turn, *filter(None, (self.learn, self.telemetry)))
+
+    def close(self, engine: Engine) -> None:
+        self.notes.close(engine)
+        self.compact.close(engine)
+        if self.telemetry is not None:
+            self.telemetry(engine)
+
+
+def build_layers(
+    spill: Spill,
+    *,
+    ask: AskFork | None = None,
+    hooks: CompactionHooks | None = None,
+    background: Background | None = None,
+    describe: Describe = description_of,
+    on_cleared: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
+    recall: Stage | None = None,
+    learn: AfterTurn | None = None,
+    telemetry: AfterTurn | None = None,
+    is_main: bool = True,
+    edits_notes: bool = False,
+) -> Layers:
+    """Build a session's layers around the spill that its engine already passes results to.
+
+    Without `ask` only what needs no model is done; `on_cleared` gets each path whose text the
+    model no longer sees; `recall` and `learn` are what a session with memory does; only the main agent (`is_main`) edits the provider's cache; `edits_notes`
+    lets a fork write the notes with the session's own tools.
+    """
+    background, facts = background or Background(), FactsFold()
+    notes = Notes(
+        ask=ask,
+        can_edit=edits_notes,
+        on_update=lambda engine: compact.make_ready(engine),
+        background=background,
+    )
+    compact = Compaction(
+        ask=ask,
+        hooks=hooks or CompactionHooks(tell=notify),
+        from_notes=FromNotes(notes, facts),
+        facts=facts,
+        background=background,
+    )
+    return Layers(
+        spill=spill,
+        snip=Snip(),
+        clear=Clearing(describe=describe, forget=on_cleared, tell=notify, is_main=is_main),
+        collapse=Collapse(ask),
+        compact=compact,
+        notes=notes,
+        recall=recall,
+        learn=learn,
+        telemetry=telemetry,
+    )

@@ -1,0 +1,99 @@
+"""The state that the tools of one session share, handed to every run.
+
+It holds the working directory that `cd` moves, the files that were read, the todos, the plan,
+and the running commands. A fork works on a copy.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from longhold.agent.tools.shells import Shells
+from longhold.core.tools.environment import shell_variables
+from longhold.core.tools.files import Files
+from longhold.core.view.tokens import CLAUDE, estimated_tokens
+
+
+class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    activeForm: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMode:
+    is_on: bool = False
+    file: Path | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolContext:
+    root: Path
+    """Where the session was started; `cd` returns here when its directory is gone."""
+    home: Path
+    """Where plans and the user's skills lie."""
+    scratch: Path
+    """Where tools may leave output; made when it is needed, private to the user."""
+    session: str = "session"
+    directory: Path = field(default_factory=Path)
+    """Where relative paths start and commands run; the root until a `cd`."""
+    more_roots: tuple[Path, ...] = ()
+    """Directories beside the root in which the agent works."""
+    files: Files = field(default_factory=Files)
+    todos: tuple[Todo, ...] = ()
+    plan: PlanMode = field(default_factory=PlanMode)
+    shells: Shells = field(default_factory=Shells)
+    variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
+    """The environment of commands, without the keys for models."""
+    report: Callable[[str], None] = lambda _line: None
+
+    """Called with one line of progress now and then while a tool runs."""
+    count_tokens: Callable[[str], int] = lambda text: estimated_tokens(text, CLAUDE)
+    is_fork: bool = False
+
+    def __post_init__(self) -> None:
+        self.root = self.root.resolve()
+        if self.directory == Path():
+            self.directory = self.root
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        return (self.root, *self.more_roots)
+
+    def resolve(self, path: str) -> Path:
+        """Make a path absolute; links are not followed."""
+        given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
+        return Path(os.path.normpath(self.directory / given))
+
+    def shown(self, path: Path) -> str:
+        """Return a path relative to the working directory if it lies in it."""
+        is_below = path != self.directory and path.is_relative_to(self.directory)
+        return str(path.relative_to(self.directory) if is_below else path)
+
+    def is_within(self, path: Path) -> bool:
+        """Return whether a path, links followed, lies where the agent works."""
+        real = path.resolve()
+        return any(real.is_relative_to(root.resolve()) for root in (*self.roots, self.scratch))
+
+    def fork(self) -> "ToolContext":
+        """Return an independent copy that knows the same files but owns no commands."""
+        return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
+
+    def move_to(self, directory: Path) -> None:
+        self.directory = directory
+
+    def set_files(self, files: Files) -> None:
+        self.files = files
+
+    def set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
+
+    def set_plan(self, plan: PlanMode) -> None:
+        self.plan = plan
+
+    async def close(self) -> None:
+        await self.shells.stop_all()

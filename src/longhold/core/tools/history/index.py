@@ -1,0 +1,324 @@
+"""Full-text search over a log with SQLite's FTS5; the index can be thrown away at any time.
+
+What is indexed are passages of about a thousand characters, so that a few words in a long result
+count as much as in a short one, and the place is known with the record. A result is indexed with
+its call. Words are compared by their stems, names in camel case also by their parts.
+
+The file lies in the session's directory and holds no text, only where each word stands. It is
+private, stamped with its version and session, and rebuilt when it is damaged, missing or
+another's; where no file can be kept, the index lives in memory. Calls of the History tool are
+not indexed: they contain the words searched for and would only find themselves.
+"""
+
+import os
+import re
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate
+from math import log
+from operator import attrgetter
+from pathlib import Path
+
+from longhold.core.log.entries import AnyEntry, Swept
+from longhold.core.messages.words import name_parts
+from longhold.core.settings.files import private_directory
+from longhold.core.tools.describe import HISTORY
+from longhold.core.tools.history.catalogue import Catalogue
+from longhold.core.tools.history.pages import passage_at, passages
+from longhold.core.tools.history.question import (
+    PASSAGE_BITS,
+    HistoryQuestion,
+    PassageMatch,
+    TermRows,
+    rank,
+)
+from longhold.core.tools.history.records import Searchable
+
+VERSION = 2
+"""What this module builds; an index of another version is rebuilt."""
+
+BUSY_SECONDS = 2.0
+"""How long another process may be at it before we do without the file."""
+
+NAME = "history.sqlite"
+
+READ_PASSAGES = 10_000
+"""Matches to rank at most, which bounds the time; the most common words are left out."""
+LEAST_WEIGHT = 0.1
+"""Of a word that stands in half of all passages or more."""
+
+_BRITISH = re.compile(r"(o)u(?=r)", re.IGNORECASE)
+_SCHEMA = (
+    "CREATE TABLE stamp (version INTEGER, session TEXT, upto INTEGER, passages INTEGER)",
+    "CREATE VIRTUAL TABLE words USING fts5(text, names, content='', tokenize='porter unicode61')",
+)
+_NOT_NOW = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN")
+)
+"""What says nothing about the index itself."""
+
+
+class Index:
+    """An FTS5 index of texts by number. Not thread-safe."""
+
+    def __init__(self, directory: Path | None, session: str) -> None:
+        self._session = session
+        self._file = directory / NAME if directory is not None else None
+        self._connection = self._open()
+
+    @property
+    def upto(self) -> int:
+        """The number of the last entry that is in it."""
+        row = self._connection.execute("SELECT upto FROM stamp").fetchone()
+        return int(row[0]) if row else 0
+
+    def add(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
+        """Add (number, text, names), all or none; what another process has added is left alone."""
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            known = self.upto
+            self._insert((each for each in texts if each[0] > known), upto)
+
+    def _insert(self, texts: Iterable[tuple[int, str, str]], upto: int) -> None:
+        added = self._connection.executemany(
+            "INSERT INTO words (rowid, text, names) VALUES (?, ?, ?)",
+            (
+                (n << PASSAGE_BITS | i, part, f"{names} {name_parts(part)}")
+                for n, text, names in texts
+                for i, (start, stop) in enumerate(passages(text))
+                for part in [text[start:stop]]
+            ),
+        )
+        self._connection.execute(
+            "UPDATE stamp SET upto = max(upto, ?), passages = passages + ?",
+            (upto, max(0, added.rowcount)),
+        )
+
+    def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
+        """Return where the words of a question stand, and the records that have all its phrases."""
+        phrases = [_quoted(phrase) for phrase in question.phrases]
+        total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
+        found = self._rarest(question.words)
+        required = [self._rows(phrase) for phrase in phrases]
+        having = [{row >> PASSAGE_BITS for row in rows} for rows in required]
+        terms = [
+            TermRows(weight=_weight(len(rows), total), rows=rows)
+            for rows in (*found, *required)
+            if rows
+        ]
+        return terms, set.intersection(*having) if having else None
+
+    def _rarest(self, words: Iterable[str]) -> list[list[int]]:
+        """Return the rows of the rarest words; one that is not there may be in another form."""
+        found = [
+            next((rows for term in _forms(word) if (rows := self._rows(term))), [])
+            for word in words
+        ]
+        found.sort(key=len)
+        sums = accumulate(map(len, found))
+        return [
+            rows
+            for i, (rows, read) in enumerate(zip(found, sums, strict=True))
+            if not i or read <= READ_PASSAGES
+        ]
+
+    def _rows(self, term: str) -> list[int]:
+        """Return the newest passages with a word or a phrase."""
+        newest = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+        return [row for (row,) in self._connection.execute(newest, (term, READ_PASSAGES))]
+
+    def renew(self) -> None:
+        self.close()
+        if self._file is not None and not self._file.parent.is_symlink():
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+        self._connection = self._open()
+
+    def mend(self, error: sqlite3.Error) -> None:
+        """Recover from an error: continue in memory if the disk is to blame, else with a new file."""
+        if _is_the_disks(error):
+            self.close()
+            self._file = None
+        self.renew()
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_connection"):
+            self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file, or a new one in its place, or one in memory if the disk refuses."""
+        if self._file is None or self._file.parent.is_symlink():
+            return self._check(_connect(":memory:"))
+        for _ in range(2):
+            try:
+                return self._check(_connect_file(self._file))
+            except (sqlite3.Error, OSError) as error:
+                if _is_the_disks(error):
+                    break  # in use by another process, or forbidden: not ours to remove
+                with suppress(OSError):
+                    self._file.unlink(missing_ok=True)
+        return self._check(_connect(":memory:"))
+
+    def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Initialise an empty index; refuse a file that is some other database.
+
+        There is no journal on disk: a crash costs an index that is rebuilt, never a log.
+        """
+        try:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+            if not tables:
+                self._begin(connection)
+            elif not {"stamp", "words"} <= set(tables):
+                raise sqlite3.DatabaseError("an index of another make")
+            row = connection.execute("SELECT version, session FROM stamp").fetchone()
+            if row != (VERSION, self._session):
+                raise sqlite3.DatabaseError("an index of something else")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("INSERT INTO stamp VALUES (?, ?, 0, 0)", (VERSION, self._session))
+
+
+def _is_the_disks(error: Exception) -> bool:
+    """Return whether the disk is to blame rather than the file's content."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in _NOT_NOW or isinstance(error, PermissionError)
+
+
+def _weight(count: int, total: int) -> float:
+    """Return how much a word says that stands in so many of all passages."""
+    return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """Return a word, its other spelling (colour, color), and what begins like it."""
+    plain, other = _quoted(word), _quoted(_BRITISH.sub(r"\1", word).replace("is", "iz"))
+    return plain, *([other] if other != plain else []), f"{plain} *"
+
+
+def _quoted(text: str) -> str:
+    """Write a word or a phrase in FTS5 syntax."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _connect_file(file: Path) -> sqlite3.Connection:
+    """Open a plain file, private to the user; a link in its place is an error."""
+    private_directory(file.parent)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    return _connect(str(file))
+
+
+_connect = partial(
+    sqlite3.connect, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+)
+
+
+INDEX_TRIES = 3
+"""As it is, built anew, and in memory; past that only the text itself is looked through."""
+
+
+class WordSearch:
+    """The index of one log, kept up with it, and the text itself where the index knows nothing."""
+
+    def __init__(
+        self,
+        directory: Path | None,
+        session: str,
+        *,
+        catalogue: Catalogue,
+        read: Callable[[AnyEntry], Searchable | None],
+        limit_chars: int,
+    ) -> None:
+        self._directory, self._session = directory, session
+        self._catalogue = catalogue
+        self._read = read
+        self._limit_chars = limit_chars
+        self._index: Index | None = None
+
+    def find(
+        self,
+        entries: Sequence[AnyEntry],
+        question: HistoryQuestion,
+        is_allowed: Callable[[int], bool],
+    ) -> list[PassageMatch]:
+        """Find entries by words, the best first; else by the text as it stands, newest first."""
+        return self._indexed(entries, question, is_allowed) or [
+            match for match in self._scanned(entries, question) if is_allowed(match.n)
+        ]
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._index = None
+
+    def _indexed(
+        self,
+        entries: Sequence[AnyEntry],
+        question: HistoryQuestion,
+        is_allowed: Callable[[int], bool],
+    ) -> list[PassageMatch]:
+        terms, having = self._searched(entries, question)
+        return rank(
+            terms,
+            self._catalogue.place,
+            lambda n: (having is None or n in having) and is_allowed(n),
+        )
+
+    def _searched(
+        self, entries: Sequence[AnyEntry], question: HistoryQuestion
+    ) -> tuple[list[TermRows], set[int] | None]:
+        index = self._index = self._index or Index(self._directory, self._session)
+        for _ in range(INDEX_TRIES):
+            try:
+                self._extend(index, entries)
+                return index.search(question)
+            except sqlite3.Error as error:
+                index.mend(error)
+        return [], None
+
+    def _extend(self, index: Index, entries: Sequence[AnyEntry]) -> None:
+        upto = index.upto
+        fresh = entries[bisect_right(entries, upto, key=attrgetter("n")) :]
+        if upto and any(isinstance(entry, Swept) for entry in fresh):
+            index.renew()  # what was removed is not to be found by its words either
+            fresh = entries
+        if fresh:
+            index.add(self.texts(fresh), fresh[-1].n)
+
+    def texts(self, entries: Iterable[AnyEntry]) -> Iterator[tuple[int, str, str]]:
+        for entry in entries:
+            call = self._catalogue.call_of(entry)
+            if call is not None and call.use.name == HISTORY:
+                continue
+            found = self._read(entry)
+            if found is not None and found.text:
+                yield entry.n, found.text[: self._limit_chars], call.target if call else ""
+
+    def _scanned(
+        self, entries: Iterable[AnyEntry], question: HistoryQuestion
+    ) -> list[PassageMatch]:
+        """Search for the text as it stands: for scripts without spaces, and for parts of words."""
+        wanted = question.text.strip('"').casefold()
+        found = []
+        for n, text, _ in self.texts(entries):
+            place = text.casefold().find(wanted)
+            if place >= 0:
+                found.append(PassageMatch(n=n, passage=passage_at(text, place)))
+        return found[::-1]

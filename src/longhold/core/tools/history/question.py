@@ -1,0 +1,183 @@
+"""A question to the history: words, "phrases", `file:PATH` and `kind:KIND`, in one line.
+
+Words rank what is found; phrases, files and kinds say what may be found at all.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import islice
+
+from longhold.core.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
+from longhold.core.messages import is_thought
+from longhold.core.messages.words import words_of
+from longhold.core.tools.describe import description_of
+from longhold.core.tools.protocol import ToolKind
+from longhold.errors import NotInHistory
+
+NEAR = {1: 0.4, -1: 0.4, 0: 0.3, 2: 0.2, -2: 0.2, 3: 0.1, -3: 0.1}
+"""Of a word's weight: where it stands in the step so many further on, and else in none of these.
+
+What is beside a step counts for more than what else is in it: a long result has many words.
+"""
+RANKED = 600
+"""Passages whose surroundings are looked at: those with the most of the question in them."""
+PASSAGE_BITS = 16
+"""Of a passage's number; the rest is the entry's. The longest body that is indexed has fewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageMatch:
+    """A record with the words that were asked for."""
+
+    n: int
+    passage: int = 0
+    """The one that matches best, counted from 0."""
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermRows:
+    """Where a word stands, and how much that says."""
+
+    weight: float
+    rows: Sequence[int]
+
+
+def rank(
+    terms: Sequence[TermRows], step_of: Callable[[int], int], is_allowed: Callable[[int], bool]
+) -> list[PassageMatch]:
+    """Return the records, the best first, each with its best passage; of equals, the newest."""
+    inside: defaultdict[int, float] = defaultdict(float)
+    for term in terms:
+        for row in term.rows:
+            inside[row] += term.weight
+    ordered = sorted(inside, key=lambda row: (inside[row], row), reverse=True)
+    rows = islice((row for row in ordered if is_allowed(row >> PASSAGE_BITS)), RANKED)
+    steps = [{step_of(row >> PASSAGE_BITS) for row in term.rows} for term in terms]
+    having = [set(term.rows) for term in terms]
+    scored = []
+    for row in rows:
+        step = step_of(row >> PASSAGE_BITS)
+        around = sum(
+            term.weight * _nearness(step, steps[i])
+            for i, term in enumerate(terms)
+            if row not in having[i]
+        )
+        scored.append((inside[row] + around, row))
+    scored.sort(reverse=True)
+    best: dict[int, PassageMatch] = {}
+    for score, row in scored:
+        n = row >> PASSAGE_BITS
+        best.setdefault(n, PassageMatch(n=n, passage=row & ((1 << PASSAGE_BITS) - 1), score=score))
+    return list(best.values())
+
+
+def _nearness(step: int, steps: AbstractSet[int]) -> float:
+    """Return the share of a word's weight that counts in a step beside which it stands."""
+    return next((share for distance, share in NEAR.items() if step + distance in steps), 0.0)
+
+
+QUERY_WORDS = 64
+"""Of a pasted page, so many words are looked at."""
+
+_PARTS = re.compile(r'(?:(?<!\S)(file|kind):)?(?:"([^"]*)"|(\S+))', re.IGNORECASE)
+_TOOLS: dict[ToolKind, str] = {"write": "edit", "shell": "command"}
+"""What people call the results of these kinds of tools; the others as they are."""
+_SAME = {"edits": "edit", "write": "edit", "errors": "error", "shell": "command", "bash": "command"}
+KINDS = (
+    *("user", "aside", "answer", "thinking", "summary", "result", "error"),
+    *("edit", "command", "read", "search", "fetch", "ask"),
+)
+
+
+_HINTS = {"user": "user", "fail": "error", "failed": "error", "failure": "error", "error": "error"}
+"""Words of a question that say what kind of record would answer it."""
+HINTED = 2.0
+"""Such a record counts for more."""
+LESS = {"summary": 0.7, "read": 0.8}
+"""A summary retells what stands elsewhere, and files that were read hold many words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryQuestion:
+    text: str = ""
+    """Its words and phrases as they were written."""
+    words: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    """Each must stand in a record, as it is but for case and word forms."""
+    files: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    """Any of them will do."""
+
+    def weight_of(self, kinds: frozenset[str]) -> float:
+        """Return how much a record of these kinds counts."""
+        hinted = {_HINTS[word] for word in self.text.lower().split() if word in _HINTS}
+        less = min((LESS[kind] for kind in kinds & LESS.keys()), default=1.0)
+        return less * (HINTED if kinds & hinted else 1.0)
+
+    @property
+    def has_words(self) -> bool:
+        return bool(self.words or self.phrases)
+
+
+def parse_question(query: str, file: str = "") -> HistoryQuestion:
+    """Read a query; an unknown kind is an error that lists the known ones."""
+    words: list[str] = []
+    phrases: list[str] = []
+    files = [file.strip()] if file.strip() else []
+    kinds: set[str] = set()
+    for field, phrase, word in _PARTS.findall(query):
+        text = phrase or word.strip('"')
+        match field.lower():
+            case "file":
+                files.append(text)
+            case "kind":
+                kinds.update(map(_kind, text.split(",")))
+            case _:
+                if re.search(r"\w", text):
+                    (phrases if phrase else words).append(text)
+    return HistoryQuestion(
+        text=" ".join([*words, *(f'"{phrase}"' for phrase in phrases)]),
+        words=_searched([word for word in words[:QUERY_WORDS] if word != "user"] or words),
+        phrases=tuple(phrases[:QUERY_WORDS]),
+        files=tuple(files),
+        kinds=frozenset(kinds),
+    )
+
+
+def _searched(written: list[str]) -> tuple[str, ...]:
+    """Return the words worth searching for; a name of several is one and each of its parts."""
+    found = words_of(" ".join(written))
+    whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]
+    return tuple(dict.fromkeys([*found, *whole])) or tuple(dict.fromkeys(written))
+
+
+def _kind(name: str) -> str:
+    kind = name.strip().lower()
+    kind = _SAME.get(kind, kind)
+    if kind not in KINDS:
+        raise NotInHistory(
+            f"there is no kind:{name[:40]}; ask for {', '.join(KINDS)}, or quote it to find the text"
+        )
+    return kind
+
+
+def kinds_of(entry: AnyEntry, tool: str) -> frozenset[str]:
+    """Return the kinds of a record; `tool` is the one that was called for a result."""
+    match entry:
+        case Said():
+            return frozenset({"aside" if entry.hidden or entry.role == "system" else "user"})
+        case Replied(content=content):
+            return frozenset(
+                {"answer", "thinking"} if any(map(is_thought, content)) else {"answer"}
+            )
+        case Ran():
+            kind = description_of(tool).kind
+            failed = {"error"} if entry.is_error or entry.exit_status else set()
+            return frozenset({"result", _TOOLS.get(kind, kind), *failed})
+        case Compacted() | Collapsed() | Restored():
+            return frozenset({"summary"})
+    return frozenset()

@@ -1,0 +1,269 @@
+"""What an entry says, as text, and what a question to the history returns.
+
+The text of a result is the result, character for character. Images and documents are returned
+beside it; a line marks where they stood. A body on disk is found by its file name alone, so a
+branched or moved session finds its own copy, and must match the recorded hash.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from longhold.core.log.cursor import possible
+from longhold.core.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
+from longhold.core.log.results import Results
+from longhold.core.messages import (
+    Block,
+    Document,
+    Image,
+    JsonObject,
+    Opaque,
+    RedactedThinking,
+    ResultContent,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    block_to_wire,
+    is_thought,
+)
+from longhold.core.messages.text import printable, printable_line
+from longhold.core.tools.describe import description_of
+from longhold.core.tools.history.pages import RecordPage
+from longhold.errors import StoreError
+
+DIFF_LINES = 400
+"""Comparing longer texts line by line takes too long; they are shown one after the other."""
+
+_OLD_AND_NEW = (
+    *(("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText")),
+    *(("old_text", "new_text"), ("old", "new"), ("search", "replace")),
+)
+"""What the editing tools of common agents call the two texts."""
+
+
+def call_text(use: ToolUse) -> str:
+    return "\n".join([f"[calls {use.name}, id {use.id}]", *_inputs(use)])
+
+
+def _inputs(use: ToolUse) -> Iterator[str]:
+    known = description_of(use.name)
+    for key, value in use.input.items():
+        if key == known.command_input and isinstance(value, str):
+            yield f"$ {value}"
+        elif key == "edits" and isinstance(value, list):
+            for each in value:
+                edit = _edit(each) if isinstance(each, dict) else None
+                yield from [json_text(each)] if edit is None else edit
+        elif not any(key in pair for pair in _pairs(use.input)):
+            yield _input(key, value)
+    yield from _edit(use.input) or ()
+
+
+def _input(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        return f"{key}: {json_text(value)}"
+    return f"{key}:\n{value}" if "\n" in value else f"{key}: {value}"
+
+
+def _pairs(given: JsonObject) -> list[tuple[str, str]]:
+    return [
+        (old, new)
+        for old, new in _OLD_AND_NEW
+        if isinstance(given.get(old), str) and isinstance(given.get(new), str)
+    ]
+
+
+def _edit(given: JsonObject) -> list[str] | None:
+    """Return the lines of a diff if the input holds an old and a new text."""
+    for old, new in _pairs(given):
+        return _diff(str(given[old]).splitlines(), str(given[new]).splitlines())
+    return None
+
+
+def _diff(old: list[str], new: list[str]) -> list[str]:
+    if max(len(old), len(new)) > DIFF_LINES:
+        return [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+    return list(unified_diff(old, new, lineterm="", n=3))[2:]
+
+
+def json_text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+RecordKind: TypeAlias = Literal[
+    "user", "aside", "answer", "thinking", "result", "summary", "line", "restored"
+]
+Media: TypeAlias = tuple[Image | Document, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    n: int
+    kind: RecordKind
+    text: str
+    media: Media = ()
+    """What the text only names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searchable:
+    """A text that words are searched in: a record's, and for a result also its call's."""
+
+    text: str
+    body: int = 0
+    """Where the record's own text begins."""
+
+
+def record_of(entry: AnyEntry) -> Record | None:
+    """Return an entry's content; most kinds of entries have none."""
+    match entry:
+        case Said(content=content):
+            kind: RecordKind = "aside" if entry.hidden or entry.role == "system" else "user"
+            return _record(entry.n, kind, content)
+        case Replied(content=content):
+            return _record(entry.n, "answer", content)
+        case Ran(content=str() as text):
+            return Record(n=entry.n, kind="result", text=text)
+        case Ran(content=tuple() as content):
+            return _record(entry.n, "result", content)
+        case Compacted(summary=content):
+            return _record(entry.n, "summary", content)
+        case Collapsed(text=text):
+            return Record(n=entry.n, kind="line", text=text)
+        case Restored(content=content):
+            return _record(entry.n, "restored", content)
+    return None
+
+
+def step_records(entry: AnyEntry) -> list[Record]:
+    """Return what an answer says and calls, apart from its thinking; of other entries the record."""
+    if not isinstance(entry, Replied):
+        return [record for record in [record_of(entry)] if record]
+    thought = tuple(filter(is_thought, entry.content))
+    said = tuple(block for block in entry.content if not is_thought(block))
+    kinds: tuple[tuple[RecordKind, tuple[Block, ...]], ...] = (
+        ("answer", said),
+        ("thinking", thought),
+    )
+    return [_record(entry.n, kind, content) for kind, content in kinds if content]
+
+
+def answer_text(entry: Replied, leave_out: Callable[[ToolUse], bool]) -> str:
+    """Return an answer's text without some of its calls."""
+    kept = (b for b in entry.content if not (isinstance(b, ToolUse) and leave_out(b)))
+    return "\n".join(map(_written, kept))
+
+
+def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
+    blocks = tuple(content)
+    return Record(
+        n=n,
+        kind=kind,
+        text="\n".join(map(_written, blocks)),
+        media=tuple(block for block in blocks if isinstance(block, Image | Document)),
+    )
+
+
+def _written(block: Block) -> str:
+    match block:
+        case Text(text=text):
+            return text
+        case Thinking(thinking=text):
+            return f"[thinking]\n{text}"
+        case RedactedThinking():
+            return "[thinking that the provider keeps to itself]"
+        case ToolUse():
+            return call_text(block)
+        case Image(source=source):
+            return f"[an image stood here: {source.get('media_type', 'of unknown type')}]"
+        case Document():
+            return "[a document stood here]"
+        case ToolResult() | Opaque():
+            return json_text(block_to_wire(block))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHit:
+    n: int
+    kind: RecordKind
+    at: float
+    tool: str = ""
+    tool_use_id: str = ""
+    target: str = ""
+    """What the call was about: a path or a command."""
+    is_error: bool = False
+    is_shown: bool = False
+    """It is in the model's view, whole: there is no need to open it."""
+    chars: int = 0
+    lines: int = 0
+    line: int = 0
+    """Where the words stand in it; none where no words were asked for, or in an answer's step."""
+    snippet: str = ""
+    passage: str = ""
+    """The lines around it, for a result also of its call."""
+
+    def describe(self, *, marks_view: bool = True) -> str:
+        """Write what it is on one line; where nothing has left the view, `in view` says nothing."""
+        call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
+        target = f": {self.target}" if self.target else ""
+        when = (
+            f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(possible(self.at)))} UTC"
+            if self.at
+            else ""
+        )
+        facts = f"{self.lines:,} lines, {self.chars:,} characters{when}"
+        marks = ", an error" if self.is_error else ""
+        marks += ", in view" if self.is_shown and marks_view else ""
+        place = f" line {self.line:,}:" if self.line else ""
+        line = f"#{self.n} {self.kind}{call}{target} ({facts}{marks}){place}"
+        return printable_line(line, len(line))
+
+    def quoted(self) -> str:
+        """Write its passage with a mark before each line, so that none passes for ours."""
+        return "\n".join(f"| {printable(line)}" for line in self.passage.splitlines())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRecords:
+    hits: tuple[RecordHit, ...]
+    total: int
+    reached: int = 0
+    """How many of them were looked at, for the next page to skip."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRecord:
+    title: str
+    page: RecordPage
+    media: Media = ()
+    """Pictures and documents that stood in it; only with the first page."""
+    trouble: str = ""
+    """What could not be had of it, and why."""
+
+
+class Missing(Exception):
+    """A body cannot be read; the message says why."""
+
+
+def read_body(results: Results | None, file: str, sha256: str = "") -> ResultContent:
+    """Read a body by its recorded path; `results` is None if the log has no directory."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if results is None:
+        raise Missing(f"{name!r} does not belong to this transcript")
+    if name in ("", ".", "..") or "\0" in name:
+        raise Missing(f"{file!r} is not a file name")
+    try:
+        content = results.read(name)
+    except StoreError as error:
+        raise Missing(str(error)) from None
+    except (UnicodeDecodeError, msgspec.DecodeError):
+        content = ()
+    if sha256 and results.body(name, content, cap_bytes=sys.maxsize).sha256 != sha256:
+        raise Missing(f"{name!r} is not what was written there")
+    return content

@@ -1,0 +1,214 @@
+"""The shape of a tool: its name, its input, what it does and its outcome.
+
+A tool is declared once, from the type of its input and an async function; the JSON Schema for
+the model and the check of what the model sends are both made from that type. A failure is an
+outcome that explains itself: only cancellation passes through.
+"""
+
+import os
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from longhold.core.messages import Json, JsonObject, ResultContent, ToolUse
+from longhold.core.tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from longhold.core.tools.context import ToolContext
+
+
+ToolKind: TypeAlias = Literal["read", "search", "shell", "fetch", "write", "ask", "other"]
+
+LIMIT_CHARS = 50_000
+"""A longer result is spilled: about 12,000 tokens, a sixteenth of a 200K window."""
+
+_UNSOUND = re.compile("[\0\ud800-\udfff]")
+"""What neither a path, an argument nor a file's content can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    content: ResultContent
+    """What the model reads."""
+    is_error: bool = False
+    exit_status: int | None = None
+    """Of a command that ended by itself; a signal is its negative number."""
+    note: str = ""
+    """One line for the user."""
+    is_denied: bool = False
+    """The tool was not run: permissions or a hook forbade it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool as the loop, the permissions and the stages see it."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    kind: ToolKind
+    run: Callable[[JsonObject, "ToolContext"], Awaitable[Outcome]]
+    path_inputs: tuple[str, ...] = ()
+    """Inputs that name a file or a directory."""
+    command_input: str = ""
+    """The input that is a shell command, or nothing."""
+    is_read_only: Callable[[JsonObject], bool] = lambda _given: False
+    """Whether this call changes nothing, so that it may run beside others."""
+    limit_chars: int | None = LIMIT_CHARS
+    """Longer results are spilled; None is never."""
+
+    def definition(self) -> JsonObject:
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
+
+
+class Refused(Exception):
+    """The tool will not or cannot do this; the message is for the model."""
+
+
+class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every tool's input: an unknown field is an error, not ignored."""
+
+
+Taken = TypeVar("Taken", bound=Input)
+
+
+def make_tool(
+    name: str,
+    takes: type[Taken],
+    does: Callable[[Taken, "ToolContext"], Awaitable[Outcome]],
+    *,
+    kind: ToolKind,
+    path_inputs: tuple[str, ...] = (),
+    command_input: str = "",
+    is_read_only: Callable[[Taken], bool] | bool = False,
+    limit_chars: int | None = LIMIT_CHARS,
+    description: str = "",
+) -> Tool:
+    """Declare a tool from its input type and an async function; its description lies in `prompts`."""
+
+    async def run(given: JsonObject, tool_context: "ToolContext") -> Outcome:
+        try:
+            return _sendable(await does(_taken(name, takes, given), tool_context))
+        except Refused as refusal:
+            said = str(refusal)
+        except OSError as error:
+            said = f"{name} failed: {_reason(error)}."
+        return _sendable(Outcome(content=said, is_error=True, note=said.partition("\n")[0]))
+
+    def changes_nothing(given: JsonObject) -> bool:
+        if isinstance(is_read_only, bool):
+            return is_read_only
+        try:
+            return is_read_only(_taken(name, takes, given))
+        except Refused:
+            return True  # a call that will be refused changes nothing
+
+    return Tool(
+        name=name,
+        description=description or prompt(name),
+        input_schema=schema_of(takes),
+        kind=kind,
+        path_inputs=path_inputs,
+        command_input=command_input,
+        is_read_only=changes_nothing,
+        limit_chars=limit_chars,
+        run=run,
+    )
+
+
+def prompt(name: str) -> str:
+    file = files("longhold.core.tools") / "prompts" / f"{name.lower()}.md"
+    return file.read_text(encoding="utf-8").strip()
+
+
+def schema_of(takes: type[Struct]) -> JsonObject:
+    """Return the JSON Schema of an input type, references inlined."""
+    schema = msgspec.json.schema(takes)
+    parts = schema.pop("$defs", {})
+    written: JsonObject = _inlined(schema, parts)
+    return written
+
+
+def _inlined(node: Json, parts: JsonObject) -> Json:
+    if isinstance(node, list | tuple):
+        return [_inlined(item, parts) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inlined(parts[node["$ref"].rpartition("/")[2]], parts)
+    # The title only repeats the class's name, its description our own docstring.
+    names = {"title", "description"} if node.get("type") == "object" else set()
+    return {key: _inlined(value, parts) for key, value in node.items() if key not in names}
+
+
+def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
+    """Check an input; numbers and booleans written as text are accepted."""
+    if not _is_sound(given):
+        raise Refused(
+            f"{name} was called with a zero byte or half a character, which no file holds."
+        )
+    try:
+        return msgspec.convert(given, takes, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{name} was called with a wrong input: {error}.") from None
+
+
+def _reason(error: OSError) -> str:
+    words = os.strerror(error.errno).lower() if error.errno else str(error)
+    return f"{words}: {error.filename}" if error.filename else words
+
+
+def _is_sound(value: Json) -> bool:
+    match value:
+        case str():
+            return _UNSOUND.search(value) is None
+        case dict():
+            return all(map(_is_sound, value.values()))
+        case list():
+            return all(map(_is_sound, value))
+    return True
+
+
+def _sendable(outcome: Outcome) -> Outcome:
+    """Escape what JSON cannot hold: file names may have bytes that are not text."""
+    if not isinstance(outcome.content, str):
+        return outcome
+    return replace(outcome, content=_escape(outcome.content), note=_escape(outcome.note))
+
+
+def _escape(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+NAME = "CallTool"
+
+
+class CallToolInput(Input, frozen=True, kw_only=True):
+    name: Annotated[str, Meta(description="The tool's name, as listed.", min_length=1)]
+    input: Annotated[JsonObject, Meta(description="Its input, as ToolSearch shows the schema.")]
+
+
+async def _refuse(given: CallToolInput, _tool_context: ToolContext) -> Outcome:
+    raise Refused(f"{given.name!r} cannot be called through {NAME}.")
+
+
+CALL_TOOL = make_tool(NAME, CallToolInput, _refuse, kind="other", is_read_only=True)
+
+
+def called(use: ToolUse) -> ToolUse:
+    """Return the call that is meant: the inner one, if it is made through the fixed tool."""
+    if use.name != NAME:
+        return use
+    name, given = use.input.get("name"), use.input.get("input")
+    if not isinstance(name, str) or not isinstance(given, dict) or name == NAME:
+        return use
+    return structs.replace(use, name=name, input=given)

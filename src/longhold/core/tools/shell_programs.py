@@ -1,0 +1,215 @@
+"""Finds every command that a script might run, also inside other commands.
+
+Those behind `sudo`, `env`, `xargs` or `timeout`, in the text given to `bash -c` or `eval`, and
+after `find -exec`; for deny rules also what only may be one (`hidden_commands`). It finds too much
+rather than too little, since it serves prohibitions only; permission is given by the commands as
+written. What hides its name from all this is opaque.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, pairwise
+
+from longhold.core.tools.shell_reader import Command, Script, Word, names, read_script
+
+_SHELLS = names("sh bash dash zsh ksh mksh ash fish")
+_CARRIERS = _SHELLS | names(
+    "sudo doas env nohup nice ionice timeout time stdbuf setsid command builtin exec xargs watch"
+    " parallel busybox toybox chroot unshare nsenter flock strace ltrace script su runuser pkexec"
+    " run0 ssh eval trap source . caffeinate chrt taskset systemd-run"
+    " docker podman kubectl npx uvx arch proot fakeroot entr coproc setarch linux32 linux64 prlimit"
+    " choom numactl unbuffer rlwrap firejail bwrap dbus-run-session xvfb-run run-parts faketime tini"
+    " gosu su-exec capsh perf valgrind gdb tmux screen at batch setpriv catchsegv hyperfine fd"
+)
+_INTERPRETERS = names(
+    "python python2 python3 pypy pypy3 perl ruby node deno bun php lua luajit tclsh expect awk gawk"
+    " mawk nawk sed m4 dc ed ex vi vim nvim emacs less more man gdb sqlite3 psql mysql osascript make"
+)
+"""They run programs from a text in a language of their own."""
+_SPAWNS = re.compile(
+    r"system|popen|subprocess|spawn|exec|eval|fork|pty|ctypes|import|require|child_process|qx\b|`"
+    r"|\bos\b|getattr|compile|decode|chr\b|unpack|open\s*\(?.*\||\|\s*getline|\|\s*\"|/e\b|![a-z]|shell",
+    re.IGNORECASE,
+)
+"""What in such a text may start a program under a name that is put together there."""
+_INLINE = re.compile(r"-[A-Za-z]*[cerE]|--(eval|execute|command|print|run)|-(ex|exec|eval|batch)")
+_RUN_WORDS = names(
+    "-exec -execdir -ok -okdir -x -X --exec --exec-batch run exec dlx -- --run --command foreach"
+)
+_PROGRAM = re.compile(r".*/(s?bin|libexec)/[^/]+")
+_FINDERS = names("which type command whereis hash")
+_RENAMES = names("alias enable")
+_HIDDEN = re.compile(r"\$\(|`|<\(")
+
+MAX_DEPTH = 5
+"""Texts inside texts; nested deeper than people write by hand."""
+
+DATA_CHARS = 2_000
+"""A longer value or quoted text is not searched; the command that has one is opaque."""
+
+MAX_COMMANDS = 5_000
+"""Past this many candidates the script is called opaque instead of being searched on."""
+
+
+def program(name: str) -> str:
+    """Return a program's name without its directory."""
+    return name.rpartition("/")[2]
+
+
+def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
+    """Yield each command that could run, as written first, then those it carries."""
+    for command in script.commands:
+        yield command
+        yield from _carried(command)
+        if depth < MAX_DEPTH:
+            for text in _texts(command):
+                yield from every_command(read_script(text), depth=depth + 1)
+
+
+def hidden_commands(script: Script) -> Iterator[Command]:
+    """Yield what looks like a command in places where text may become one."""
+    for command in islice(_named(script), MAX_COMMANDS):
+        for index, word in enumerate(command.words[1:], start=1):
+            if _PROGRAM.fullmatch(word.text) or program(command.name) in _FINDERS:
+                yield replace(command, words=command.words[index:], assignments=())
+        for text in _data(command):
+            if len(text) <= DATA_CHARS:
+                for each in (text, *re.split(r"\$\(|`|<\(|\)", text)[1:]):
+                    yield from every_command(read_script(each), depth=MAX_DEPTH)
+        for text in _code(command):
+            tokens = [Word(text=token) for token in re.findall(r"[\w./+-]+", text)]
+            for index in range(min(len(tokens), MAX_COMMANDS)):
+                yield Command(words=tuple(tokens[index : index + 5]))
+
+
+def _data(command: Command) -> Iterator[str]:
+    """Yield the values and quoted texts that another program, or the shell later on, may run."""
+    for text in (*command.assignments, *command.arguments):
+        for found in re.finditer("=", text[:DATA_CHARS]):
+            yield text[found.end() :].lstrip("!")
+    for word in command.words:
+        if word.is_literal and _HIDDEN.search(word.text):
+            yield word.text
+
+
+def is_opaque(script: Script) -> bool:
+    """Return whether a command's name, or a text it runs, cannot be known beforehand."""
+    if script.doubts & {"too long", "unreadable", "odd character"}:
+        return True
+    for count, command in enumerate(every_command(script)):
+        if count > MAX_COMMANDS or (command.words and not command.words[0].is_literal):
+            return True
+        if any(read_script(text).doubts & {"too long", "unreadable"} for text in _texts(command)):
+            return True
+    return any(_hides(command) for command in _named(script))
+
+
+def _named(script: Script, *, depth: int = 0) -> Iterator[Command]:
+    """Yield the commands as written, and those whose place as a command is beyond doubt."""
+    for command in script.commands:
+        yield command
+        yield from _behind_options(command)
+        if depth < MAX_DEPTH:
+            for text in _texts(command):
+                yield from _named(read_script(text), depth=depth + 1)
+
+
+def _behind_options(command: Command) -> Iterator[Command]:
+    """Yield what a carrier starts: its first operand, or the next if that may be a value."""
+    words = command.words
+    while words and program(words[0].text) in _CARRIERS:
+        at = 1
+        while at < len(words) and _is_setting(words[at].text):
+            at += 1
+        words = words[at:]
+        if words:
+            yield replace(command, words=words, assignments=())
+        if at > 1 and len(words) > 1:
+            yield replace(command, words=words[1:], assignments=())
+
+
+def _is_setting(text: str) -> bool:
+    return text.startswith("-") or "=" in text or bool(re.fullmatch(r"[\d.]+[smhd]?", text))
+
+
+def _hides(command: Command) -> bool:
+    """Return whether one command takes what it runs, or the name of it, from elsewhere."""
+    words, name = command.words, program(command.name)
+    if not words:
+        return False
+    if (words[0].has_glob and name != "[") or "{}" in name or "@P}" in "".join(command.arguments):
+        return True
+    if any(len(text) > DATA_CHARS for text in _data(command)):
+        return True
+    if name in _RENAMES and len(words) > 1:
+        return True
+    if name == "hash" and "-p" in command.arguments:
+        return True
+    is_loose = not all(word.is_literal for word in words)
+    if is_loose and (name in ("eval", "source", ".") or "-c" in command.arguments):
+        return True
+    if name in ("xargs", "parallel"):
+        last = command.arguments[-1] if command.arguments else ""
+        given = " ".join(command.arguments)
+        is_replaced = bool(re.search(r"(?:^| )(?:-I|--replace=) ?(\S+)(?: -\S+)* \1(?: |$)", given))
+        is_open = last == "-c" or program(last) in _CARRIERS | _INTERPRETERS
+        return is_open or is_replaced or (name == "parallel" and (not last or last[0] == "-"))
+    return _is_fed(command, name) or any(_SPAWNS.search(text) for text in _code(command))
+
+
+def _is_fed(command: Command, name: str) -> bool:
+    """Return whether a shell or interpreter reads its program from a stream."""
+    if name not in _SHELLS | _INTERPRETERS | {".", "source", "busybox"} or name in (
+        "sed",
+        "less",
+        "more",
+    ):
+        return False
+    operands = [a for a in command.arguments if not a.startswith("-") or a == "-"]
+    reads_input = {"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"} & set(operands)
+    is_bare = not operands or "-s" in command.arguments or bool(reads_input)
+    streams = [redirect for redirect in command.redirects if redirect.operator.startswith("<")]
+    loose = any(not redirect.target.is_literal for redirect in streams)
+    if name in ("awk", "gawk", "mawk", "nawk", "make", "man"):
+        return "-f" in command.arguments and bool(reads_input)
+    return loose or (is_bare and command.reads_pipe)
+
+
+def _code(command: Command) -> Iterator[str]:
+    """Yield the programs in other languages that stand in a command's words."""
+    name = program(command.name)
+    if name not in _INTERPRETERS and not name.startswith(("python", "perl", "ruby")):
+        return
+    takes_first = name in ("awk", "gawk", "mawk", "nawk", "sed")
+    for before, word in pairwise(command.words):
+        is_first = takes_first and not word.text.startswith("-")
+        if is_first or _INLINE.fullmatch(before.text) or word.text.startswith(("+", "!")):
+            yield word.text
+    if name != "sed":
+        yield from (r.target.text for r in command.redirects if r.operator == "<<<")
+
+
+def _carried(command: Command) -> Iterator[Command]:
+    """Yield every tail of the words that could itself be a command."""
+    words = command.words
+    carries = bool(words) and program(words[0].text) in _CARRIERS
+    for index in range(1, len(words)):
+        if carries or words[index - 1].text in _RUN_WORDS:
+            yield replace(command, words=words[index:], assignments=())
+
+
+def _texts(command: Command) -> Iterator[str]:
+    """Yield the arguments that a shell would read as a script of their own."""
+    words = command.words
+    is_carrier = any(program(word.text) in _CARRIERS for word in words)
+    for before, word in pairwise(words):
+        is_run = is_carrier or before.text in _RUN_WORDS
+        if is_run and any(char in word.text for char in " \t\n;&|<>$`"):
+            yield word.text
+            if re.match(r"-[A-Za-z].", word.text):
+                yield word.text[2:]
+    if program(command.name) in ("eval", "ssh", "trap", "source", "."):
+        yield " ".join(command.arguments)
+    if is_carrier:
+        yield from (r.target.text for r in command.redirects if r.operator == "<<<")

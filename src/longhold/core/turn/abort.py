@@ -1,0 +1,60 @@
+"""Stopping at once when the user aborts: a wait that ends, a stream that is closed."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable
+from typing import TypeVar
+
+from longhold.errors import Aborted
+
+T = TypeVar("T")
+
+
+async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """Await `work`; return None if aborted first."""
+    doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
+    try:
+        await asyncio.wait({doing, aborted}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        aborted.cancel()
+        await stop(doing)
+    try:
+        return None if doing.cancelled() else doing.result()
+    except Aborted:
+        return None
+
+
+async def stop(task: "asyncio.Future[T]") -> None:
+    """Cancel a task and wait until it has ended, even if this wait is cancelled in turn.
+
+    A generator whose next step still runs cannot be closed.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    task.cancel()
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+async def until(abort: asyncio.Event, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """Pass events on until aborted; the generator is closed either way."""
+    aborted = asyncio.create_task(abort.wait())
+    try:
+        while True:
+            coming = asyncio.ensure_future(anext(events, None))
+            try:
+                await asyncio.wait({coming, aborted}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await stop(coming)
+            if coming.cancelled():
+                return
+            event = coming.result()
+            if event is None:
+                return
+            yield event
+    finally:
+        aborted.cancel()
+        await events.aclose()

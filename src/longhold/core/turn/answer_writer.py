@@ -1,0 +1,96 @@
+"""An answer's way into the log: the one place where a `Replied` entry is made.
+
+A streamed answer is written up to each tool call before that tool may begin, and the rest when it
+ends, so that a killed process never leaves a tool that ran and a log that does not know it. An
+answer that arrives whole is written at once.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from longhold.core.log.entries import AnyEntry, Replied
+from longhold.core.messages import Block, Text, ToolUse
+from longhold.core.models.protocol import (
+    BlockFinished,
+    Event,
+    Finished,
+    Reply,
+    Restarted,
+    Started,
+    TextDelta,
+)
+from longhold.core.view.block_roles import answerable
+
+RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
+
+
+class AnswerWriter:
+    """Writes one answer: what has arrived is in the log or waits for its next piece."""
+
+    def __init__(self, record: RecordEntry) -> None:
+        self._record = record
+        self._waiting: list[Block] = []
+        self._half = ""
+        """The text block that is still arriving."""
+        self._id = ""
+        self._model = ""
+        self.reply: Reply | None = None
+        self.numbers: list[int] = []
+
+    def take(self, event: Event) -> ToolUse | None:
+        """Take one event; return the tool call it completes, which may begin now."""
+        match event:
+            case Started(response_id=id, model=model):
+                self._id, self._model = id, model
+            case Restarted():
+                self._waiting.clear()
+                self._half = ""
+            case TextDelta(text=text):
+                self._half += text
+            case BlockFinished(block=block):
+                self._half = ""
+                self._waiting.append(block)
+                if isinstance(block, ToolUse):
+                    return _last_call(self._write())
+            case Finished(reply=reply):
+                self._finish(reply)
+        return None
+
+    def write(self, reply: Reply) -> AnyEntry:
+        """Write an answer that arrived whole."""
+        self._waiting.extend(reply.content)
+        return self._finish(reply)
+
+    def close(self, stop_reason: str) -> None:
+        """Write what there is of an answer that was cut short."""
+        if self._half and stop_reason == "aborted":
+            self._waiting.append(Text(text=self._half))
+        if self._waiting:
+            self._write(stop_reason=stop_reason)
+
+    def _finish(self, reply: Reply) -> AnyEntry:
+        self.reply = reply
+        self._id, self._model = reply.response_id, reply.model
+        return self._write(reply)
+
+    def _write(self, reply: Reply | None = None, stop_reason: str = "") -> AnyEntry:
+        content = tuple(self._waiting)
+        self._waiting.clear()
+        entry = self._record(
+            Replied(
+                response_id=self._id,
+                model=self._model,
+                content=answerable(content),
+                stop_reason=reply.stop_reason if reply else stop_reason,
+                usage=reply.usage if reply else None,
+                applied=reply.applied if reply else (),
+            )
+        )
+        self.numbers.append(entry.n)
+        return entry
+
+
+def _last_call(entry: AnyEntry) -> ToolUse | None:
+    """Return the call an entry ends with, under the id it was written with."""
+    last = entry.content[-1] if isinstance(entry, Replied) and entry.content else None
+    return last if isinstance(last, ToolUse) else None

@@ -1,0 +1,58 @@
+"""Who answers: the one owner of which model is asked.
+
+The loop, forks and sub-agents all ask `current()`; a fallback that takes over, or a model that the
+user picks, replaces it here and nowhere else. What was answered by whom is in the log.
+"""
+
+from longhold.core.log.spending import COMPACT, Spent, spent_on
+from longhold.core.messages import Usage
+from longhold.core.models.protocol import Model
+from longhold.core.turn.engine import Engine
+
+SUMMARY = Usage(input_tokens=3_000, output_tokens=5_000)
+"""A typical summary, in one call: the question and the last answer are not cached yet."""
+OTHER = (Usage(input_tokens=3_000, output_tokens=500),) * 2
+"""Notes and memories: a call that edits, and one that ends."""
+
+
+def own_refusal(engine: Engine, source: str) -> str:
+    """Say why a layer may not ask the model now, and takes its free way; '' if it may."""
+    prompt = Usage(cache_read_tokens=engine.fullness().used_tokens)
+    calls = (SUMMARY,) if source == COMPACT else OTHER
+    expected = sum((spent_on(engine.model, prompt + call) for call in calls), Spent())
+    own = engine.own.follow(engine.view.history)
+    return own.refusal(engine.settings.budget, source, expected.usd)
+
+
+class Models:
+    """The model that answers, the one behind it, and those that answered before."""
+
+    def __init__(self, model: Model, fallback: Model | None = None) -> None:
+        self._current = model
+        self._fallback = fallback
+        self._retired: list[Model] = []
+
+    def current(self) -> Model:
+        return self._current
+
+    @property
+    def fallback(self) -> Model | None:
+        return self._fallback
+
+    def fall_back(self) -> Model | None:
+        """Let the fallback answer from here on; None if there is none, or it already does."""
+        if self._fallback is None:
+            return None
+        self._retired.append(self._current)
+        self._current, self._fallback = self._fallback, None
+        return self._current
+
+    async def switch(self, model: Model) -> None:
+        """Let another model answer, and close the one that did."""
+        await self._current.close()
+        self._current = model
+
+    async def close(self) -> None:
+        for model in (self._current, self._fallback, *self._retired):
+            if model is not None:
+                await model.close()

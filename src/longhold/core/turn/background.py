@@ -1,0 +1,238 @@
+"""Background work: each job does one thing at a time, and never raises into the foreground.
+
+A newer job replaces the queued one; failures, and what was stopped, go to a callback. Stopping the
+foreground stops no job; when a session ends, jobs get some time to finish and are then stopped.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from longhold.core.log.cursor import last_n
+from longhold.core.log.entries import Failed
+from longhold.core.log.queued_job import LEAVES
+from longhold.core.log.spending import Spent, spent_on
+from longhold.core.messages import ToolUse
+from longhold.core.models.protocol import Finished
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
+from longhold.core.turn.round import RoundEvent, ToolBegan, ToolRan
+from longhold.errors import Aborted
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[], Awaitable[object]]
+OnFailure: TypeAlias = Callable[[str, Exception], None]
+"""Called with the name of a job and why it failed."""
+
+
+HandOver: TypeAlias = Callable[[str], Work | None]
+"""Gives what has a job of this name done elsewhere; None if it is done here."""
+
+
+def _keep(_name: str) -> None:
+    pass
+
+
+def _ignore(_name: str, _error: Exception) -> None:
+    pass
+
+
+_WRITES = ("Edit", "Write", "NotebookEdit")
+_PATHS = ("file_path", "notebook_path", "path")
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """What a piece of work did so far, as the events of its calls show it."""
+
+    since: float = field(default_factory=time.time)
+    phase: str = "starting"
+    answers: int = 0
+    calls: int = 0
+    """Of tools."""
+    files: dict[str, None] = field(default_factory=dict)
+    """Those it changed, in order."""
+    spent: Spent = field(default_factory=Spent)
+
+    def see(self, event: object) -> None:
+        match event:
+            case ToolBegan(use=use):
+                self.calls += 1
+                if self.phase != "updating":
+                    self.phase = "updating" if _is_writing(use) else "reading"
+            case ToolRan(use=use, outcome=outcome) if not outcome.is_error and _is_writing(use):
+                found = (use.input.get(name) for name in _PATHS)
+                self.files |= {str(path): None for path in found if path}
+            case Finished(reply=reply):
+                self.answers += 1
+                self.spent = self.spent + spent_on(reply.model, reply.usage)
+
+    def line(self) -> str:
+        """Say in one line how far it is."""
+        facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
+        if self.files:
+            facts.append(f"changed {', '.join(self.files)}")
+        return ", ".join((*facts, f"${self.spent.usd:.4f}"))
+
+
+def _is_writing(use: ToolUse) -> bool:
+    return use.name in _WRITES or (use.name == "memory" and use.input.get("command") != "view")
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One kind of background work."""
+
+    name: str
+    on_failure: OnFailure = _ignore
+    steps: Sequence[str] = ()
+    """The last steps of the work in progress, for display."""
+    progress: JobProgress = field(default_factory=JobProgress)
+    """Of the work in progress, or the last."""
+    handed_over: HandOver = _keep
+    _doing: "asyncio.Task[Any] | None" = None
+    _next: Work | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._doing is not None and not self._doing.done()
+
+    def begin(self, work: Work) -> None:
+        """Start now, or have it done elsewhere; while busy, this replaces whatever was queued."""
+        work = self.handed_over(self.name) or work
+        if self.is_busy:
+            self._next = work
+        else:
+            self._doing = asyncio.create_task(self._work(work), name=self.name)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Start work whose result, or failure, the caller takes from the task."""
+        task = asyncio.create_task(self._begun(work), name=self.name)
+        self._doing = task
+        return task
+
+    def show(self, steps: Sequence[str]) -> None:
+        """Show these steps for the work in progress; the sequence may go on growing."""
+        self.steps = steps
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for the work in progress and in the queue, at most so long; it goes on either way."""
+        if self._doing is not None and not self._doing.done():
+            await asyncio.wait({self._doing}, timeout=seconds)
+
+    def cancel(self, why: str = "") -> None:
+        """Cancel the work in progress without waiting for its end, and drop the queue.
+
+        With `why` the work counts as failed; without, whoever cancels it reports that.
+        """
+        self._next = None
+        if self._doing is None or self._doing.done():
+            return
+        if why and not self._doing.cancelling():
+            self.on_failure(self.name, Aborted(why))
+        self._doing.cancel()
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait for the work to finish, then stop it; return whether it finished in time."""
+        await self.wait(seconds)
+        is_done = not self.is_busy
+        await self.stop()
+        return is_done
+
+    async def stop(self, why: str = "") -> None:
+        """Cancel the work in progress, wait for its end, and drop the queue."""
+        self.cancel(why)
+        if self._doing is not None and not self._doing.done():
+            await asyncio.wait({self._doing})
+
+    async def _work(self, work: Work) -> None:
+        wanted: Work | None = work
+        while wanted is not None:
+            try:
+                await self._begun(wanted())
+            except Exception as error:  # noqa: BLE001 - background work never raises into the foreground
+                self.on_failure(self.name, error)
+            wanted, self._next = self._next, None
+
+    async def _begun(self, work: Awaitable[T]) -> T:
+        self.progress, self.steps = JobProgress(), ()
+        _CURRENT.set(self)
+        return await work
+
+
+_CURRENT: ContextVar[Job | None] = ContextVar("job", default=None)
+"""The job that the running task works for."""
+
+
+@dataclass(slots=True)
+class Background:
+    on_failure: OnFailure = _ignore
+    jobs: dict[str, Job] = field(default_factory=dict)
+    handed_over: HandOver = _keep
+
+    def job(self, name: str) -> Job:
+        return self.jobs.setdefault(name, Job(name, self.on_failure, handed_over=self.handed_over))
+
+    @property
+    def busy(self) -> list[Job]:
+        return [job for job in self.jobs.values() if job.is_busy]
+
+    def cancel(self, why: str) -> None:
+        """Cancel every job without waiting for its end."""
+        for job in self.busy:
+            job.cancel(why)
+
+    async def stop(self, why: str = "") -> None:
+        """Stop every job, and wait until each has cleaned up."""
+        await asyncio.gather(*(job.stop(why) for job in self.jobs.values()))
+
+    async def drain(self, seconds: float, *names: str) -> list[str]:
+        """Let these jobs, or all, finish side by side; return the names of those stopped as late."""
+        jobs = list(map(self.job, names)) or list(self.jobs.values())
+        done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
+        return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]
+
+
+_KINDS = {name: kind for kind, (_, name) in LEAVES.items()}
+QUEUED = tuple(_KINDS)
+"""The jobs that workers can do."""
+
+
+def background_of(engine: Engine) -> Background:
+    """Make a session's background; what fails there is an entry in its log.
+
+    Where workers do a session's jobs, to begin one is to queue it.
+    """
+
+    def report(name: str, error: Exception) -> None:
+        said = str(error) if isinstance(error, Aborted) else f"{type(error).__name__}: {error}"
+        engine.report(Failed(what=name, error=said))
+
+    def hand_over(name: str) -> Work | None:
+        queue, kind = engine.log.queue, _KINDS.get(name)
+        return partial(queue.put, kind, last_n(engine.view.history)) if queue and kind else None
+
+    return Background(on_failure=report, handed_over=hand_over)
+
+
+def watched(ask: AskFork) -> AskFork:
+    """Count what forks do for the job that asks; questions of the foreground pass unchanged."""
+
+    async def asked(request: ForkRequest) -> ForkReply:
+        job = _CURRENT.get()
+        if job is None:
+            return await ask(request)
+        progress, before = job.progress, request.on_event
+
+        def see(event: RoundEvent) -> None:
+            progress.see(event)
+            if before is not None:
+                before(event)
+
+        return await ask(replace(request, on_event=see))
+
+    return asked

@@ -1,0 +1,391 @@
+"""The path of a turn: `prepare` before the call, `record_reply` after it. Read this first.
+
+The engine owns the log and the view folded from it: an entry is written first, then folded.
+`prepare` runs the stages, each of which looks at the view and appends what it decides, then builds
+the request. Stages are plain callables in a tuple; which model answers and who runs the tools is
+decided elsewhere.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct, structs
+
+from longhold.core.log import OpenLog
+from longhold.core.log.entries import AnyEntry, Failed, Framed, Ran, Replied, Said, Switched
+from longhold.core.log.spending import OwnSpending
+from longhold.core.messages import Content, JsonObject, ResultContent, Text
+from longhold.core.messages.measure import Measure
+from longhold.core.models.capabilities import capabilities, is_simulated
+from longhold.core.models.protocol import Reply, Request
+from longhold.core.policy.advice import window_at_cost
+from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
+from longhold.core.request.edits import placed
+from longhold.core.request.markers import Markers
+from longhold.core.request.request import Caching, Wire, build, first_messages, free_slots
+from longhold.core.settings import Settings
+from longhold.core.turn.answer_writer import AnswerWriter
+from longhold.core.turn.fork import Prefix
+from longhold.core.turn.large_results import take_bounded
+from longhold.core.turn.repair import WHAT as DAMAGE
+from longhold.core.turn.repair import plan_repair, plan_report
+from longhold.core.view import View, fold
+from longhold.core.view.block_roles import meant_by, speakable, with_own_ids
+from longhold.core.view.gauge import Follower, load_calibration, save_calibration
+from longhold.core.view.items import Round, Spoken
+from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
+from longhold.core.view.window import Window
+from longhold.errors import Aborted, ContextOverflow, PrefixMoved, StoreError
+
+STOPS = (Aborted, ContextOverflow, PrefixMoved, StoreError)
+"""Raised by a stage on purpose: no later one can help, or nothing can be written."""
+
+T = TypeVar("T")
+Stage: TypeAlias = Callable[["Engine"], Awaitable[None]]
+"""Looks at the engine's view and records what it decides."""
+AfterTurn: TypeAlias = Callable[["Engine"], None]
+"""Runs after every whole answer; may start background work, and never raises."""
+OnResult: TypeAlias = Callable[["Engine", Ran], AnyEntry]
+"""Writes a tool's result the moment it arrives, and what is decided about it."""
+
+
+class Fullness(Struct, frozen=True, kw_only=True):
+    """How full the context is, and how full it may be."""
+
+    used_tokens: int
+    margin: Callable[[], int]
+    window: Window
+
+    @property
+    def margin_tokens(self) -> int:
+        """By how much it may be fuller, in nineteen of twenty cases; slow, and seldom asked."""
+        return self.margin()
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if nothing more may be sent before room is made."""
+        used, most = self.used_tokens, self.window.blocking_tokens
+        return used * FACTOR_MAX >= most and used + self.margin_tokens >= most
+
+
+class Engine:
+    """A session's log, its view, and the path between them."""
+
+    def __init__(
+        self,
+        log: OpenLog,
+        settings: Settings,
+        *,
+        on_result: OnResult | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.log = log
+        self.settings = settings
+        self.view: View = fold(log.entries)
+        log.entries.clear()  # the view's history holds them
+        self.results = log.results
+        self.limits_chars: dict[str, int | None] = {}
+        """How long each tool declares its results may be; for a tool not listed its name decides."""
+        self.monitor = CacheMonitor(clock)
+        self.own = OwnSpending()
+        self._on_result = on_result or take_bounded
+        self._follower = Follower(
+            partial(load_calibration, log.shared), settings.gauge, window=settings.window
+        )
+        self._wire = Wire()
+        self._markers = Markers()
+        self._asked_as = "main"
+        self._max_output_tokens = 0
+
+    @property
+    def directory(self) -> Path:
+        """What belongs to the session beside its log."""
+        return self.log.path.with_suffix("")
+
+    @property
+    def model(self) -> str:
+        """The model that answers from here on."""
+        return self.view.model
+
+    @property
+    def frame(self) -> Framed:
+        """What every request begins with."""
+        return self.view.frame or Framed()
+
+    def record(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry to the log, then fold it into the view.
+
+        A result passes its budget first, and goes to the call its provider's id means; tool uses
+        whose id is taken get another.
+        """
+        if isinstance(entry, Ran):
+            own = meant_by(entry.tool_use_id, self.view.open_round())
+            return self._on_result(self, structs.replace(entry, tool_use_id=own))
+        if isinstance(entry, Replied):
+            entry = with_own_ids(entry, self.view.called)
+        return self.write(entry)
+
+    def write(self, entry: AnyEntry) -> AnyEntry:
+        """Write an entry as it is, then fold it into the view."""
+        written = self.log.append(entry)
+        self.log.entries.clear()
+        misfits = len(self.view.damage)
+        self.view.apply(written)
+        if len(self.view.damage) > misfits and not isinstance(entry, Failed):
+            why = f"entry {written.n} has no effect: {self.view.damage[-1][1]}"
+            self.write(Failed(what=DAMAGE, error=why, detail={"entries": [written.n]}))
+        return written
+
+    def report(self, entry: AnyEntry) -> None:
+        """Take a report of background work, the one way it reaches the log.
+
+        Once the log is closed a report waits in the outbox for the next process that opens it.
+        """
+        if self.log.is_open:
+            self.record(entry)
+        else:
+            self.log.leave(entry)
+
+    def take_reports(self) -> None:
+        """Record what other processes, and jobs that outlived their session, left in the outbox."""
+        self.log.take(self.view.history, self.record)
+
+    def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
+        """Record what the user says, before anything is sent."""
+        blocks = (Text(text=content),) if isinstance(content, str) else content
+        return self.record(Said(content=speakable(blocks), hidden=hidden))
+
+    def take_result(
+        self, tool_use_id: str, content: ResultContent, *, is_error: bool = False
+    ) -> AnyEntry:
+        return self.record(Ran(tool_use_id=tool_use_id, content=content, is_error=is_error))
+
+    def repair(self) -> list[str]:
+        """Answer the tool uses that a dead process left open, without running any again."""
+        results = list(plan_repair(self.view))
+        for ran in results:
+            self.record(ran)
+        return [ran.tool_use_id for ran in results]
+
+    @property
+    def shows_paths(self) -> bool:
+        """Return whether the model may be shown where files of the session lie.
+
+        An agent of ours can read them; what a program's tools reach is known if it said so.
+        """
+        configured = self.view.configured
+        return self.log.has_file and (configured is None or configured.paths)
+
+    def resume(self, *, repairs: bool = True) -> list[str]:
+        """Continue a session; return what the user should know about its log.
+
+        Open tool uses count as interrupted, waiting reports are recorded, damage is reported.
+        """
+        damaged = plan_report(self.log.damage, self.view.damage, self.view.history)
+        if damaged is not None:
+            self.record(damaged)
+        if repairs:
+            self.repair()
+        self.take_reports()
+        is_torn = all(found.torn for found in self.log.damage) and not self.view.damage
+        return [damaged.error] if damaged is not None and not is_torn else []
+
+    def is_answered(self) -> bool:
+        """True if the model has had the last word, so that there is nothing to send."""
+        last = self.view.items[-1] if self.view.items else None
+        return last is None or (isinstance(last, Round) and not last.tool_uses())
+
+    def has_news(self) -> bool:
+        """True if something was said since the last request, so that asking again makes sense."""
+        last = self.view.items[-1] if self.view.items else None
+        asked = self.view.asked.n if self.view.asked else 0
+        return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
+
+    def fullness(self) -> Fullness:
+        """Measure the context against the model's window."""
+        size = self._follower.size(self.view)
+        return Fullness(
+            used_tokens=size.tokens,
+            margin=lambda: size.margin_tokens,
+            window=window_at_cost(self.model, self.settings.window, self.settings.cost, self.frame),
+        )
+
+    def doubt_report(self) -> bool:
+        """Drop a reported size that alone fills the window; True if our own estimate leaves room."""
+        full, total = self.fullness(), self.view.total
+        own = self._follower.estimate(self.view)
+        size = own.size_tokens(total)
+        if size + own.margin_tokens(total) >= full.window.base_tokens or full.used_tokens <= size:
+            return False
+        self._follower.doubt(self.view)
+        said = f"{full.used_tokens:,} tokens by the last answer's usage, {size:,} by our estimate"
+        self.record(
+            Failed(what="gauge", error=f"{said}; the estimate counts until the next answer")
+        )
+        return True
+
+    async def doubting(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may overflow; once more if only a reported size made it do so."""
+        try:
+            return await work()
+        except ContextOverflow:
+            if not self.doubt_report():
+                raise
+            return await work()
+
+    def size_tokens(self, total: Measure) -> int:
+        """Estimate how full the context would be if the view weighed this."""
+        return self._follower.follow(self.view).size_tokens(total)
+
+    def output_limit(self) -> int:
+        """Return how many tokens an answer may have unless the caller says otherwise."""
+        return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
+
+    def weigher(self) -> Callable[[Measure], float]:
+        """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
+        weights = default_weights(self.model)
+        whole = weigh(self.view.total, weights)
+        scale = self.fullness().used_tokens / whole if whole else 1.0
+        return lambda measure: scale * weigh(measure, weights)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Go by other settings from here on; the caller records why."""
+        self.settings = settings
+
+    def switch(self, model: str, reason: str) -> Fullness:
+        """Let another model answer from here on; return how full its window is then."""
+        self.record(Switched(model=model, reason=reason))
+        return self.fullness()
+
+    async def prepare(
+        self,
+        stages: Iterable[Stage] = (),
+        *,
+        max_output_tokens: int,
+        source: str = "main",
+        build: Callable[[], Request] | None = None,
+    ) -> Request:
+        """Run every stage, build the request, record that it is sent, and wait until that is kept.
+
+        Where a caller words requests itself, `build` gives the one for the view as it is then.
+        """
+        await self.doubting(partial(self._run_all, tuple(stages)))
+        self._asked_as, self._max_output_tokens = source, max_output_tokens
+        request = build() if build is not None else self._request(max_output_tokens)
+        names = [section.name for section in self.frame.sections]
+        self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
+        await self.log.committed()
+        return request
+
+    async def _run_all(self, stages: tuple[Stage, ...]) -> None:
+        for stage in stages:
+            await self._run(stage)
+
+    async def _run(self, stage: Stage) -> None:
+        """Run a stage; one that fails leaves an entry, and the next one runs."""
+        try:
+            await stage(self)
+        except STOPS:
+            raise
+        except Exception as error:  # noqa: BLE001 - no bug of one layer may end a session
+            said = f"{type(error).__name__}: {error}"
+            self.record(Failed(what=f"stage {_name_of(stage)}", error=said))
+
+    def _request(self, max_output_tokens: int) -> Request:
+        """Build the request for the view as it is, with markers where they pay."""
+        messages, unmoved = self._messages()
+        places = self._markers.place(messages, unmoved, slots=free_slots(self.frame))
+        return build(
+            self.frame,
+            messages,
+            model=self.model,
+            max_output_tokens=max_output_tokens,
+            caching=Caching(
+                places=places,
+                key=self.log.header.session,
+                previous_id=self.view.response_id,
+            ),
+        )
+
+    def _messages(self) -> tuple[list[JsonObject], int]:
+        """Give all messages as they are sent, and how many are as when last asked for."""
+        first = first_messages(self.frame)
+        messages = self._wire.messages(self.view.sent, placed(self.view))
+        messages = first + messages if first else messages
+        if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
+            self._markers.remember(found.cached, found.unmoved)
+            return messages, len(messages)
+        return messages, len(first) + self._wire.unmoved
+
+    def prefix(self) -> Prefix:
+        """Give what a fork shares: the conversation as it would be sent now."""
+        messages, unmoved = self._messages()
+        last = self.view.open_round()
+        return Prefix(
+            frame=self.frame,
+            messages=tuple(messages),
+            model=self.model,
+            max_output_tokens=self._max_output_tokens or self.output_limit(),
+            cached_to=self._markers.cached_in(messages, unmoved),
+            before=self.monitor.last(self._asked_as),
+            is_whole=last is None or bool(last.stop_reason),
+            key=self.log.header.session,
+            previous_id=self.view.response_id,
+        )
+
+    def record_reply(self, reply: Reply, after_turn: Iterable[AfterTurn] = ()) -> AnyEntry:
+        """Record an answer that arrived whole, and finish the turn; the same answer only once."""
+        last = self.view.items[-1] if self.view.items else None
+        is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
+        if last is not None and is_named and not self.view.asked_since(last):
+            return self.view.history[-1]
+        entry = AnswerWriter(self.record).write(reply)
+        self.finish_turn(after_turn, reply.diagnostics)
+        return entry
+
+    def finish_turn(
+        self, after_turn: Iterable[AfterTurn] = (), diagnostics: JsonObject | None = None
+    ) -> None:
+        """Observe the answer unless that was done, make the turn durable, begin background work."""
+        self.observe_usage(diagnostics)
+        self.log.sync_soon()
+        self.take_reports()
+        for begin in after_turn:
+            begin(self)
+
+    def observe_usage(self, diagnostics: JsonObject | None = None) -> None:
+        """Learn from the last answer's usage, and record a cache break."""
+        self._follower.follow(self.view)
+        self._markers.observe_reply()
+        source = self.view.asked.source if self.view.asked else "main"
+        broke = self.monitor.observe_reply(
+            self.view.history, source=source, diagnostics=diagnostics
+        )
+        if broke is not None:
+            self.record(keep_diff(broke, self.log.keep_text))
+
+    def close(self) -> None:
+        """Save what was learnt about tokens, as far as that is possible, and close the log."""
+        try:
+            if self.settings.gauge.calibrate and not self._was_simulated():
+                for calibration in self._follower.calibrations.values():
+                    save_calibration(self.log.shared, calibration)
+        except (OSError, StoreError) as error:
+            with suppress(StoreError):
+                self.report(Failed(what="calibration", error=f"not saved: {error}"))
+        finally:
+            self.log.close()
+
+    def _was_simulated(self) -> bool:
+        """True if the simulator answered: what it counts says nothing about the real model."""
+        switches = (entry for entry in self.view.history if isinstance(entry, Switched))
+        return any(is_simulated(entry.model) for entry in switches)
+
+
+def _name_of(stage: Stage) -> str:
+    """Name a stage: a function by its own name, an object by its class."""
+    return str(getattr(stage, "__qualname__", type(stage).__name__))

@@ -1,0 +1,148 @@
+"""What a fork shares with its parent, and how its own messages are put behind that. Pure.
+
+A prefix is the parent's next request without the parent's next words: frame, model, limit and
+messages, the very values the parent sends. What was decided about them (spilled, cleared,
+summarised) is in their bytes. A fork that caches nothing itself marks only the place up to which
+its parent's last answered call can be read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from longhold.core.log.entries import Framed
+from longhold.core.messages import JsonObject
+from longhold.core.models.protocol import Request
+from longhold.core.request.cache.breaks import SLACK_SECONDS
+from longhold.core.request.cache.fingerprint import Fingerprint, digest
+from longhold.core.request.cache.monitor import SentCall
+from longhold.core.request.cache.moves import moves
+from longhold.core.request.lifetime import life_of, seconds_of
+from longhold.core.request.markers import CachedPrefix, MarkerPlace, last_place, places
+from longhold.core.request.request import Caching, build, free_slots
+from longhold.errors import RequestRejected
+
+STARTED = "This was handed to a fork of the conversation, which works on it now."
+"""Answers every tool use of the answer at which the conversation forked, the same in each fork."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """A conversation as it would be sent now."""
+
+    frame: Framed
+    messages: tuple[JsonObject, ...] = ()
+    """As they go over the wire, those of the frame's opening included; shared, never changed."""
+    model: str
+    max_output_tokens: int
+    """The parent's: another one could change how much a model may think, and with it the prefix."""
+    cached_to: MarkerPlace | None = None
+    """Up to here the parent's last answered call can be read from the cache."""
+    before: SentCall | None = None
+    """That call, to compare the forks' with; none for what no conversation has sent."""
+    is_whole: bool = True
+    """The parent's last answer has come to its end."""
+    key: str = ""
+    previous_id: str = ""
+
+    def forked(
+        self, own: Sequence[JsonObject] = (), where: Sequence[MarkerPlace] | None = None
+    ) -> Request:
+        """Build the request of a fork with these messages of its own."""
+        marked = self.shared_places() if where is None else tuple(where)
+        return build(
+            self.frame,
+            joined(self.messages, own),
+            model=self.model,
+            max_output_tokens=self.max_output_tokens,
+            caching=Caching(
+                places=marked,
+                tail=own_place(self.messages, own),
+                key=self.key,
+                previous_id=self.previous_id,
+            ),
+        )
+
+    def with_output(self, least_tokens: int) -> "Prefix":
+        """Let answers be at least this long."""
+        most = max(self.max_output_tokens, least_tokens)
+        return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
+
+    def shared_places(self) -> tuple[MarkerPlace, ...]:
+        """Mark what the parent cached; if nothing, the end, so that siblings share it."""
+        place = self.cached_to or last_place(self.messages)
+        return (place,) if place and free_slots(self.frame) else ()
+
+    def growing_places(
+        self, own: Sequence[JsonObject], cached: CachedPrefix | None
+    ) -> tuple[MarkerPlace, ...]:
+        """Mark for a fork that writes: first the end of what siblings share, then its own end."""
+        if cached is None and (at := self.cached_to) is not None:
+            cached = CachedPrefix(place=at, message=self.messages[at.message])
+        messages = joined(self.messages, own)
+        return places(messages, cached, len(messages), slots=free_slots(self.frame))
+
+    def at_answer(self, placeholder: str = STARTED) -> "Prefix":
+        """Let the conversation end at its last answer, each of its tool uses answered alike."""
+        return self.with_messages(answered_alike(self.messages, placeholder))
+
+    def with_messages(self, messages: Sequence[JsonObject]) -> "Prefix":
+        """Let the conversation end with another last message; what precedes it is unchanged."""
+        at = self.cached_to
+        is_in = at is not None and at.message < len(messages) - 1
+        return replace(self, messages=tuple(messages), cached_to=at if is_in else None)
+
+    @property
+    def lives_seconds(self) -> float:
+        """How long a provider keeps what is read or written of it."""
+        return seconds_of(life_of(self.model, self.frame.lifetime))
+
+    def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:
+        """Say for how long a call that marks these places finds all of it in the cache already."""
+        if self.before is None or self.cached_to is None or tuple(where[-1:]) != (self.cached_to,):
+            return 0.0
+        if moves(self.before.sent, call.sent):
+            return 0.0
+        return self.lives_seconds - SLACK_SECONDS - (call.at - self.before.at)
+
+    def shared_key(self, where: Sequence[MarkerPlace], sent: Fingerprint) -> str:
+        """Name what siblings share up to the last marked place, given the fingerprint of one."""
+        if not where or where[-1].message >= len(self.messages):
+            return ""
+        at, block = where[-1]
+        head = sent.chain.links[at - 1] if at else ""
+        frame = [sent.model, sent.betas, sent.tools, sent.sections, sent.options]
+        return digest([*frame, head, self.messages[at]["content"][: block + 1]])
+
+
+def joined(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
+    """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
+    if own_place(prefix, own).message == len(prefix):
+        return [*prefix, *own]
+    last = prefix[-1] | {"content": [*prefix[-1]["content"], *own[0]["content"]]}
+    return [*prefix[:-1], last, *own[1:]]
+
+
+def own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> MarkerPlace:
+    """Return where a fork's own words begin: in a message of their own, or in its parent's last."""
+    if not prefix or not own or prefix[-1]["role"] != own[0]["role"]:
+        return MarkerPlace(len(prefix), 0)
+    return MarkerPlace(len(prefix) - 1, len(prefix[-1]["content"]))
+
+
+def answered_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
+    """End a conversation at its last answer, with the same words as the result of each tool use.
+
+    Results that have come by now are left out: whenever a fork starts, and for whichever tool
+    use, the bytes are the same up to what is said to it.
+    """
+    end = len(messages)
+    while end and messages[end - 1]["role"] != "assistant":
+        end -= 1
+    answer = messages[end - 1]["content"] if end else []
+    uses = [block for block in answer if block["type"] == "tool_use"]
+    if not uses:
+        raise RequestRejected("there is no answer with a tool use to fork at; fork as it stands")
+    results = [
+        {"type": "tool_result", "tool_use_id": use["id"], "content": placeholder} for use in uses
+    ]
+    return [*messages[:end], {"role": "user", "content": results}]

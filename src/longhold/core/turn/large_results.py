@@ -1,0 +1,26 @@
+"""Results too large for the log: the body goes to a file, and its head stays."""
+
+from typing import TYPE_CHECKING
+
+from longhold.core.log.entries import AnyEntry, Failed, Ran
+from longhold.core.log.results import headed, is_over
+from longhold.errors import StoreError
+
+if TYPE_CHECKING:
+    from longhold.core.turn.engine import Engine
+
+
+def take_bounded(engine: "Engine", ran: Ran) -> AnyEntry:
+    """Record a result, whole or with its body in a file."""
+    limit = engine.settings.log.body_limit_bytes
+    if not is_over(ran.content, limit):
+        return engine.write(ran)
+    cap = engine.settings.spill.file_bytes
+    body = engine.results.body(ran.tool_use_id, ran.content, cap_bytes=cap)
+    try:
+        engine.results.keep(body, is_only_copy=True)
+    except StoreError as error:
+        written = engine.write(ran)
+        engine.write(Failed(what="spill", error=f"{error}; the whole result stays in the log"))
+        return written
+    return engine.write(headed(ran, body, limit))

@@ -1,0 +1,385 @@
+"""Rounds until the work is done: the agent's loop, as one stream of events.
+
+Each pass builds a request, plays a round, and then either continues or stops, always for a
+stated reason. What is carried from pass to pass is one frozen value, replaced whole. Errors
+that can be recovered from are withheld until it is known whether they were. Every way to
+continue has a limit, so no script of answers keeps the loop going for ever.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal, TypeAlias
+
+from longhold.core.log.entries import Failed, Snipped
+from longhold.core.log.spending import Budget
+from longhold.core.messages import is_blank, is_thought, text_of
+from longhold.core.models.protocol import Finished, Model, Reply
+from longhold.core.models.retry import RETRIES, Retries, stream_with_retries, wait_seconds
+from longhold.core.models.steady import PATIENCE, Patience
+from longhold.core.settings import LoopSettings
+from longhold.core.turn.abort import unless, until
+from longhold.core.turn.answering import Models
+from longhold.core.turn.engine import AfterTurn, Engine, Stage
+from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, play
+from longhold.core.view.items import last_round
+from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
+
+ContinueReason: TypeAlias = Literal[
+    "next_turn",
+    "output_escalated",
+    "output_resumed",
+    "overflow_recovered",
+    "model_switched",
+    "stop_hook",
+    "budget",
+]
+"""Why the loop goes on."""
+
+End: TypeAlias = Literal[
+    "completed",
+    "aborted_streaming",
+    "aborted_tools",
+    "denied",
+    "refused",
+    "cut_off",
+    "empty",
+    "hook_stopped",
+    "max_turns",
+    "prompt_too_long",
+    "context_overflow",
+    "model_error",
+    "blocking_limit",
+    "budget_spent",
+]
+"""Why it stops."""
+
+GO_ON = (
+    "Your answer was cut off at the output limit. Continue from exactly where it stopped, without "
+    "apology or recap, and do what remains in smaller pieces."
+)
+EMPTY = "Your answer was empty. Go on with the task, or say what you did and what is left."
+MORE_BUDGET = "Most of the token budget for this task is left. Keep working until the task is done."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    reason: ContinueReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    reason: End
+    text: str = ""
+    """The last answer's text."""
+    detail: str = ""
+
+
+LoopEvent: TypeAlias = RoundEvent | Continued | Stopped
+Recover: TypeAlias = Callable[[ModelError], Awaitable[bool]]
+StopHook: TypeAlias = Callable[[str, bool], Awaitable["StopVerdict"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopVerdict:
+    """What stop hooks say: go on for these reasons, or end here whatever they are."""
+
+    blocks: tuple[str, ...] = ()
+    prevents: str = ""
+
+
+async def never_recovers(error: ModelError) -> bool:
+    return False
+
+
+async def no_stop_hooks(text: str, is_active: bool) -> StopVerdict:
+    return StopVerdict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopState:
+    """What one pass hands to the next."""
+
+    turn: int = 1
+    max_output_tokens: int
+    budget_tokens: int = 0
+    recoveries: int = 0
+    overflow_tried: bool = False
+    stop_blocks: int = 0
+    output_tokens: int = 0
+    deltas: tuple[int, ...] = ()
+    """Output tokens of the last answers, for the token budget."""
+    continuations: int = 0
+    broken: int = 0
+    """Answers in a row that broke after a tool call."""
+    failed: tuple[bytes, int] = (b"", 0)
+    """How the last round's calls failed, and how often in a row they did in just that way."""
+
+
+Step: TypeAlias = Stopped | tuple[LoopState, Continued]
+"""What follows a pass: the end, or the next one's state and why there is one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """The agent's loop with everything it needs, each thing replaceable."""
+
+    engine: Engine
+    models: Models
+    toolbox: Toolbox
+    settings: LoopSettings
+    budget: Budget
+    stages: tuple[Stage, ...] = ()
+    """Run before each call, in this order."""
+    after_turn: tuple[AfterTurn, ...] = ()
+    can_make_room: bool = False
+    """Some stage frees space when the window fills; without one, a full window is the end."""
+    recover: Recover = never_recovers
+    on_stop: StopHook = no_stop_hooks
+    retries: Retries = RETRIES
+    patience: Patience = PATIENCE
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    abort: asyncio.Event = field(default_factory=asyncio.Event)
+    source: str = "main"
+    """Who asks: calls are counted and compared under this name."""
+
+    async def run(self, budget_tokens: int = 0) -> AsyncGenerator[LoopEvent, None]:
+        """Play rounds until there is a reason to stop.
+
+        With `budget_tokens`, keep working until about that many output tokens are used.
+        """
+        state = LoopState(max_output_tokens=self._output_limit(), budget_tokens=budget_tokens)
+        while True:
+            refusal = self._refusal(state)
+            if refusal is not None:
+                yield refusal
+                return
+            played: Played | None = None
+            failure: ModelError | None = None
+            has_tools = False
+            rounds = self._round(state)
+            try:
+                async for event in rounds:
+                    has_tools = has_tools or isinstance(event, ToolBegan)
+                    if isinstance(event, Played):
+                        played = event
+                    else:
+                        yield event
+            except ModelError as error:
+                failure = error
+            except ContextOverflow as overflow:
+                yield self._overflown(overflow)
+                return
+            finally:
+                await rounds.aclose()
+            if self.abort.is_set():
+                yield Stopped(reason="aborted_tools" if has_tools else "aborted_streaming")
+                return
+            after = self._after_failure(state, failure) if failure else self._after(state, played)
+            step = await after
+            if isinstance(step, Stopped):
+                yield step
+                return
+            state, continued = step
+            yield continued
+
+    def _output_limit(self) -> int:
+        able = self.models.current().capabilities
+        return min(self.settings.output_tokens, able.max_output_tokens)
+
+    def _refusal(self, state: LoopState) -> Stopped | None:
+        """Return why the next call must not be made; None if it may."""
+        if self.abort.is_set():
+            return Stopped(reason="aborted_streaming")
+        if self.settings.max_turns and state.turn > self.settings.max_turns:
+            return Stopped(reason="max_turns", detail=f"{self.settings.max_turns} turns were made")
+        if spent := self.budget.exhausted():
+            return Stopped(reason="budget_spent", detail=spent)
+        full = self.engine.fullness()
+        if full.is_blocked and not self.can_make_room and not self.engine.doubt_report():
+            detail = f"{full.used_tokens:,} of {full.window.limit_tokens:,} tokens are used"
+            return Stopped(reason="blocking_limit", detail=detail)
+        return None
+
+    async def _round(self, state: LoopState) -> AsyncGenerator[RoundEvent, None]:
+        preparing = self.engine.prepare(
+            self.stages, max_output_tokens=state.max_output_tokens, source=self.source
+        )
+        request = await unless(self.abort, preparing)
+        if request is None:
+            return
+        answer = stream_with_retries(
+            self.models.current(),
+            request,
+            retries=self.retries,
+            patience=self.patience,
+            sleep=self.sleep,
+        )
+        rounds = play(answer, self.toolbox, self.engine.record, self.engine.log.committed)
+        async with aclosing(until(self.abort, rounds)) as events:
+            async for event in events:
+                match event:
+                    case Finished(reply=reply):  # its tools may still run, and fork from here
+                        self._pay(reply)
+                        self.engine.observe_usage(reply.diagnostics)
+                    case Played():
+                        self.engine.finish_turn(self.after_turn)
+                        await self.engine.log.committed()
+                yield event
+
+    def _pay(self, reply: Reply) -> None:
+        """Count what an answer cost; a ledger that cannot be written is reported once."""
+        before = self.budget.problem
+        self.budget.pay(reply.model, reply.usage)
+        if self.budget.problem and not before:
+            self.engine.record(Failed(what="spending", error=self.budget.problem))
+
+    async def _after(self, state: LoopState, played: Played | None) -> Step:
+        assert played is not None, "a round ends with Played"
+        if played.error is not None:
+            self.engine.record(Failed(what="stream", error=str(played.error)))
+        if played.ends_turn:
+            return Stopped(reason="denied", text=_text(played.reply))
+        state = _counted(state, played.reply)
+        if played.results:
+            return await self._after_tools(state, played)
+        reply = played.reply
+        assert reply is not None, "without tools a broken stream raises"
+        if reply.stop_reason == "refusal":
+            return Stopped(
+                reason="refused", text=_text(reply), detail="the model declined to answer"
+            )
+        if reply.stop_reason == "model_context_window_exceeded":
+            return await self._after_failure(state, PromptTooLong("the answer filled the window"))
+        if reply.stop_reason == "pause_turn" and (resumed := self._resumed(state)):
+            return resumed
+        if reply.stop_reason == "max_tokens":
+            return self._cut_off(state, played)
+        if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
+            detail = "the model gave no answer, although asked again"
+            return self._resumed(state, EMPTY) or Stopped(reason="empty", detail=detail)
+        return await self._at_rest(state, reply)
+
+    async def _after_tools(self, state: LoopState, played: Played) -> Step:
+        """Go on, unless answers keep breaking or the same calls keep failing."""
+        broken = state.broken + 1 if played.error is not None else 0
+        if played.error is not None:
+            wait = wait_seconds(played.error, broken, self.retries, random.Random())
+            if wait is None:
+                return Stopped(reason="model_error", detail=str(played.error))
+            await unless(self.abort, self.sleep(wait))
+        failed = failed_calls(last_round(self.engine.view.items))
+        times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
+        if times > self.settings.same_failures:
+            detail = f"the same tool calls failed in the same way {times} times in a row"
+            return Stopped(reason="model_error", text=_text(played.reply), detail=detail)
+        return self._next_turn(replace(state, broken=broken, failed=(failed, times)))
+
+    def _next_turn(self, state: LoopState) -> Step:
+        fresh = replace(
+            state,
+            turn=state.turn + 1,
+            max_output_tokens=self._output_limit(),
+            recoveries=0,
+            overflow_tried=False,
+        )
+        return fresh, Continued(reason="next_turn")
+
+    def _resumed(self, state: LoopState, words: str = "") -> Step | None:
+        """Let the model go on, with these words if any; None once it did so often enough."""
+        if state.recoveries >= self.settings.output_recoveries:
+            return None
+        if words:
+            self.engine.say(words, hidden=True)
+        return replace(state, recoveries=state.recoveries + 1), Continued(reason="output_resumed")
+
+    def _cut_off(self, state: LoopState, played: Played) -> Step:
+        """Ask again with more room, then let the model go on where it was cut, then give up."""
+        able = self.models.current().capabilities
+        most = min(self.settings.escalated_output_tokens, able.max_output_tokens)
+        if state.max_output_tokens < most:
+            why = (
+                f"the answer was cut off at {state.max_output_tokens:,} tokens and asked for again"
+            )
+            self.engine.record(Snipped(targets=played.entries, why=why))
+            escalated = replace(state, max_output_tokens=most)
+            return escalated, Continued(reason="output_escalated", detail=why)
+        detail = "the answer was cut off at the output limit"
+        return self._resumed(state, GO_ON) or Stopped(
+            reason="cut_off", text=_text(played.reply), detail=detail
+        )
+
+    async def _at_rest(self, state: LoopState, reply: Reply) -> Step:
+        """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
+        verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
+        if verdict.prevents:
+            return Stopped(reason="hook_stopped", text=_text(reply), detail=verdict.prevents)
+        if verdict.blocks and state.stop_blocks < self.settings.stop_blocks:
+            self.engine.say("\n".join(verdict.blocks), hidden=True)
+            return replace(state, stop_blocks=state.stop_blocks + 1), Continued(reason="stop_hook")
+        if self._wants_more(state):
+            self.engine.say(MORE_BUDGET, hidden=True)
+            again = replace(
+                state,
+                recoveries=0,
+                overflow_tried=False,
+                stop_blocks=0,
+                continuations=state.continuations + 1,
+            )
+            return again, Continued(reason="budget")
+        return Stopped(reason="completed", text=_text(reply))
+
+    def _wants_more(self, state: LoopState) -> bool:
+        """True while a token budget is left and the last answers still produced something."""
+        if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
+            return False
+        is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
+        return not is_fading and state.continuations < self.settings.budget_continuations
+
+    async def _after_failure(self, state: LoopState, error: ModelError) -> Step:
+        """Recover from an error if that can be done, and only then say nothing about it."""
+        self.engine.record(Failed(what="model", error=str(error)))
+        if isinstance(error, PromptTooLong):
+            return await self._after_overflow(state, error)
+        if isinstance(error, ModelUnavailable) and (fallback := self.models.fall_back()):
+            return self._fall_back(state, fallback, error)
+        return Stopped(reason="model_error", detail=str(error))
+
+    async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
+        """Make room, once for each turn, and ask again."""
+        try:
+            recovering = partial(self.engine.doubting, partial(self.recover, error))
+            made_room = None if state.overflow_tried else await unless(self.abort, recovering())
+        except ContextOverflow as overflow:
+            return self._overflown(overflow)
+        if self.abort.is_set():
+            return Stopped(reason="aborted_streaming")
+        if made_room:
+            return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
+        return Stopped(reason="prompt_too_long", detail=str(error))
+
+    def _overflown(self, overflow: ContextOverflow) -> Stopped:
+        """Stop because not even the least that must be sent fits, and say what it consists of."""
+        self.engine.record(Failed(what="compact", error=str(overflow)))
+        return Stopped(reason="context_overflow", detail=str(overflow))
+
+    def _fall_back(self, state: LoopState, fallback: Model, error: ModelError) -> Step:
+        self.engine.switch(fallback.name, f"fallback: {error}")
+        detail = f"{fallback.name} answers from here on: {error}"
+        fresh = replace(state, max_output_tokens=self._output_limit())
+        return fresh, Continued(reason="model_switched", detail=detail)
+
+
+def _text(reply: Reply | None) -> str:
+    return text_of(reply.content) if reply else ""
+
+
+def _counted(state: LoopState, reply: Reply | None) -> LoopState:
+    used = reply.usage.output_tokens if reply else 0
+    return replace(
+        state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)
+    )

@@ -1,0 +1,89 @@
+"""What is said for tool calls that a dead process left open. Pure.
+
+No call is ever run again. That a tool never began is only said where beginnings are recorded, as
+an agent's loop does; a program may record them or not.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from longhold.core.log import Damage
+from longhold.core.log.entries import AnyEntry, Began, Failed, Imported, Ran
+from longhold.core.messages.usage import fields_of
+from longhold.core.view import View
+
+NOT_RUN = "The tool was not run: the session ended before it began."
+MAY_HAVE_RUN = (
+    "No result was recorded: the session ended. The tool may have run, fully or in part; "
+    "check what it did before calling it again."
+)
+INTERRUPTED = (
+    "No result was recorded: the session ended while the tool ran. It may have done all of its work, "
+    "or part of it; check that before calling it again."
+)
+_INTERRUPTED_BEFORE = (
+    "The tool was interrupted: the session ended while it ran. It was not run again."
+)
+"""In logs of 0.1.0."""
+REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
+
+
+def plan_repair(view: View) -> Iterator[Ran]:
+    """Yield a result for every call that has none."""
+    last = view.open_round()
+    if last is None:
+        return
+    began = {use.id for use in view.interrupted()}
+    unknown = NOT_RUN if records_beginnings(view) else MAY_HAVE_RUN
+    for use in last.missing():
+        text = INTERRUPTED if use.id in began else unknown
+        yield Ran(tool_use_id=use.id, content=text, is_error=True)
+
+
+def records_beginnings(view: View) -> bool:
+    """Return whether whoever runs the tools says so each time."""
+    begun, ran, is_ours = set[str](), set[str](), view.configured is None
+    for entry in view.history:
+        match entry:
+            case Began(tool_use_id=id):
+                begun.add(id)
+            case Ran(tool_use_id=id, content=content) if content not in REPAIRS:
+                ran.add(id)
+            case Imported():
+                is_ours = False
+    return ran <= begun and (is_ours or bool(begun))
+
+
+WHAT = "damage"
+SHOWN = 3
+"""Lines that are named; the entry has the numbers of all."""
+
+
+def plan_report(
+    damage: Iterable[Damage], misfits: Iterable[tuple[int, str]], history: Sequence[AnyEntry]
+) -> Failed | None:
+    """Return an entry about damaged lines, and entries that do not fit, which no entry mentions."""
+    known_lines, known_entries = _reported(history)
+    lines = [found for found in damage if found.line not in known_lines]
+    entries = [(n, why) for n, why in misfits if n not in known_entries]
+    if not lines and not entries:
+        return None
+    named = [f"line {found.line}: {found.reason}" for found in lines]
+    named += [f"entry {n}: {why}" for n, why in entries]
+    more = f"; and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+    if all(found.torn for found in lines) and not entries:
+        said = "the last line was cut short when the process that wrote it died; it is left out"
+    else:
+        said = f"the log is damaged, and the model may miss something: {'; '.join(named[:SHOWN])}"
+    detail = {"lines": [found.line for found in lines], "entries": [n for n, _ in entries]}
+    return Failed(what=WHAT, error=said + more, detail=detail)
+
+
+def _reported(history: Sequence[AnyEntry]) -> tuple[set[object], set[object]]:
+    lines: set[object] = set()
+    entries: set[object] = set()
+    for entry in history:
+        if isinstance(entry, Failed) and entry.what == WHAT:
+            detail = fields_of(entry.detail)
+            lines.update(detail.get("lines") or ())
+            entries.update(detail.get("entries") or ())
+    return lines, entries

@@ -1,0 +1,354 @@
+"""What a log's entries are in telemetry: spans, events and counts, as plain values.
+
+A fold like the view: entries go in, in order, and nothing is asked of a provider or a clock. A
+call is a span from its `Asked` to the last piece of its answer, a tool one from `Began` to `Ran`.
+What changed the view or a memory, broke a cache or failed is an event with before and after.
+Names and meanings follow the GenAI conventions where these have one; ours begin with `longhold`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    Began,
+    CacheBroke,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Dreamt,
+    Failed,
+    Forked,
+    Noted,
+    Ran,
+    Recalled,
+    Redone,
+    Remembered,
+    Replied,
+    Rewound,
+    Snipped,
+    Spilled,
+    Switched,
+    Undone,
+)
+from longhold.core.messages import ToolUse, Usage, text_of
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.prices import usage_cost
+from longhold.core.view import View
+from longhold.core.view.tokens import estimated_tokens
+
+Value: TypeAlias = str | int | float | bool | tuple[str, ...]
+Attributes: TypeAlias = Mapping[str, Value]
+Shown: TypeAlias = Callable[[str], str]
+"""What may be reported of a text; '' if nothing may."""
+
+USAGE = "gen_ai.client.token.usage"
+DURATION = "gen_ai.client.operation.duration"
+COST = "longhold.cost"
+CHANGES = "longhold.changes"
+FREED = "longhold.freed_tokens"
+LOST = "longhold.cache_lost_tokens"
+FAILURES = "longhold.failures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSpan:
+    name: str
+    kind: Literal["client", "internal"]
+    start: float
+    end: float
+    attributes: Attributes
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    name: str
+    at: float
+    attributes: Attributes
+    is_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A value for one of the metrics above."""
+
+    name: str
+    value: float
+    attributes: Attributes
+
+
+Signal: TypeAlias = CallSpan | Event | Count
+
+
+@dataclass(slots=True, kw_only=True)
+class Signals:
+    """The signals of one session, entry by entry."""
+
+    session: str
+    shown: Shown = lambda _text: ""
+    model: str = ""
+    is_compacted: bool = False
+    _asked: Asked | None = None
+    _answer: list[Replied] = field(default_factory=list)
+    _uses: dict[str, ToolUse] = field(default_factory=dict)
+    """Calls without a result so far."""
+    _began: dict[str, Began] = field(default_factory=dict)
+
+    def take(self, entry: AnyEntry, view: View) -> Iterator[Signal]:
+        match entry:
+            case Asked():
+                yield from self.finish()
+                self._asked = entry
+            case Replied():
+                self._answer.append(entry)
+                uses = (block for block in entry.content if isinstance(block, ToolUse))
+                self._uses |= {use.id: use for use in uses}
+            case Began():
+                self._began[entry.tool_use_id] = entry
+            case Ran():
+                yield from self._tool(entry)
+            case Forked():
+                yield from self._fork(entry)
+            case _:
+                for event in self._events(entry, view):
+                    yield event
+                    yield from _counts(event)
+
+    def finish(self) -> Iterator[Signal]:
+        """Give the call that was asked for last, answered or not."""
+        asked, pieces = self._asked, self._answer
+        self._asked, self._answer = None, []
+        if asked is None:
+            return
+        last = pieces[-1] if pieces else None
+        model = next((each.model for each in reversed(pieces) if each.model), self.model)
+        self.model = model or self.model
+        usage = next((each.usage for each in reversed(pieces) if each.usage), Usage())
+        said = "\n".join(filter(None, (text_of(each.content) for each in pieces)))
+        more = {
+            "gen_ai.response.id": last.response_id if last else "",
+            "gen_ai.response.finish_reasons": (last.stop_reason,) if last else (),
+            "gen_ai.output.messages": self.shown(said),
+        }
+        end = last.at if last else asked.at
+        error = "" if last else "no answer"
+        yield from self._call(asked.source, model, usage, (asked.at, end), more, error)
+
+    def _fork(self, entry: Forked) -> Iterator[Signal]:
+        more = {
+            "gen_ai.response.id": entry.response_id,
+            "gen_ai.response.finish_reasons": (entry.stop_reason,) if entry.stop_reason else (),
+        }
+        times = (entry.at - entry.seconds, entry.at)
+        error = entry.stop_reason if entry.stop_reason in ("aborted", "broken") else ""
+        yield from self._call(entry.source, entry.model, entry.usage, times, more, error)
+
+    def _call(
+        self,
+        source: str,
+        model: str,
+        usage: Usage,
+        times: tuple[float, float],
+        more: Attributes,
+        error: str,
+    ) -> Iterator[Signal]:
+        start, end = times[0], max(times)  # a clock may have been set back
+        name = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider_of(model)}
+        name |= {"gen_ai.request.model": model, "longhold.source": source}
+        yield CallSpan(
+            name=f"chat {model}".strip(),
+            kind="client",
+            start=start,
+            end=end,
+            attributes=self._told(
+                {**name, "gen_ai.response.model": model, **usage_of(usage), **more}
+            ),
+            error=error,
+        )
+        kinds = {"input": usage.prompt_tokens, "output": usage.output_tokens}
+        for kind, tokens in kinds.items() if not error else ():
+            yield Count(name=USAGE, value=tokens, attributes=name | {"gen_ai.token.type": kind})
+        yield Count(
+            name=DURATION,
+            value=end - start,
+            attributes=name | ({"error.type": error} if error else {}),
+        )
+        paid = usage_cost(model, usage, datetime.fromtimestamp(end, UTC).date()) if model else None
+        if paid is not None and paid.total:
+            yield Count(name=COST, value=paid.total, attributes=name)
+
+    def _tool(self, ran: Ran) -> Iterator[Signal]:
+        use, began = self._uses.pop(ran.tool_use_id, None), self._began.pop(ran.tool_use_id, None)
+        name = use.name if use else began.tool if began else ""
+        start = began.at if began else ran.at - ran.seconds
+        given = msgspec.json.encode(use.input).decode() if use else ""
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.id": ran.tool_use_id,
+            "gen_ai.tool.call.arguments": self.shown(given),
+            "gen_ai.tool.call.result": self.shown(text_of(ran.content)),
+        }
+        error = "refused" if ran.refused is not None else "tool_error" if ran.is_error else ""
+        yield CallSpan(
+            name=f"execute_tool {name}".strip(),
+            kind="internal",
+            start=start,
+            end=max(start, ran.at),
+            attributes=self._told(attributes),
+            error=error,
+        )
+
+    def _events(self, entry: AnyEntry, view: View) -> Iterator[Event]:
+        told = self._change(entry, view) or self._memory(entry) or self._failure(entry)
+        if told is not None:
+            name, attributes = told
+            yield Event(
+                name=f"longhold.{name}",
+                at=entry.at,
+                attributes=self._told(attributes),
+                is_failure=isinstance(entry, Failed),
+            )
+
+    def _change(self, entry: AnyEntry, view: View) -> tuple[str, dict[str, Value]] | None:
+        match entry:
+            case Compacted():
+                self.is_compacted = True
+                return "compaction", {
+                    "longhold.by": entry.by,
+                    "longhold.trigger": entry.trigger,
+                    "longhold.seconds": entry.seconds,
+                    "longhold.survived": entry.survived,
+                } | _sizes(entry.before_tokens, entry.after_tokens)
+            case Cleared():
+                sizes = _cleared(entry, view)
+                return "clear", {
+                    "longhold.by": entry.how,
+                    "longhold.results": len(entry.ids),
+                } | sizes
+            case Spilled():
+                by = "repetition" if entry.same_as else "size"
+                after = len(entry.text.encode())
+                return "spill", {
+                    "longhold.by": by,
+                    "longhold.before_bytes": entry.bytes,
+                    "longhold.after_bytes": after,
+                }
+            case Snipped():
+                return "snip", {"longhold.messages": len(entry.targets)}
+            case Collapsed():
+                return "collapse", {"longhold.after_tokens": estimated_tokens(entry.text)}
+            case Undone() | Redone():
+                return type(entry).__name__.lower(), {"longhold.entry": entry.target}
+            case Rewound():
+                return "rewind", {}
+            case Switched():
+                before, self.model = self.model, entry.model
+                return "switch", {"longhold.before": before, "longhold.after": entry.model}
+        return None
+
+    def _memory(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
+        match entry:
+            case Remembered() if entry.names:
+                return "memory", {
+                    "longhold.by": entry.by,
+                    "longhold.memories": len(entry.names),
+                    "longhold.commit": entry.commit,
+                    "longhold.waits_for_consent": entry.inbox,
+                    "longhold.names": self.shown(", ".join(entry.names)),
+                }
+            case Dreamt():
+                return "dream", {
+                    "longhold.by": entry.by,
+                    "longhold.commit": entry.commit,
+                    "longhold.merged": entry.merged,
+                    "longhold.marked": entry.marked,
+                    "longhold.removed": entry.removed,
+                }
+            case Recalled():
+                return "recall", {
+                    "longhold.memories": len(entry.names),
+                    "longhold.bytes": entry.bytes,
+                }
+            case Noted():
+                return "notes", {"longhold.by": entry.by, "longhold.after_tokens": entry.tokens}
+        return None
+
+    def _failure(self, entry: AnyEntry) -> tuple[str, dict[str, Value]] | None:
+        match entry:
+            case CacheBroke():
+                return "cache_break", {
+                    "longhold.by": entry.cause,
+                    "longhold.expected": entry.expected,
+                    "longhold.lost_tokens": entry.lost_tokens,
+                    "longhold.usd": entry.usd,
+                    "longhold.source": entry.source,
+                }
+            case Failed():
+                return "failure", {
+                    "longhold.what": entry.what,
+                    "error.message": self.shown(entry.error),
+                }
+        return None
+
+    def _told(self, attributes: Mapping[str, Value]) -> Attributes:
+        """Add what every signal has, and leave out what is empty."""
+        told: dict[str, Value] = {
+            "gen_ai.conversation.id": self.session,
+            "gen_ai.conversation.compacted": self.is_compacted,
+            **attributes,
+        }
+        return {key: value for key, value in told.items() if value not in ("", ())}
+
+
+def usage_of(usage: Usage) -> dict[str, Value]:
+    """Name what an answer used; the input includes what was read from and written to the cache."""
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+        "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
+    }
+
+
+def provider_of(model: str) -> str:
+    """Name a model's provider as the conventions do; one without a known family is `_OTHER`."""
+    family = capabilities(model).family
+    return "_OTHER" if family == "unknown" else family
+
+
+def _sizes(before: int, after: int) -> dict[str, Value]:
+    return {"longhold.before_tokens": before, "longhold.after_tokens": after}
+
+
+def _cleared(entry: Cleared, view: View) -> dict[str, Value]:
+    """Estimate what the cleared results took and what stands there now, if they are still shown."""
+    rounds = ((id, view.round_of(id)) for id in entry.ids)
+    results = [owner.result_of(id) for id, owner in rounds if owner is not None]
+    before = sum(estimated_tokens(text_of(each.content)) for each in results if each is not None)
+    after = sum(map(estimated_tokens, entry.texts))
+    return _sizes(max(before, after + entry.saved_tokens), after)
+
+
+def _counts(event: Event) -> Iterator[Count]:
+    """Count an event, and what it freed or lost."""
+    given = event.attributes
+    by = {"longhold.by": given["longhold.by"]} if "longhold.by" in given else {}
+    if event.is_failure:
+        yield Count(name=FAILURES, value=1, attributes={"longhold.what": given["longhold.what"]})
+        return
+    kind: Attributes = {"longhold.change": event.name.removeprefix("longhold."), **by}
+    yield Count(name=CHANGES, value=1, attributes=kind)
+    before, after = given.get("longhold.before_tokens"), given.get("longhold.after_tokens")
+    if isinstance(before, int) and isinstance(after, int) and before > after:
+        yield Count(name=FREED, value=before - after, attributes=kind)
+    lost = given.get("longhold.lost_tokens")
+    if isinstance(lost, int):
+        yield Count(name=LOST, value=lost, attributes=kind)

@@ -1,0 +1,88 @@
+"""Undo and redo of a change of the view.
+
+Undo is an entry: the view is folded as if the change had never been, with everything that rests
+on it, the frame that was made anew for it included. The change stays in the log, so redo is an
+entry, too. Both act on what is named by its number, or on the newest there is.
+"""
+
+from collections.abc import Callable
+
+from longhold.core.log.entries import (
+    Cleared,
+    Collapsed,
+    Compacted,
+    Redone,
+    Rewound,
+    Snipped,
+    Undone,
+    ViewChange,
+)
+from longhold.core.turn.engine import Engine
+from longhold.core.view.in_force import in_force
+from longhold.errors import NotInHistory
+
+UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
+"""What undo reverts by default; any other change of the view must be named."""
+
+
+def undo(engine: Engine, n: int = 0) -> str:
+    """Undo a change, by default the newest that took history out of the view; describe it."""
+    dead = engine.view.in_force.dead
+    found = _find(engine, n) if n else _newest(engine, lambda n: n not in dead)
+    if found is None:
+        raise NotInHistory("there is no change of the view to undo")
+    if found.n in dead:
+        raise NotInHistory(f"#{found.n} is already undone; `/redo {found.n}` re-applies it")
+    if isinstance(found, Rewound):
+        raise NotInHistory(
+            f"#{found.n} follows the program's own messages; give it the earlier ones again"
+        )
+    if _is_elsewhere(found):
+        raise NotInHistory(
+            f"#{found.n} was done by the provider; switch off `clear.server` to prevent it"
+        )
+    engine.record(Undone(target=found.n))
+    return f"#{found.n} was undone: {found.why or 'the view is as before it'}"
+
+
+def redo(engine: Engine, n: int = 0) -> str:
+    """Re-apply an undone change, by default the newest; describe it."""
+    found = _find(engine, n) if n else _newest(engine, _undone(engine).__contains__)
+    if found is None or found.n not in engine.view.in_force.dead:
+        raise NotInHistory("there is no undone change to re-apply")
+    redone = Redone(n=engine.view.history[-1].n + 1, target=found.n)
+    if found.n in in_force((*engine.view.history, redone)).dead:
+        raise NotInHistory(
+            f"#{found.n} rests on a change that is undone itself; re-apply that first"
+        )
+    engine.record(redone)
+    return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
+
+
+def _newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:
+    changes = (entry for entry in reversed(engine.view.history) if isinstance(entry, UNDOABLE))
+    return next((one for one in changes if is_wanted(one.n) and not _is_elsewhere(one)), None)
+
+
+def _is_elsewhere(entry: ViewChange) -> bool:
+    """True for a change that the provider made, which no entry of ours can undo."""
+    return isinstance(entry, Cleared) and entry.how == "server"
+
+
+def _undone(engine: Engine) -> set[int]:
+    """Return what was undone by name, not along with something else."""
+    undone: set[int] = set()
+    for entry in engine.view.history:
+        match entry:
+            case Undone(target=target):
+                undone.add(target)
+            case Redone(target=target):
+                undone.discard(target)
+    return undone
+
+
+def _find(engine: Engine, n: int) -> ViewChange:
+    entry = next((entry for entry in reversed(engine.view.history) if entry.n == n), None)
+    if not isinstance(entry, ViewChange):
+        raise NotInHistory(f"#{n} is not a change of the view; `longhold explain` lists them")
+    return entry

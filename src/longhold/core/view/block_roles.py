@@ -1,0 +1,94 @@
+"""Which blocks may stand on the user's side of a conversation, and which on the model's.
+
+A block that an API would refuse where it stands is written as text, so that it is not lost.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+from msgspec import structs
+
+from longhold.core.log.entries import AnswerContent, Replied, SpokenContent
+from longhold.core.messages import (
+    Block,
+    Document,
+    Image,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    block_to_wire,
+)
+from longhold.core.messages.rules import is_malformed, typed_block
+from longhold.core.view.items import Round
+
+
+def speakable(content: Iterable[Block]) -> SpokenContent:
+    """Return content for the user's side; what an API would refuse there becomes text."""
+    return tuple(map(_speakable, content))
+
+
+def answerable(content: Iterable[Block]) -> AnswerContent:
+    """Return content for the model's side; what an API would refuse there becomes text."""
+    return tuple(map(_answerable, content))
+
+
+def _speakable(block: Block) -> Text | Image | Document | Opaque:
+    meant = typed_block(block)
+    if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
+        return meant
+    return _written_out(meant)
+
+
+def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
+    meant = typed_block(block)
+    if isinstance(meant, Image | Document):
+        return Opaque(raw=block_to_wire(meant))
+    if isinstance(meant, ToolResult) or is_malformed(meant):
+        return _written_out(meant)
+    return meant
+
+
+def _written_out(block: Block) -> Text:
+    return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
+
+
+MOST_CHARS = 128
+"""Providers' own ids have up to 64; a longer one would be in every request from there on."""
+
+
+def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:
+    """Rename the tool uses of an answer whose ids are empty, too long, or taken already."""
+    renamed: dict[str, str] = {}
+    seen: set[str] = set()
+    content = []
+    for block in entry.content:
+        if isinstance(block, ToolUse):
+            if not block.id or len(block.id) > MOST_CHARS or block.id in taken or block.id in seen:
+                own = _another(block.id, taken, seen)
+                renamed[own] = block.id
+                block = structs.replace(block, id=own)
+            seen.add(block.id)
+        content.append(block)
+    if not renamed:
+        return entry
+    return structs.replace(entry, content=tuple(content), renamed=renamed)
+
+
+def meant_by(id: str, waiting: Round | None) -> str:
+    """Return the tool use that a provider's id means: the first unanswered one of that name."""
+    if waiting is None or not waiting.renamed:
+        return id
+    missing = [use.id for use in waiting.missing()]
+    if id in missing:
+        return id
+    return next((own for own in missing if waiting.renamed.get(own) == id), id)
+
+
+def _another(id: str, taken: Collection[str], seen: set[str]) -> str:
+    number = len(taken) + len(seen) + 1
+    while (own := f"{id[: MOST_CHARS // 2] or 'call'}_{number}") in taken or own in seen:
+        number += 1
+    return own

@@ -1,0 +1,111 @@
+"""The entries a view was folded from: the newest as they are, older ones packed.
+
+Old entries are needed seldom: to undo, to search, to begin a count anew. Packed they take a tenth
+of the memory, so that a session of thousands of turns stays nearly as small as a short one. Whoever
+needs something of all entries at every turn follows them with a `LogCursor`.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias, overload
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry
+
+BLOCK = 256
+"""Entries packed together: enough for a good ratio, and read again in a few milliseconds."""
+RECENT = 2_048
+"""Entries kept as they are: more than a window of ordinary size shows."""
+LEVEL = 6
+"""Of compression: a block takes a few milliseconds every thirty turns, and a quarter less memory."""
+
+Block: TypeAlias = bytes | tuple[AnyEntry, ...]
+"""Entries packed, or as they are if something in them cannot be written."""
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(tuple[AnyEntry, ...])
+
+
+class _Parts(NamedTuple):
+    blocks: tuple[Block, ...]
+    recent: list[AnyEntry]
+
+
+class EntryList(Sequence[AnyEntry]):
+    """Entries in order, to be appended to by one thread and read by any."""
+
+    def __init__(self, entries: Iterable[AnyEntry] = (), packed: tuple[Block, ...] = ()) -> None:
+        self._parts = _Parts(packed, list(entries))
+        self._unpacked: tuple[Block, tuple[AnyEntry, ...]] = ((), ())
+        """The block that was read last."""
+
+    def append(self, entry: AnyEntry) -> None:
+        blocks, recent = self._parts
+        recent.append(entry)
+        if len(recent) >= RECENT + BLOCK:
+            self._parts = _Parts((*blocks, _packed(recent[:BLOCK])), recent[BLOCK:])
+
+    def copy(self) -> "EntryList":
+        """Return the list as it is now, for another thread; what is packed is shared."""
+        blocks, recent = self._parts
+        return EntryList(recent, blocks)
+
+    def __len__(self) -> int:
+        blocks, recent = self._parts
+        return len(blocks) * BLOCK + len(recent)
+
+    @overload
+    def __getitem__(self, index: int) -> AnyEntry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AnyEntry]: ...
+    def __getitem__(self, index: int | slice) -> AnyEntry | list[AnyEntry]:
+        blocks, recent = self._parts
+        packed = len(blocks) * BLOCK
+        if isinstance(index, slice):
+            places = range(*index.indices(packed + len(recent)))
+            if places.step == 1 and places.start >= packed:
+                return recent[places.start - packed : places.stop - packed]
+            return [self._at(i, blocks, recent) for i in places]
+        place = index + packed + len(recent) if index < 0 else index
+        if place < 0:
+            raise IndexError("entry list index out of range")
+        return self._at(place, blocks, recent)
+
+    def __iter__(self) -> Iterator[AnyEntry]:
+        blocks, recent = self._parts
+        for block in blocks:
+            yield from _unpacked(block)
+        yield from recent
+
+    def __reversed__(self) -> Iterator[AnyEntry]:
+        blocks, recent = self._parts
+        yield from reversed(recent)
+        for block in reversed(blocks):
+            yield from reversed(_unpacked(block))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _at(self, place: int, blocks: tuple[Block, ...], recent: list[AnyEntry]) -> AnyEntry:
+        number, within = divmod(place, BLOCK)
+        if number >= len(blocks):
+            return recent[place - len(blocks) * BLOCK]
+        block, entries = self._unpacked
+        if block is not blocks[number]:
+            entries = _unpacked(blocks[number])
+            self._unpacked = (blocks[number], entries)
+        return entries[within]
+
+
+def _packed(entries: Sequence[AnyEntry]) -> Block:
+    try:
+        return zlib.compress(_encoder.encode(entries), LEVEL)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return tuple(entries)
+
+
+def _unpacked(block: Block) -> tuple[AnyEntry, ...]:
+    return _decoder.decode(zlib.decompress(block)) if isinstance(block, bytes) else block

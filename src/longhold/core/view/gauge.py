@@ -1,0 +1,156 @@
+"""The gauge of a view, kept up to date, and what answers teach it.
+
+What was learnt is kept per model, for all sessions of a store, so that the next session starts with it.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry, Replied
+from longhold.core.log.shared import SharedRecords
+from longhold.core.messages.measure import NOTHING, Measure
+from longhold.core.settings import GaugeSettings, WindowSettings
+from longhold.core.settings.project import slug
+from longhold.core.view import View, folding
+from longhold.core.view.items import Round
+from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
+from longhold.core.view.window import scaled, window_for
+
+LESSONS = 1_000
+"""Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
+
+
+class ViewSize:
+    """What a gauge says of a view; the margin is worked out when it is asked for."""
+
+    def __init__(self, gauge: Gauge, total: Measure) -> None:
+        self.gauge, self.total = gauge, total
+        self.tokens = gauge.size_tokens(total)
+
+    @cached_property
+    def margin_tokens(self) -> int:
+        return self.gauge.margin_tokens(self.total)
+
+
+class Follower:
+    """A gauge that is kept up to date with a view; call `follow` after each change."""
+
+    def __init__(
+        self,
+        recall: Callable[[str], Calibration] = Calibration.fresh,
+        settings: GaugeSettings | None = None,
+        *,
+        window: WindowSettings | None = None,
+    ) -> None:
+        self._recall = recall
+        """Gives what is known about a model when its first answer comes."""
+        self._settings = settings or GaugeSettings()
+        self._window = window or WindowSettings()
+        self.calibrations: dict[str, Calibration] = {}
+        """What was learnt here, by model."""
+        self._reported: ReportedSize | None = None
+        self._before: Gauge | None = None
+        """The gauge before the last answer: while that comes in pieces, each is judged anew."""
+        self._gauge: Gauge | None = None
+        self._recalled: dict[str, Calibration] = {}
+        """What was known from elsewhere, by model; read once."""
+
+        self._doubted = 0
+        """The answer whose reported size is not believed."""
+        self._size: ViewSize | None = None
+
+    def follow(self, view: View) -> Gauge:
+        """Learn from the view's last answer and return the gauge."""
+        reported = view.reported
+        if reported is None or reported.n == self._doubted:
+            return self._gauge or self.estimate(view)
+        if reported is not self._reported or self._gauge is None:
+            if self._reported is None or reported.n != self._reported.n:
+                self._before = self._gauge
+            self._reported = reported
+            self._gauge = self._learn(self._before, reported, view)
+            self.calibrations[reported.model] = self._gauge.calibration
+        return self._gauge
+
+    def size(self, view: View) -> ViewSize:
+        """Return the size of the view, measured once for as long as nothing changes."""
+        gauge, total, known = self.follow(view), view.total, self._size
+        if known is None or known.gauge is not gauge or known.total != total:
+            known = self._size = ViewSize(gauge, total)
+        return known
+
+    def estimate(self, view: View) -> Gauge:
+        """Return a gauge that believes no report: everything is estimated."""
+        return Gauge(calibration=self._calibration(view.model))
+
+    def doubt(self, view: View) -> None:
+        """Estimate everything until the next answer reports a size."""
+        if view.reported is not None:
+            self._doubted = view.reported.n
+            self._reported, self._before, self._gauge = None, None, self.estimate(view)
+
+    def _learn(self, gauge: Gauge | None, reported: ReportedSize, view: View) -> Gauge:
+        if gauge is None:
+            gauge = Gauge(calibration=self._calibration(reported.model))
+        elif gauge.calibration.model != reported.model:
+            gauge = gauge.switched(self._calibration(reported.model))
+        item = view.item_of(reported.n)
+        answer = item if isinstance(item, Round) else None
+        reply = answer.answer_measure if answer else NOTHING
+        prompt, output = reported.usage.prompt_tokens, reported.usage.output_tokens
+        if reported.is_framed:
+            prompt = self._believed(prompt, reported.then, gauge.calibration)
+            output = self._believed(output, reply, gauge.calibration)
+        return gauge.observe_usage(
+            prompt_tokens=prompt,
+            before=reported.then,
+            reply=reply,
+            output_tokens=output if answer else 0,
+            is_final=bool(answer and answer.stop_reason),
+            is_framed=reported.is_framed,
+            learns=self._settings.calibrate,
+        )
+
+    def _believed(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
+        """Bound a reported size by our own estimate; a provider may report anything."""
+        limit = window_for(calibration.model, self._window).limit_tokens
+        slack = scaled(self._settings.believed_tokens, limit)
+        own, ratio = max(0.0, calibration.weigh(measure)), self._settings.believed_ratio
+        return max(int(own / ratio) - slack, min(tokens, int(own * ratio) + slack))
+
+    def _calibration(self, model: str) -> Calibration:
+        if model not in self.calibrations and model not in self._recalled:
+            self._recalled[model] = self._recall(model)
+        return self.calibrations.get(model) or self._recalled[model]
+
+
+def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tuple[View, Gauge]:
+    """Fold a history and learn from its answers on the way; from the last `LESSONS` of a long one."""
+    history, follower = list(entries), follower or Follower()
+    answers = [entry.n for entry in history if isinstance(entry, Replied)]
+    first = answers[-LESSONS] if len(answers) > LESSONS else 0
+    view = View()
+    for entry, view in zip(history, folding(history), strict=True):
+        if isinstance(entry, Replied) and entry.n >= first:
+            follower.follow(view)
+    return view, follower.follow(view)
+
+
+def load_calibration(shared: SharedRecords, model: str) -> Calibration:
+    """Load what was learnt about a model; what is unreadable or outdated counts as nothing."""
+    try:
+        found = msgspec.json.decode(shared.read(_name(model)), type=Calibration)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Calibration.fresh(model)
+    return found if found.model == model and found.is_current() else Calibration.fresh(model)
+
+
+def save_calibration(shared: SharedRecords, calibration: Calibration) -> None:
+    shared.keep(_name(calibration.model), msgspec.json.encode(calibration))
+
+
+def _name(model: str) -> str:
+    return f"calibration/{slug(Path(model))}.json"

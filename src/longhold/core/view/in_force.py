@@ -1,0 +1,112 @@
+"""Which entries are in force: what undo and redo have left of a log.
+
+Undoing an entry takes with it whatever rests on it. It is also a veto: stages do not act on the
+same targets again by themselves. And a size that a provider reported between an entry and its undo
+was that of another view, so the gauge must not trust it. A rewind takes what was said since an
+entry, and the summaries that cover some of it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Rewound,
+    Said,
+    Snipped,
+    Undone,
+    ViewChange,
+    references,
+    targets,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The entries that are not in force, and what follows from that."""
+
+    dead: frozenset[int] = frozenset()
+    """Numbers of entries that were undone or rest on one that was."""
+    vetoes: frozenset[int | str] = frozenset()
+    """Message numbers and tool use ids that undone entries acted on."""
+    spans: tuple[tuple[int, int], ...] = ()
+    """From an entry to its undo or redo, in order and apart from one another."""
+
+    def distrusts(self, n: int) -> bool:
+        """Return whether the size reported at entry `n` is that of a view that was undone since."""
+        i = bisect_left(self.spans, (n,)) - 1
+        return i >= 0 and n < self.spans[i][1]
+
+    def joined_by(self, entry: ViewChange) -> "InForce":
+        """Add a new entry; one that rests on a dead one is dead from the start."""
+        if _rests_on_any(entry, self.dead):
+            return replace(self, dead=self.dead | {entry.n})
+        return self
+
+
+def in_force(entries: Iterable[AnyEntry]) -> InForce:
+    shaped: dict[int, ViewChange] = {}
+    frames: list[Framed] = []
+    undone: set[int] = set()
+    spans: list[tuple[int, int]] = []
+    gone: set[int] = set()
+    said: list[int] = []
+    """Entries that a rewind may take, in order."""
+    for entry in entries:
+        if isinstance(entry, _TAKEN_BACK):
+            said.append(entry.n)
+        elif isinstance(entry, Rewound):
+            first = bisect_left(said, entry.after + 1)
+            gone.update(said[first:])
+            del said[first:]
+            spans.append((entry.after, entry.n))
+        if isinstance(entry, ViewChange):
+            shaped[entry.n] = entry
+        elif isinstance(entry, Undone | Redone) and entry.target in shaped:
+            (undone.add if isinstance(entry, Undone) else undone.discard)(entry.target)
+            spans.append((entry.target, entry.n))
+        elif isinstance(entry, Framed) and entry.rests_on:
+            frames.append(entry)
+    if not spans:
+        return InForce()
+    dead = undone | gone
+    for n, shaping in shaped.items():
+        if _rests_on_any(shaping, dead, gone):
+            dead.add(n)
+    dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
+    vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
+    return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+
+
+_TAKEN_BACK = (Said, Replied, Ran, Asked)
+"""What a rewind takes. A request that was sent since is no measure of what is left."""
+
+
+def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Join overlapping spans, so that a number is found in one of them by bisection."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def _rests_on_any(
+    entry: ViewChange, dead: AbstractSet[int], gone: AbstractSet[int] = frozenset()
+) -> bool:
+    """Return whether an entry rests on one of these; only earlier entries count.
+
+    Snips and pins hold for those of their messages that a rewind left.
+    """
+    spared = gone if isinstance(entry, Snipped | Pinned) else ()
+    return any(n in dead and n < entry.n and n not in spared for n in references(entry))

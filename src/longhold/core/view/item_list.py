@@ -1,0 +1,212 @@
+"""An item list: items in order, with a running measure, rendered only where they changed.
+
+The view decides what an entry does; the list does it. An item has the `order` of the first entry
+it stands for, so it is found by bisection. The cost of a change depends on what it touches.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Iterable, Sequence
+
+from msgspec import structs
+
+from longhold.core.log.entries import Cleared, ClearedInput
+from longhold.core.messages import Message
+from longhold.core.messages.measure import NOTHING, Measure
+from longhold.core.view.items import Item, Result, Round, Spoken, join, stand_ins
+
+
+class ItemList:
+    """Items in order; `put` and `splice` keep the measure and the rendered messages up to date."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.measure: Measure = NOTHING
+        self.home: dict[int, int] = {}
+        """For entries that are shown by another's item: that item's order."""
+        self.uses: dict[str, int] = {}
+        """For each tool use: the order of the round that called it last."""
+        self._orders: list[int] = []
+        self._messages: list[Message] = []
+        self._before: list[tuple[int, int]] = []
+        """For each rendered item: how many messages stood before it, and how long the last was."""
+
+    def item_of(self, n: int) -> Item | None:
+        i = self.index_of(n)
+        return self.items[i] if i is not None else None
+
+    def round_of(self, tool_use_id: str) -> Round | None:
+        item = self.item_of(self.uses.get(tool_use_id, 0))
+        return item if isinstance(item, Round) else None
+
+    def index(self, order: int) -> int | None:
+        if self._orders and self._orders[-1] == order:  # the newest is asked for most
+            return len(self._orders) - 1
+        i = bisect_left(self._orders, order)
+        return i if i < len(self._orders) and self._orders[i] == order else None
+
+    def index_of(self, n: int) -> int | None:
+        """Find the item that shows entry `n`; a summary in its place does not."""
+        home = self.home.get(n, n)
+        i = self.index(home)
+        return i if i is not None and self.items[i].id in (n, home) else None
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Return the positions of all items from one entry to another, as a half-open range."""
+        return bisect_left(self._orders, self._order(first)), bisect_right(
+            self._orders, self._order(last)
+        )
+
+    def append(self, item: Item) -> None:
+        self.items.append(item)
+        self._orders.append(item.order)
+        self.measure = self.measure + item.measure
+
+    def put(self, i: int, item: Item) -> None:
+        self.measure = self.measure - self.items[i].measure + item.measure
+        self.items[i] = item
+        self._forget(i)
+
+    def replace(self, item: Item) -> int:
+        """Put an item in the place of the one with its order, and return its index."""
+        i = self.index(item.order)
+        assert i is not None, "only what is in the row can be replaced"
+        self.put(i, item)
+        return i
+
+    def change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
+        """Change one tool's result; return the index of its round, if there is such a result."""
+        owner = self.round_of(tool_use_id)
+        if owner is None or owner.result_of(tool_use_id) is None:
+            return None
+        return self.replace(owner.with_changed(tool_use_id, change))
+
+    def clear(self, entry: Cleared) -> int | None:
+        """Put texts in place of results; return the index of the first round with one."""
+        shown = stand_ins(entry)
+        orders = sorted({self.uses[id] for id in shown if id in self.uses})
+        touched = [i for i in map(self.index, orders) if i is not None]
+        touched = [i for i in touched if self._has_result(i, shown)]
+        for i in touched:
+            before = self.items[i]
+            assert isinstance(before, Round)
+            after = before.with_cleared(shown)
+            self.measure = self.measure + (after.results_measure - before.results_measure)
+            self.items[i] = after
+        if touched:
+            self._forget(touched[0])
+        return touched[0] if touched else None
+
+    def compactable(self) -> int:
+        """Count the leading items that a full compaction may cover.
+
+        What the user said last and was not answered stays, and so does an open round.
+        """
+        items, end = self.items, len(self.items)
+        while end and isinstance(items[end - 1], Spoken):
+            end -= 1
+        last = items[end - 1] if end else None
+        if isinstance(last, Round) and last.missing():
+            return end - 1
+        is_waiting = any(isinstance(item, Spoken) and item.is_asked() for item in items[end:])
+        return end if is_waiting else len(items)
+
+    def remove(self, numbers: Iterable[int], *, keep: Item | None) -> int | None:
+        """Take items out, except for one; return the index of the first that is gone."""
+        gone = []
+        for n in numbers:
+            i = self.index_of(n)
+            if i is not None and self.items[i] is not keep:
+                self.splice(i, i + 1, ())
+                gone.append(i)
+        return min(gone, default=None)
+
+    def end_turn(self, ended: int) -> int:
+        """Hide the thinking of the turn that ends from a model that is not shown it again.
+
+        `ended` is the order at which the turn before ended; return that at which this one does.
+        """
+        last = ended
+        for i in range(len(self.items) - 1, -1, -1):
+            item = self.items[i]
+            if item.order <= ended:
+                break
+            last = max(last, item.order)
+            if isinstance(item, Round) and not item.is_past:
+                self.put(i, structs.replace(item.without_thinking(), is_past=True))
+        return last
+
+    def shorten_input(self, short: ClearedInput) -> int | None:
+        """Show a tool use with a shorter input; return the index of its round, if it has one."""
+        owner = self.round_of(short.tool_use_id)
+        if owner is None:
+            return None
+        return self.replace(owner.with_inputs({short.tool_use_id: short.input}))
+
+    def drop_thinking(self, items: Iterable[Item | None]) -> None:
+        """Send no thinking of these rounds any more: the prefix it is bound to changed."""
+        for item in items:
+            if isinstance(item, Round) and not item.drops_thinking:
+                self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
+
+    def undeleted(self, ids: Iterable[str]) -> Measure:
+        """Measure what a provider reads more of these results if it ignores our cache edits."""
+        total = NOTHING
+        for id in ids:
+            owner = self.round_of(id)
+            result = owner.result_of(id) if owner else None
+            if result is not None and result.cleared and result.cleared.how == "edited":
+                sent = result.placeholder("sent")
+                total = total + (sent.measure if sent else result.measure) - result.seen_measure
+        return total
+
+    def _has_result(self, i: int, ids: Container[str]) -> bool:
+        item = self.items[i]
+        return isinstance(item, Round) and any(r.tool_use_id in ids for r in item.results)
+
+    def splice(self, lo: int, hi: int, items: Sequence[Item]) -> None:
+        gone = sum((item.measure for item in self.items[lo:hi]), NOTHING)
+        self.measure = self.measure - gone + sum((item.measure for item in items), NOTHING)
+        self.items[lo:hi] = items
+        self._orders[lo:hi] = [item.order for item in items]
+        self._forget(lo)
+
+    def cover(self, lo: int, hi: int, items: Sequence[Item]) -> None:
+        """Put others in the place of items, and forget where entries were shown that are gone."""
+        self.splice(lo, hi, items)
+        shown = set(self._orders)
+        self.home = {n: home for n, home in self.home.items() if home in shown}
+
+    def drop_before(self, order: int) -> None:
+        """Forget the items below an order, and what was known about them."""
+        self.splice(0, bisect_left(self._orders, order), ())
+        self.home = {n: home for n, home in self.home.items() if home >= order}
+        self.uses = {id: home for id, home in self.uses.items() if home >= order}
+
+    def messages(self) -> Sequence[Message]:
+        """Return the messages as they are kept: they change with the items."""
+        messages = self._messages
+        for item in self.items[len(self._before) :]:
+            self._before.append((len(messages), len(messages[-1].content) if messages else 0))
+            for fragment in item.fragments("sent"):
+                join(messages, fragment)
+        return messages
+
+    def message_from(self, order: int) -> int:
+        i = bisect_left(self._orders, order) + 1
+        return (self._before[i][0] if i < len(self._before) else len(self._messages)) - 1
+
+    def _order(self, n: int) -> int:
+        """An entry stands with the item that shows it, else by its own number."""
+        item = self.item_of(n)
+        return item.order if item else n
+
+    def _forget(self, i: int) -> None:
+        """Drop the rendering from item `i` on, unmerging what it was merged into."""
+        if i >= len(self._before):
+            return
+        count, blocks = self._before[i]
+        del self._before[i:]
+        del self._messages[count:]
+        if count and len(self._messages[-1].content) > blocks:
+            last = self._messages[-1]
+            self._messages[-1] = Message(last.role, last.content[:blocks])

@@ -1,0 +1,327 @@
+"""What a view is made of: messages on the user's side, and rounds.
+
+A round is one answer of the model with the results of the tools it called, so that no cut between
+items can separate a tool use from its result. Each item renders to fragments of messages in two
+projections: `sent` (what is in the request) and `seen` (what the model reads of it; they differ
+only where the provider removes something itself). Items are frozen; a change makes a new one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field, structs
+
+from longhold.core.log.entries import Cleared, How, Ran
+from longhold.core.messages import (
+    Block,
+    Content,
+    Document,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    ResultContent,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+    is_blank,
+    is_thought,
+)
+from longhold.core.messages.measure import NOTHING, Measure, measure_content
+
+Projection: TypeAlias = Literal["sent", "seen"]
+
+NO_RESULT = "No result is recorded: the tool may still be running, or have been interrupted."
+"""Stands in for a result that never came, so that every tool use is answered."""
+
+CLEARED_RESULT = "A result stood here and was taken out to make room."
+"""Stands in for a result that was cleared or spilled without a word in its place."""
+
+EMPTY_RESULT = "{tool} finished without output."
+"""Stands in for an empty result; some models take an empty one for the end of their turn."""
+
+
+class Spoken(Struct, frozen=True, kw_only=True, gc=False):
+    """A message on the user's side: said, or put there by a compaction."""
+
+    id: int
+    order: int
+    """Where it stands: the number of the first entry it stands for."""
+    content: Content
+    kind: Literal["said", "summary", "line", "restored", "late"] = "said"
+    hidden: bool = False
+    measure: Measure = NOTHING
+
+    def is_asked(self) -> bool:
+        """Return whether the user said this and may expect an answer."""
+        return self.kind == "said" and not self.hidden
+
+    def fragments(self, projection: Projection) -> Iterator[Message]:
+        content = tuple(block for block in self.content if not is_blank(block))
+        if content:
+            yield Message("user", content)
+
+
+class StandIn(Struct, frozen=True, kw_only=True, gc=False):
+    """A text shown in place of a result, and why it is there."""
+
+    text: str
+    how: How | Literal["spilled"]
+    measure: Measure = NOTHING
+    same_as: str = ""
+    """The tool use whose result this one repeats."""
+
+
+def stand_ins(entry: Cleared) -> dict[str, StandIn]:
+    """Return what is shown instead of each cleared result, by tool use."""
+    measures = entry.measures or (NOTHING,) * len(entry.ids)
+    return {
+        id: StandIn(text=text, how=entry.how, measure=measure)
+        for id, text, measure in zip(entry.ids, entry.texts, measures, strict=False)
+    }
+
+
+class Result(Struct, frozen=True, kw_only=True, gc=False):
+    """A tool's result with what was decided about it since."""
+
+    id: int
+    tool_use_id: str
+    content: ResultContent
+    is_error: bool = False
+    refused: str | None = None
+    extra: JsonObject | None = None
+    measure: Measure = NOTHING
+    spilled: StandIn | None = None
+    cleared: StandIn | None = None
+
+    @classmethod
+    def of(cls, entry: Ran) -> "Result":
+        return cls(
+            id=entry.n,
+            tool_use_id=entry.tool_use_id,
+            content=entry.content,
+            is_error=entry.is_error,
+            refused=entry.refused,
+            extra=entry.extra,
+            measure=entry.measure,
+        )
+
+    def spill(self, shown: StandIn) -> "Result":
+        return structs.replace(self, spilled=shown)
+
+    def clear(self, shown: StandIn) -> "Result":
+        """Clear the result; one that is no longer sent stays so if the provider clears it too."""
+        if self.cleared and self.cleared.how == "rewritten" and shown.how != "rewritten":
+            return self
+        return structs.replace(self, cleared=shown)
+
+    def placeholder(self, projection: Projection) -> StandIn | None:
+        """Return what is shown instead of the content, if anything is."""
+        cleared = self.cleared
+        if cleared is not None and (projection == "seen" or cleared.how == "rewritten"):
+            return cleared
+        return self.spilled
+
+    def block(self, projection: Projection, tool: str = "The tool") -> ToolResult:
+        """Render the result as a block; an empty one names the tool."""
+        instead = self.placeholder(projection)
+        return ToolResult(
+            tool_use_id=self.tool_use_id,
+            content=self._in_place(instead) if instead else _visible(self.content, tool),
+            is_error=self.is_error,
+            extra=self.extra,
+        )
+
+    def _in_place(self, instead: StandIn) -> ResultContent:
+        """Put a text in the content's place; spilling takes only text away, pictures stay."""
+        text = instead.text if instead.text.strip() else CLEARED_RESULT
+        stays = wordless(self.content) if instead.how == "spilled" else ()
+        return (Text(text=text), *stays) if stays else text
+
+    @property
+    def seen_measure(self) -> Measure:
+        instead = self.placeholder("seen")
+        return instead.measure if instead else self.measure
+
+
+class Round(Struct, frozen=True, kw_only=True, gc=False):
+    """One answer of the model and the results of its tools, which no cut can separate."""
+
+    id: int
+    order: int
+    response_id: str
+    content: Content
+    results: tuple[Result, ...] = ()
+    model: str = ""
+    stop_reason: str = ""
+    usage: Usage | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """For each tool use with an id of ours: the one the provider gave it."""
+    answer_measure: Measure = NOTHING
+    results_measure: Measure = NOTHING
+    drops_thinking: bool = False
+    """Its thinking was bound to a prefix that has changed since, and is not sent any more."""
+    is_past: bool = False
+    """It belongs to an earlier turn of a model that is not shown the thinking of those."""
+    inputs: dict[str, JsonObject] = {}
+    """What is sent instead of long inputs, by tool use."""
+
+    @property
+    def measure(self) -> Measure:
+        return self.answer_measure + self.results_measure
+
+    def hides_thinking(self, projection: Projection) -> bool:
+        return self.drops_thinking or (projection == "seen" and self.is_past)
+
+    def without_thinking(self) -> "Round":
+        """Measure the answer as if it had no thinking."""
+        spoken = tuple(block for block in self._said() if not is_thought(block))
+        if len(spoken) == len(self.content):
+            return self
+        return structs.replace(self, answer_measure=measure_content(spoken))
+
+    def with_inputs(self, shorter: Mapping[str, JsonObject]) -> "Round":
+        changed = structs.replace(self, inputs={**self.inputs, **shorter})
+        shown = _answer(changed._said(), changed.hides_thinking("seen"))
+        return structs.replace(changed, answer_measure=measure_content(shown))
+
+    def _said(self) -> tuple[Block, ...]:
+        """The content as it is sent, thinking included."""
+        if not self.inputs:
+            return tuple(self.content)
+        return tuple(
+            structs.replace(block, input=self.inputs[block.id])
+            if isinstance(block, ToolUse) and block.id in self.inputs
+            else block
+            for block in self.content
+        )
+
+    def with_result(self, result: Result) -> "Round":
+        return structs.replace(
+            self,
+            results=(*self.results, result),
+            results_measure=self.results_measure + result.seen_measure,
+        )
+
+    def with_changed(self, tool_use_id: str, change: Callable[[Result], Result]) -> "Round":
+        return self._with(change(r) if r.tool_use_id == tool_use_id else r for r in self.results)
+
+    def with_cleared(self, shown: Mapping[str, StandIn]) -> "Round":
+        return self._with(
+            result.clear(shown[result.tool_use_id]) if result.tool_use_id in shown else result
+            for result in self.results
+        )
+
+    def _with(self, changed: Iterable[Result]) -> "Round":
+        results = tuple(changed)
+        measure = sum((result.seen_measure for result in results), NOTHING)
+        return structs.replace(self, results=results, results_measure=measure)
+
+    def tool_uses(self) -> list[ToolUse]:
+        return [block for block in self.content if isinstance(block, ToolUse)]
+
+    def missing(self) -> list[ToolUse]:
+        have = {result.tool_use_id for result in self.results}
+        return [use for use in self.tool_uses() if use.id not in have]
+
+    def result_of(self, tool_use_id: str) -> Result | None:
+        return next((r for r in self.results if r.tool_use_id == tool_use_id), None)
+
+    def fragments(self, projection: Projection) -> Iterator[Message]:
+        """Yield the answer, then the results of its tools in the order they were called."""
+        answer = _answer(self._said(), self.hides_thinking(projection))
+        if not answer:
+            return
+        yield Message("assistant", answer)
+        uses = [block for block in answer if isinstance(block, ToolUse)]
+        if uses:
+            results = {result.tool_use_id: result for result in self.results}
+            yield Message("user", tuple(_with_results(use, results, projection) for use in uses))
+
+
+Item: TypeAlias = Spoken | Round
+
+
+def late(entry: Ran) -> Spoken:
+    """Make a message of a result that came after its place was sent without it."""
+    lead = Text(text=f"A result came late for tool use {entry.tool_use_id}:")
+    body = (Text(text=entry.content),) if isinstance(entry.content, str) else entry.content
+    return Spoken(
+        id=entry.n,
+        order=entry.n,
+        content=(lead, *body),
+        kind="late",
+        hidden=True,
+        measure=entry.measure,
+    )
+
+
+def shortened(late_result: Spoken, text: str, measure: Measure) -> Spoken:
+    lead, *body = late_result.content
+    stays = tuple(block for block in body if not isinstance(block, Text))
+    shown = Text(text=text if text.strip() else CLEARED_RESULT)
+    return structs.replace(late_result, content=(lead, shown, *stays), measure=measure)
+
+
+def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
+    if isinstance(content, str):
+        return ()
+    return tuple(block for block in content if not isinstance(block, Text))
+
+
+def _visible(content: ResultContent, tool: str) -> ResultContent:
+    if isinstance(content, str):
+        return content if content.strip() else EMPTY_RESULT.format(tool=tool)
+    kept = tuple(block for block in content if not is_blank(block))
+    return kept or EMPTY_RESULT.format(tool=tool)
+
+
+def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
+    """Leave out blanks, and thinking that leads to nothing or is no longer valid."""
+    kept = [block for block in content if not is_blank(block)]
+    if hides_thinking:
+        kept = [block for block in kept if not is_thought(block)]
+    while kept and is_thought(kept[-1]):
+        kept.pop()
+    return tuple(kept)
+
+
+def unanswered(tool_use_id: str) -> ToolResult:
+    return ToolResult(tool_use_id=tool_use_id, content=NO_RESULT, is_error=True)
+
+
+def _with_results(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
+    result = results.get(use.id)
+    if result is None:
+        return unanswered(use.id)
+    return result.block(projection, use.name or "The tool")
+
+
+OPENING = "(The earlier part of this conversation is not available.)"
+"""A list may not begin with the assistant; this is put first where one would."""
+
+
+def join(messages: list[Message], fragment: Message) -> None:
+    """Add a fragment to messages, merging it with the last one if the role is the same."""
+    if not messages:
+        if fragment.role == "assistant":
+            messages.append(Message("user", (Text(text=OPENING),)))
+        messages.append(fragment)
+    elif messages[-1].role == fragment.role:
+        messages[-1] = Message(fragment.role, messages[-1].content + fragment.content)
+    else:
+        messages.append(fragment)
+
+
+def last_round(items: Sequence[Item]) -> Round | None:
+    return next((item for item in reversed(items) if isinstance(item, Round)), None)
+
+
+def render(items: Iterable[Item], projection: Projection = "sent") -> list[Message]:
+    """Render items as messages that the API accepts."""
+    messages: list[Message] = []
+    for item in items:
+        for fragment in item.fragments(projection):
+            join(messages, fragment)
+    return messages

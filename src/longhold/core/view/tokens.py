@@ -1,0 +1,325 @@
+"""The gauge: how full the context is, and how certain that is.
+
+The size is the last one a provider reported plus the weight of what came after. What a unit
+weighs starts from defaults fitted on recorded sessions and is calibrated, per model, by every
+answer: a small Kalman filter over one factor per class, bounded, that ignores outliers.
+"""
+
+import math
+from collections.abc import Iterable
+from operator import mul
+
+from msgspec import Struct, structs
+from msgspec.structs import asdict, astuple
+
+from longhold.core.messages import Usage
+from longhold.core.messages.measure import NOTHING, Measure, measure_text
+from longhold.core.models.capabilities import capabilities
+
+CLASSES = Measure.__struct_fields__
+Row = tuple[float, ...]
+
+
+class Weights(Struct, frozen=True, array_like=True, gc=False):
+    """Tokens per unit of each class of `Measure`, in its order."""
+
+    spaced: float
+    joined: float
+    letters: float
+    humps: float
+    digits: float
+    numbers: float
+    marks: float
+    gaps: float
+    lines: float
+    wide: float
+    foreign: float
+    symbols: float
+    unseen: float
+    blocks: float
+    calls: float
+    results: float
+    media_tokens: float
+
+
+CLAUDE = Weights(
+    spaced=0.25,
+    joined=0.75,
+    letters=0.15,
+    humps=0.97,
+    digits=0.48,
+    numbers=0.65,
+    marks=0.69,
+    gaps=0.66,
+    lines=1.87,
+    wide=1.0,
+    foreign=0.35,
+    symbols=0.6,
+    unseen=0.32,
+    blocks=8.0,
+    calls=72.0,
+    results=19.5,
+    media_tokens=1.0,
+)
+"""Fitted on recorded sessions of the 4.5 and 4.6 models; `wide` and `foreign` are guesses."""
+
+O200K = Weights(
+    spaced=0.71,
+    joined=0.91,
+    letters=0.06,
+    humps=0.7,
+    digits=0.22,
+    numbers=1.03,
+    marks=0.63,
+    gaps=0.56,
+    lines=0.96,
+    wide=0.68,
+    foreign=0.2,
+    symbols=1.7,
+    unseen=0.25,
+    blocks=4.0,
+    calls=12.0,
+    results=8.0,
+    media_tokens=1.0,
+)
+"""Fitted on the o200k tokenizer's counts of code, prose and tool output; the frames are guesses."""
+
+FITTED_DOUBT = 0.06  # sessions differ by about this much from weights fitted on other sessions
+GUESSED_DOUBT = 0.25  # tokenizers that were not measured are up to a half apart
+CLASS_DOUBT_SHARE = 0.5  # classes stray from the common factor by half of what that may be off
+NOISE_RATIO = 0.03  # what remains of a growth after fitting, as a share of it
+NOISE_TOKENS = 25.0  # and whatever its size
+SURPRISE = 2.0  # deviations past which a growth teaches ever less: something unlogged was in it
+FACTOR_MIN, FACTOR_MAX = 0.4, 2.5  # no tokenizer in use, so no size, is further off
+DRIFT = 1e-5  # variance added per lesson, so that a calibration never stops listening
+SMALLEST_LESSON_TOKENS = 100.0  # below, frames and rounding say more than the text
+SETTLED_LESSONS = 500  # from here on a growth within the noise is no news
+
+MARGIN_RATIO = 0.05  # the margin's shape: a share of what is estimated
+MARGIN_TOKENS = 50.0  # plus what hidden reminders cost, whatever the size
+BOUND = 0.95  # the share of growths that should stay below estimate plus margin
+BOUND_DEVIATIONS = 1.65  # the same for a normal error
+FIRST_SPREAD = 2.5  # the margin, in units of its shape, that held for 95 % of recorded growths
+SPREAD_STEP = 0.1  # one growth past the margin widens it by a tenth, twenty within take that back
+SPREAD_MIN, SPREAD_MAX = 1.0, 8.0  # a margin never vanishes, and no session ruins the next
+
+
+def default_weights(model: str) -> Weights:
+    able = capabilities(model)
+    fitted = CLAUDE if able.family == "anthropic" else O200K
+    scaled = {name: weight * able.tokenizer_scale for name, weight in asdict(fitted).items()}
+    return Weights(**scaled | {"media_tokens": fitted.media_tokens})
+
+
+def weigh(measure: Measure, weights: Weights) -> float:
+    return _dot(astuple(measure), astuple(weights))
+
+
+def estimated_tokens(text: str, weights: Weights = O200K) -> int:
+    """Estimate a text's tokens without knowing the model; within a tenth on prose and code."""
+    return round(weigh(measure_text(text), weights)) + 1
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """What one model's answers have taught; plain JSON on disk."""
+
+    model: str
+    defaults: Weights
+    """The weights that the factors multiply."""
+    factors: Row
+    covariance: tuple[Row, ...]
+    """How unsure each factor is, and how the doubts hang together."""
+    spread: float = FIRST_SPREAD
+    """The margin in units of its shape; it follows the errors seen."""
+    lessons: int = 0
+
+    @classmethod
+    def fresh(cls, model: str) -> "Calibration":
+        """Start from the defaults, with an uncertainty that fits how they were found."""
+        able = capabilities(model)
+        is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
+        common = (FITTED_DOUBT if is_fitted else GUESSED_DOUBT) ** 2
+        own = common * CLASS_DOUBT_SHARE**2
+        size = range(len(CLASSES))
+        return cls(
+            model=model,
+            defaults=default_weights(model),
+            factors=(1.0,) * len(CLASSES),
+            covariance=tuple(tuple(common + own * (i == j) for j in size) for i in size),
+        )
+
+    def is_current(self) -> bool:
+        """Return whether it was made with today's classes and defaults."""
+        return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
+
+    def weigh(self, measure: Measure) -> float:
+        return _dot(self._parts(measure), self.factors)
+
+    def margin_tokens(self, measure: Measure) -> float:
+        """Return by how much the size may be too small, in nineteen of twenty cases."""
+        if measure == NOTHING:
+            return self.spread * MARGIN_TOKENS
+        parts = self._parts(measure)
+        reach = [
+            _dot(row, parts) if part else 0.0
+            for row, part in zip(self.covariance, parts, strict=True)
+        ]
+        doubt = BOUND_DEVIATIONS * math.sqrt(max(0.0, _dot(parts, reach)))
+        return math.hypot(self.spread * _shape(_dot(parts, self.factors)), doubt)
+
+    def observe(self, measure: Measure, tokens: float) -> "Calibration":
+        """Learn from a growth that a provider counted, and from how far off we were."""
+        expected = self.weigh(measure)
+        if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
+            return self
+        is_past = tokens - expected > self.spread * _shape(expected)
+        spread = self.spread * math.exp(SPREAD_STEP * (is_past - (1 - BOUND)))
+        return structs.replace(
+            self.learn(measure, tokens), spread=_clamp(spread, SPREAD_MIN, SPREAD_MAX)
+        )
+
+    def learn(self, measure: Measure, tokens: float) -> "Calibration":
+        """Move the factors towards what a provider counted: one step of a Kalman filter.
+
+        Past `SURPRISE` deviations the pull shrinks with the distance, so an outlier moves
+        little, and a tokenizer that really is different still gets through in time. Once settled,
+        only a growth that the noise does not explain teaches.
+        """
+        parts = self._parts(measure)
+        expected = _dot(parts, self.factors)
+        if expected < SMALLEST_LESSON_TOKENS or tokens <= 0:
+            return self
+        error, noise = tokens - expected, NOISE_RATIO * expected + NOISE_TOKENS
+        if self.lessons >= SETTLED_LESSONS and abs(error) <= noise:
+            return self
+        reach = [_dot(row, parts) for row in self.covariance]  # of each factor with this estimate
+        variance = _dot(parts, reach) + noise**2
+        trust = min(1.0, SURPRISE**2 * variance / (error * error)) if error else 1.0
+        pull = trust * error / variance
+        calm = trust / variance
+        steps = [calm * r for r in reach]
+        return structs.replace(
+            self,
+            factors=tuple(
+                [
+                    _clamp(factor + pull * r, FACTOR_MIN, FACTOR_MAX)
+                    for factor, r in zip(self.factors, reach, strict=True)
+                ]
+            ),
+            covariance=tuple(
+                [
+                    tuple([p + DRIFT - step * q for p, q in zip(row, reach, strict=True)])
+                    for row, step in zip(self.covariance, steps, strict=True)
+                ]
+            ),
+            lessons=self.lessons + 1,
+        )
+
+    def _parts(self, measure: Measure) -> Row:
+        return tuple(map(mul, astuple(measure), astuple(self.defaults)))
+
+
+class Gauge(Struct, frozen=True, kw_only=True):
+    """The size of a view: a reported one, and the weight of what the view gained since."""
+
+    calibration: Calibration
+    reported_tokens: float = 0.0
+    """The last known size; nothing is known as long as no answer came."""
+    then: Measure = NOTHING
+    """The view's measure at that size."""
+    is_reported: bool = False
+    is_framed: bool = False
+    """The measure has the whole request, so that what it is off by is about what it has."""
+
+    @classmethod
+    def fresh(cls, model: str) -> "Gauge":
+        """Start without any usage: everything is estimated."""
+        return cls(calibration=Calibration.fresh(model))
+
+    def size_tokens(self, total: Measure) -> int:
+        """Weigh the view, corrected by how far off its weight was when a size was reported.
+
+        The correction fades with what has left the view since: it was about that. Subtracting it
+        from the rest would leave nothing of a short summary; adding it would have one that leaves
+        no room. Only what the measure never had, an imported log's frame, does not leave.
+        """
+        if total == self.then:
+            return max(0, round(self.reported_tokens))
+        weight, then = self.calibration.weigh(total), self.calibration.weigh(self.then)
+        off = self.reported_tokens - then
+        if weight < then and (off < 0 or self.is_framed):
+            off *= (weight / then) ** (2 if off < 0 else 1)
+        return max(0, round(weight + off))
+
+    def margin_tokens(self, total: Measure) -> int:
+        gained = total - self.then if total != self.then else NOTHING
+        return math.ceil(self.calibration.margin_tokens(gained))
+
+    def observe_usage(
+        self,
+        *,
+        prompt_tokens: int,
+        before: Measure,
+        reply: Measure = NOTHING,
+        output_tokens: int = 0,
+        is_final: bool = False,
+        is_framed: bool = False,
+        learns: bool = True,
+    ) -> "Gauge":
+        """Learn from an answer's usage, unless it is not to, and start from it.
+
+        `before` is the view's measure without any piece of the answer, `reply` the whole
+        answer's. Output tokens count for the reply only once they are final; those of a
+        piece stored in mid-stream are a lower bound.
+        """
+        calibration = self.calibration
+        if self.is_reported and learns:
+            calibration = calibration.observe(
+                before - self.then, prompt_tokens - self.reported_tokens
+            )
+        if is_final and output_tokens:
+            if learns:
+                calibration = calibration.learn(reply, output_tokens)
+            known_tokens, then = float(prompt_tokens + output_tokens), before + reply
+        else:
+            overhang = max(0.0, output_tokens - calibration.weigh(reply))
+            known_tokens, then = prompt_tokens + overhang, before
+        return Gauge(
+            calibration=calibration,
+            reported_tokens=known_tokens,
+            then=then,
+            is_reported=True,
+            is_framed=is_framed,
+        )
+
+    def switched(self, calibration: Calibration) -> "Gauge":
+        """Go on with another model, whose tokenizer sees the same text at another size."""
+        old, new = self.calibration.weigh(self.then), calibration.weigh(self.then)
+        scale = new / old if old > 0 else 1.0
+        reported = self.reported_tokens * scale
+        return structs.replace(self, calibration=calibration, reported_tokens=reported)
+
+
+def _shape(tokens: float) -> float:
+    """Return the unit of margins for an estimate of this size."""
+    return MARGIN_RATIO * abs(tokens) + MARGIN_TOKENS
+
+
+def _dot(one: Iterable[float], other: Iterable[float]) -> float:
+    return sum(map(mul, one, other), 0.0)
+
+
+def _clamp(value: float, low: float, high: float) -> float:
+    return low if value < low else high if value > high else value
+
+
+class ReportedSize(Struct, frozen=True, kw_only=True):
+    """The last size a provider reported, and what the view measured when it was asked."""
+
+    n: int
+    model: str
+    usage: Usage
+    then: Measure
+    """The view's measure before the answer that carried the usage."""
+    is_framed: bool = False
+    """The measure has the whole request; an imported log lacks system prompt and tools."""

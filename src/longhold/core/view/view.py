@@ -1,0 +1,398 @@
+"""The view: what the model sees, folded from the log entry by entry.
+
+`fold(entries)` returns a view; `view.apply(entry)` keeps it up to date at a cost that depends on
+what the entry touches, not on the length of the history. Any entries can be folded: what cannot be
+applied is `damage`. Undo folds the whole log again, without the undone entries and what rests on them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from msgspec import structs
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    Began,
+    Cleared,
+    Collapsed,
+    Compacted,
+    Configured,
+    Framed,
+    Pinned,
+    Ran,
+    Redone,
+    Replied,
+    Restored,
+    Rewound,
+    Said,
+    Snipped,
+    Spilled,
+    SpokenContent,
+    Switched,
+    Titled,
+    Undone,
+    ViewChange,
+)
+from longhold.core.messages import Content, Message, Text, ToolUse
+from longhold.core.messages.measure import NOTHING, Measure
+from longhold.core.models.capabilities import capabilities
+from longhold.core.view.entry_list import EntryList
+from longhold.core.view.in_force import InForce, in_force
+from longhold.core.view.item_list import ItemList
+from longhold.core.view.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
+from longhold.core.view.tokens import ReportedSize
+
+
+class View:
+    """The items the model sees, in order. Read it; only `apply` changes it."""
+
+    def __init__(self, history: EntryList | None = None, in_force: InForce | None = None) -> None:
+        self.frame: Framed | None = None
+        self.configured: Configured | None = None
+        """None for an agent's own session."""
+        self.model, self.title = "", ""
+        self.reported: ReportedSize | None = None
+        self.asked: Asked | None = None
+        self.answered: Asked | None = None
+        """The last request whose answer reported usage: it is in the provider's cache."""
+        self.edits: tuple[Cleared, ...] = ()
+        """Deletions in the provider's cache, oldest first."""
+        self.history: EntryList = history if history is not None else EntryList()
+        self.in_force: InForce = in_force or InForce()
+        self.damage: list[tuple[int, str]] = []
+        """Entries that could not be applied, by number, and why."""
+        self._list = ItemList()
+        self._began, self._pins = set[str](), set[int]()
+        self._is_chosen = False
+        """The model was chosen by an entry; what answers call themselves does not change it."""
+        self._newest = self._last_round = 0
+        self._before_round: Measure = NOTHING
+        self._turn_end = 0
+        """The order of the last item of the turns that ended."""
+        self._sealed = 0
+        """The last round that was sent while some of its results were missing."""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        return self._list.items
+
+    @property
+    def total(self) -> Measure:
+        return self._list.measure + self.frame.measure if self.frame else self._list.measure
+
+    def messages(self) -> list[Message]:
+        """Return the messages to send, rendering only what changed since the last call."""
+        return list(self.sent)
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """The messages to send as they are kept, which the next entry may change."""
+        return self._list.messages()
+
+    def message_from(self, order: int) -> int:
+        """Return the index of the message in which the first item at or after this order ends."""
+        self._list.messages()
+        return self._list.message_from(order)
+
+    def seen(self) -> list[Message]:
+        return render(self.items, "seen")
+
+    def item_of(self, n: int) -> Item | None:
+        return self._list.item_of(n)
+
+    def round_of(self, tool_use_id: str) -> Round | None:
+        return self._list.round_of(tool_use_id)
+
+    @property
+    def called(self) -> Collection[str]:
+        """The ids of all tool uses there were, visible or not."""
+        return self._list.uses.keys()
+
+    def is_pinned(self, item: Item) -> bool:
+        """Return whether compactions keep this item verbatim."""
+        return item.order in self._pins
+
+    def open_round(self) -> Round | None:
+        """Return the last round if some of its tools have no result yet."""
+        item = self.item_of(self._last_round)
+        return item if isinstance(item, Round) and item.missing() else None
+
+    def interrupted(self) -> list[ToolUse]:
+        """List tool uses that began and never returned: interrupted, not to be rerun."""
+        last = self.open_round()
+        return [use for use in last.missing() if use.id in self._began] if last else []
+
+    @property
+    def response_id(self) -> str:
+        last = self.item_of(self._last_round)
+        return last.response_id if isinstance(last, Round) else ""
+
+    def compactable(self) -> int:
+        return self._list.compactable()
+
+    def apply(self, entry: AnyEntry) -> None:
+        self.history.append(entry)
+        if isinstance(entry, Undone | Redone | Rewound):
+            self.__dict__.update(fold(self.history).__dict__)
+            return
+        if isinstance(entry, ViewChange):
+            self.in_force = self.in_force.joined_by(entry)
+        self._take(entry)
+
+    def let_go(self, before: int) -> None:
+        """Drop history, and items below an order: for a reader of what is new."""
+        self.history = EntryList()
+        self._list.drop_before(before)
+
+    def _take(self, entry: AnyEntry) -> None:
+        """Let an entry act; one that cannot is damage and changes nothing that is shown."""
+        act = _ACTS.get(type(entry))
+        if act is None or entry.n in self.in_force.dead:
+            return
+        if 0 < entry.n <= self._newest:
+            self.damage.append((entry.n, f"it comes after entry {self._newest}"))
+            return
+        self._newest = entry.n
+        try:
+            act(self, entry)
+        except Exception as error:  # noqa: BLE001 - whatever a log holds, it opens
+            self.damage.append((entry.n, f"{type(error).__name__}: {error}"))
+
+    def _said(self, entry: Said) -> None:
+        is_hidden = entry.hidden or entry.role == "system"
+        if not is_hidden and not capabilities(self.model).keeps_thinking:
+            self._turn_end = self._list.end_turn(self._turn_end)
+        self._speak(entry, "said", hidden=is_hidden)
+
+    def _restored(self, entry: Restored) -> None:
+        self._speak(entry, "restored", hidden=True)
+
+    def _speak(
+        self, entry: Said | Restored, kind: Literal["said", "restored"], *, hidden: bool
+    ) -> None:
+        n, said, measure = entry.n, entry.content, entry.measure
+        spoken = Spoken(id=n, order=n, content=said, kind=kind, hidden=hidden, measure=measure)
+        self._list.append(spoken)
+
+    def _replied(self, entry: Replied) -> None:
+        if not self._is_chosen:
+            self.model = entry.model or self.model
+        if entry.usage and entry.usage.prompt_tokens:
+            self.answered = self.asked
+        last = self.item_of(self._last_round)
+        if isinstance(last, Round) and self._is_piece_of(last, entry):
+            self._continue_round(last, entry)
+        else:
+            self._begin_round(entry)
+
+    def _is_piece_of(self, last: Round, entry: Replied) -> bool:
+        """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
+        is_same = entry.response_id == last.response_id and not self.asked_since(last)
+        is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
+        return is_same and is_named and last.order != self._sealed
+
+    def asked_since(self, item: Item) -> bool:
+        return self.asked is not None and self.asked.n > item.order
+
+    def _begin_round(self, entry: Replied) -> None:
+        self._last_round, self._before_round = entry.n, self.total
+        self._note_reported_size(entry)
+        begun = Round(
+            id=entry.n,
+            order=entry.n,
+            response_id=entry.response_id,
+            content=self._claim(entry, entry.n),
+            model=entry.model,
+            stop_reason=entry.stop_reason,
+            usage=entry.usage,
+            renamed=entry.renamed,
+            answer_measure=entry.measure,
+            drops_thinking=self._is_unbound(entry),
+        )
+        self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
+
+    def _is_unbound(self, entry: Replied) -> bool:
+        """Return whether its thinking was bound to a prefix that was undone since."""
+        return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
+
+    def _continue_round(self, last: Round, entry: Replied) -> None:
+        self._note_reported_size(entry)
+        self._list.home[entry.n] = last.order
+        grown = structs.replace(
+            last,
+            content=last.content + self._claim(entry, last.order),
+            stop_reason=entry.stop_reason or last.stop_reason,
+            usage=entry.usage or last.usage,
+            renamed={**last.renamed, **entry.renamed},
+            answer_measure=last.answer_measure + entry.measure,
+        )
+        self._list.replace(grown.without_thinking() if grown.hides_thinking("seen") else grown)
+
+    def _note_reported_size(self, entry: Replied) -> None:
+        """Take the size an answer reports, as that of the view before its first piece."""
+        usage = entry.usage
+        if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
+            self.reported = ReportedSize(
+                n=self._last_round,
+                model=entry.model,
+                usage=usage,
+                then=self._before_round,
+                is_framed=self.frame is not None,
+            )
+
+    def _claim(self, entry: Replied, order: int) -> Content:
+        """Register the tool uses of an answer, leaving out those whose id is taken."""
+        fresh = []
+        for block in entry.content:
+            if isinstance(block, ToolUse):
+                if self.round_of(block.id) is not None or self._list.uses.get(block.id) == order:
+                    continue
+                self._list.uses[block.id] = order
+            fresh.append(block)
+        return tuple(fresh)
+
+    def _began_tool(self, entry: Began) -> None:
+        self._began.add(entry.tool_use_id)
+
+    def _ran(self, entry: Ran) -> None:
+        """Answer a tool use; one that was sent without a result gets it as a message instead."""
+        owner = self.round_of(entry.tool_use_id)
+        if owner is None:
+            return
+        self._began.discard(entry.tool_use_id)
+        known = owner.result_of(entry.tool_use_id)
+        if known is not None and known.content == entry.content:
+            return
+        if known is not None or owner.order != self._last_round or owner.order == self._sealed:
+            self._list.append(late(entry))
+            return
+        self._list.home[entry.n] = owner.order
+        self._list.replace(owner.with_result(Result.of(entry)))
+
+    def _spilled(self, entry: Spilled) -> None:
+        message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
+        if isinstance(message, Spoken) and message.kind == "late":
+            short = shortened(message, entry.text, entry.measure)
+            self._drop_thinking(entry, self._list.replace(short))
+            return
+        shown = StandIn(
+            text=entry.text, how="spilled", measure=entry.measure, same_as=entry.same_as
+        )
+        i = self._list.change_result(entry.tool_use_id, lambda result: result.spill(shown))
+        self._drop_thinking(entry, i)
+
+    def _cleared(self, entry: Cleared) -> None:
+        ignored = self._list.undeleted(entry.ids) if self._has_ignored_edits(entry) else NOTHING
+        before, first = self._list.measure, self._list.clear(entry)
+        if entry.how == "edited":
+            self.edits = (*self.edits, entry)
+        elif entry.how == "server":  # the prompt that the last usage is of was already without it
+            self._correct_reported(self._list.measure - before)
+        elif ignored != NOTHING:  # that prompt had what the next one has not
+            self._correct_reported(ignored)
+        touched = [first, *map(self._list.shorten_input, entry.inputs)]
+        self._list.drop_thinking([self.item_of(n) for n in entry.thinking])
+        self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
+
+    def _has_ignored_edits(self, entry: Cleared) -> bool:
+        """Return whether the last usage is of a prompt in which our cache edits had no effect."""
+        report, edits = self.reported, self.edits if entry.how == "rewritten" else ()
+        return bool(report and edits and edits[-1].n < report.n and not report.usage.deleted_tokens)
+
+    def _correct_reported(self, more: Measure) -> None:
+        """Correct what the prompt measured that the last reported size is of."""
+        self._before_round = self._before_round + more
+        if self.reported is not None and self.reported.n == self._last_round:
+            self.reported = structs.replace(self.reported, then=self._before_round)
+
+    def _snipped(self, entry: Snipped) -> None:
+        first = self._list.remove(entry.targets, keep=self.open_round())
+        self._drop_thinking(entry, first - 1 if first is not None else None)
+
+    def _collapsed(self, entry: Collapsed) -> None:
+        self._stand_for_span(entry, (Text(text=entry.text),), "line")
+
+    def _compacted(self, entry: Compacted) -> None:
+        self._stand_for_span(entry, entry.summary, "summary")
+
+    def _stand_for_span(
+        self, entry: Collapsed | Compacted, content: SpokenContent, kind: Literal["line", "summary"]
+    ) -> None:
+        """Put one item in place of a span, except for pinned items and an open round and after."""
+        lo, hi = self._list.span(entry.first, entry.last)
+        while lo < hi and self.is_pinned(self.items[lo]):
+            lo += 1
+        still_open = self.open_round()
+        if still_open is not None:
+            hi = min(hi, self._list.span(still_open.id, still_open.id)[0])
+        if lo >= hi:
+            return
+        kept = [item for item in self.items[lo:hi] if self.is_pinned(item)]
+        order = self._list.home[entry.n] = self.items[lo].order
+        shown = Spoken(id=entry.n, order=order, content=content, kind=kind, measure=entry.measure)
+        self._list.cover(lo, hi, [shown, *kept])
+        self._drop_thinking(entry, lo)
+
+    def _pinned(self, entry: Pinned) -> None:
+        orders = {item.order for n in entry.targets if (item := self.item_of(n))}
+        self._pins = self._pins | orders if entry.on else self._pins - orders
+
+    def _framed(self, entry: Framed) -> None:
+        self.frame = entry
+
+    def _switched(self, entry: Switched) -> None:
+        self.model, self._is_chosen = entry.model, True
+
+    def _configured(self, entry: Configured) -> None:
+        self.configured = entry
+
+    def _titled(self, entry: Titled) -> None:
+        self.title = entry.title
+
+    def _asked(self, entry: Asked) -> None:
+        self.asked = entry
+        if entry.source == "main" and self.open_round():
+            self._sealed = self._last_round
+
+    def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
+        """Drop the thinking of every round after the changed item, if the entry says so."""
+        if entry.drops_thinking and changed is not None:
+            self._list.drop_thinking(self.items[changed + 1 :])
+
+
+def fold(entries: Iterable[AnyEntry]) -> View:
+    view = View()
+    for view in folding(entries):  # noqa: B007 - the last one is the whole
+        pass
+    return view
+
+
+def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
+    """Yield the growing view after each entry, knowing from the start what will be undone."""
+    history = list(entries)
+    view = View(EntryList(history), in_force(history))
+    for entry in history:
+        view._take(entry)
+        yield view
+
+
+_ACTS: dict[type, Callable[[View, Any], None]] = {
+    Said: View._said,
+    Replied: View._replied,
+    Began: View._began_tool,
+    Ran: View._ran,
+    Spilled: View._spilled,
+    Cleared: View._cleared,
+    Snipped: View._snipped,
+    Collapsed: View._collapsed,
+    Compacted: View._compacted,
+    Restored: View._restored,
+    Pinned: View._pinned,
+    Framed: View._framed,
+    Switched: View._switched,
+    Configured: View._configured,
+    Titled: View._titled,
+    Asked: View._asked,
+}
+"""What each kind of entry does to a view; kinds that are not here leave it as it is."""

@@ -1,0 +1,141 @@
+"""How much a model can take, and the lines within it.
+
+        0 ─────────────── warning ── auto ───── blocking ── effective ── limit
+                          20K before  13K before  3K before   less the reserve
+
+Every distance is for a 200K window and shrinks in proportion for smaller ones.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from longhold.core.log.entries import AnyEntry, Compacted, Replied
+from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS, capabilities
+from longhold.core.settings import WindowSettings
+from longhold.errors import ConfigError
+
+Level = Literal["ok", "warning", "error", "auto", "blocking"]
+
+
+COST = "cost"
+"""An auto line that is placed where compacting costs least; prices are known elsewhere."""
+
+WINDOWS = (PLAIN_WINDOW_TOKENS, 272_000, 400_000, 1_000_000, 2_000_000)
+"""Sizes that models are offered with, for a client that shows only how much it sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A model's window and its lines, all in tokens from the start."""
+
+    limit_tokens: int
+    reserve_tokens: int
+    effective_tokens: int
+    """What may be filled: the limit less the room for a summary."""
+    auto_tokens: int
+    """From here on room is made without being asked, if `auto` is on."""
+    warning_tokens: int
+    error_tokens: int
+    blocking_tokens: int
+    """From here on nothing is sent until room is made."""
+    auto: bool = True
+
+    @property
+    def base_tokens(self) -> int:
+        """What counts as full: the auto line, or all of it when auto is off."""
+        return self.auto_tokens if self.auto else self.effective_tokens
+
+    def percent_left(self, used_tokens: float) -> int:
+        base = self.base_tokens
+        return max(0, round((base - used_tokens) / base * 100)) if base > 0 else 0
+
+    def level(self, used_tokens: float) -> Level:
+        if used_tokens >= self.blocking_tokens:
+            return "blocking"
+        if self.auto and used_tokens >= self.auto_tokens:
+            return "auto"
+        if used_tokens >= self.error_tokens > self.warning_tokens:
+            return "error"
+        return "warning" if used_tokens >= self.warning_tokens else "ok"
+
+
+@lru_cache(maxsize=64)
+def window_for(model: str, settings: WindowSettings | None = None) -> Window:
+    settings = settings or WindowSettings()
+    known = capabilities(model)
+    limit = settings.limit_tokens or known.window_tokens
+    if not settings.allow_long:
+        limit = min(limit, PLAIN_WINDOW_TOKENS)
+    return lines(limit, settings, max_output_tokens=known.max_output_tokens)
+
+
+def scaled(tokens: int, limit_tokens: int) -> int:
+    """Shrink a budget that is meant for a window of 200K to a smaller one."""
+    return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
+
+
+def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
+    if limit_tokens < 1:
+        raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
+    reserve = min(max_output_tokens, scaled(settings.reserve_tokens, limit_tokens))
+    effective = limit_tokens - reserve
+    proactive = min(limit_tokens, settings.auto_window_tokens or limit_tokens) - reserve
+    auto = _auto_line(
+        settings.auto_line, proactive, scaled(settings.auto_buffer_tokens, limit_tokens)
+    )
+    base = auto if settings.auto else effective
+    return Window(
+        limit_tokens=limit_tokens,
+        reserve_tokens=reserve,
+        effective_tokens=effective,
+        auto_tokens=auto,
+        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens, limit_tokens)),
+        error_tokens=max(1, base - scaled(settings.error_buffer_tokens, limit_tokens)),
+        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens, limit_tokens)),
+        auto=settings.auto,
+    )
+
+
+def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
+    """Place the auto line where the user wants it, but never past the window's own."""
+    own = max(1, effective_tokens - buffer_tokens)
+    text = wanted.strip().replace("_", "").replace(",", "")
+    if text in ("", COST):
+        return own
+    is_share = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    if not (0 < number <= 100 if is_share else number >= 1):
+        raise ConfigError(
+            f"window.auto_line is {wanted!r}; give a number of tokens such as '150000', "
+            "a share such as '80%', 'cost', or '' for the window's own line"
+        )
+    line = max(1, math.floor(effective_tokens * number / 100)) if is_share else number
+    return int(min(own, line))
+
+
+def evident_window(history: Iterable[AnyEntry]) -> int:
+    """Return the window that a history proves its client had; 0 if it proves none.
+
+    A client that states it is believed. One that compacted by itself did so near the end of its
+    window, whatever the model could take. A call larger than a window was not made in it.
+    """
+    stated = full = largest = 0
+    model = ""
+    for entry in history:
+        if isinstance(entry, Replied) and entry.usage is not None:
+            model = entry.model or model
+            stated = entry.usage.window_tokens or stated
+            largest = max(largest, entry.usage.prompt_tokens)
+        elif isinstance(entry, Compacted) and entry.by == "import" and entry.trigger == "auto":
+            full = max(full, entry.before_tokens)
+    if stated and stated >= largest:
+        return stated
+    if full or largest > capabilities(model).window_tokens:
+        return next((size for size in WINDOWS if size >= max(full, largest)), largest)
+    return 0

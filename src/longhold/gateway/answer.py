@@ -1,0 +1,53 @@
+"""An answer as it passes by: read from the same bytes that the client gets."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from longhold.core.messages import JsonObject
+from longhold.core.models.clients import reply_from, reply_from_events
+from longhold.core.models.protocol import Reply
+
+DATA = b"data:"
+DONE = b"[DONE]"
+
+
+class PassingAnswer:
+    """Collects an answer's bytes, and says when it is whole."""
+
+    def __init__(self, ends: re.Pattern[bytes] | None, *, is_stream: bool) -> None:
+        self._ends = ends if is_stream else None
+        self._bytes = bytearray()
+        self._begins = 0
+        """Where the event begins whose end has not come."""
+
+    def feed(self, chunk: bytes) -> bool:
+        """Take a chunk; True if the last event of a stream is whole."""
+        self._bytes += chunk
+        if self._ends is None:
+            return False
+        is_whole = self._ends.search(self._bytes, self._begins) is not None
+        self._begins = max(self._begins, self._bytes.rfind(b"\n\n") + 2)
+        return is_whole
+
+    def whole(self) -> bytes:
+        return bytes(self._bytes)
+
+    def reply(self) -> Reply:
+        """Read the whole answer; raise what is wrong with it otherwise."""
+        if self._ends is not None:
+            return reply_from_events(list(events_in(bytes(self._bytes))))
+        return reply_from(msgspec.json.decode(self._bytes))
+
+
+def events_in(stream: bytes) -> Iterator[JsonObject]:
+    """Yield the events of a stream; an unfinished last line is none."""
+    for line in stream.splitlines():
+        if line.startswith(DATA) and (data := line[len(DATA) :].strip()) != DONE:
+            try:
+                event = msgspec.json.decode(data)
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            if isinstance(event, dict):
+                yield event

@@ -1,0 +1,435 @@
+"""One conversation of a client: its log, what is decided about it, and the request that results."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from longhold.core.log import OpenLog
+from longhold.core.log.cursor import LogCursor
+from longhold.core.log.entries import Cleared, Failed, Switched
+from longhold.core.messages import Json, JsonObject, ResultContent, block_to_wire, text_of
+from longhold.core.models.clients import DialectName
+from longhold.core.models.protocol import Reply, Request
+from longhold.core.request.cache.fingerprint import blocks_of
+from longhold.core.request.frame import frame
+from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, distance, last_place, marked
+from longhold.core.settings import Settings
+from longhold.core.stages.spill.spill import Spill
+from longhold.core.stages.standard import build_layers
+from longhold.core.turn.engine import Engine, Stage
+from longhold.core.turn.telemetry import Telemetry
+from longhold.core.view import View
+from longhold.core.view.items import Result, Round, Spoken
+from longhold.gateway.decisions import Decisions, PricedDecision
+from longhold.gateway.endpoints import Call
+from longhold.session.following import FollowedList
+from longhold.session.importing.codex_items import CONTEXT_ITEMS, OUTPUT_ITEMS
+from longhold.session.program import Program, Wishes, system_head
+from longhold.session.tool_definitions import ToolRegistry
+
+THINKING = ("thinking", "redacted_thinking")
+
+
+def project(
+    messages: Sequence[JsonObject], head: int, view: View, known: FollowedList, dialect: DialectName
+) -> list[JsonObject] | None:
+    """Return the list to send; None if it is the client's own, unchanged.
+
+    `head` counts the system's messages at its beginning, which are not followed.
+    """
+    if len(known.ends) != len(messages) - head:
+        raise ValueError("the list is not the one that was followed")
+    put = [
+        item
+        for item in view.items
+        if isinstance(item, Spoken) and item.kind not in ("said", "late")
+    ]
+    hides = any(item.kind in ("summary", "line") for item in put)
+    patch = _Patch(view, dialect, hides)
+    sent, waiting = list(messages[:head]), iter([*put, None])
+    following = next(waiting)
+    is_changed = bool(put)
+    for message, end in zip(messages[head:], known.ends, strict=True):
+        while following is not None and following.order <= end:
+            sent.append(_worded(following, dialect))
+            following = next(waiting)
+        shown = patch.apply(message, end)
+        is_changed = is_changed or shown is not message
+        if shown is not None:
+            sent.append(shown)
+    while following is not None:
+        sent.append(_worded(following, dialect))
+        following = next(waiting)
+    return sent if is_changed else None
+
+
+class _Patch:
+    """Walks a list in order: a result belongs to the round of the answer before it."""
+
+    def __init__(self, view: View, dialect: DialectName, hides: bool) -> None:
+        self._view, self._dialect, self._hides = view, dialect, hides
+        self._round: Round | None = None
+
+    def apply(self, message: JsonObject, end: int) -> JsonObject | None:
+        """Return a message as it is sent; None if it is not sent any more."""
+        if self._is_answer(message):
+            item = self._view.item_of(end)
+            self._round = item if isinstance(item, Round) else None
+            if self._round is None:
+                return None if self._hides else message
+            return self._answer(message, self._round)
+        match self._dialect:
+            case "anthropic":
+                return self._blocks(message, end)
+            case "openai" if message.get("role") == "tool":
+                return self._result(message, message.get("tool_call_id"), "content")
+            case "responses" if message.get("type") in OUTPUT_ITEMS:
+                return self._result(message, message.get("call_id"), "output")
+        return message if self._is_said(end) else None
+
+    def _is_answer(self, message: JsonObject) -> bool:
+        if self._dialect == "responses" and (kind := message.get("type") or "message") != "message":
+            return kind not in OUTPUT_ITEMS | CONTEXT_ITEMS
+        return message.get("role") == "assistant"
+
+    def _is_said(self, end: int) -> bool:
+        return not self._hides or isinstance(self._view.item_of(end), Spoken)
+
+    def _answer(self, message: JsonObject, owner: Round) -> JsonObject:
+        content = message.get("content")
+        is_touched = owner.drops_thinking or owner.inputs
+        if self._dialect != "anthropic" or not is_touched or not isinstance(content, list):
+            return message
+        given = {given: own for own, given in owner.renamed.items()}
+        blocks: list[Json] = []
+        for block in content:
+            kind = block.get("type") if isinstance(block, dict) else ""
+            if kind in THINKING and owner.drops_thinking:
+                continue
+            own = given.get(block.get("id"), block.get("id")) if kind == "tool_use" else ""
+            blocks.append({**block, "input": owner.inputs[own]} if own in owner.inputs else block)
+        return {**message, "content": blocks} if blocks and blocks != content else message
+
+    def _blocks(self, message: JsonObject, end: int) -> JsonObject | None:
+        """Show each result among a user's blocks as it stands in the view."""
+        content = message.get("content")
+        if not isinstance(content, list) or not any(map(_is_result, content)):
+            return message if self._is_said(end) else None
+        shown = list(self._shown(content, end))
+        if not shown:
+            return None
+        is_same = len(shown) == len(content) and all(map(lambda a, b: a is b, shown, content))
+        return message if is_same else {**message, "content": shown}
+
+    def _shown(self, content: Sequence[Json], end: int) -> Iterator[Json]:
+        for block in content:
+            if not _is_result(block):
+                if self._round is not None or self._is_said(end):
+                    yield block
+            elif self._round is None:
+                if not self._hides:
+                    yield block
+            else:
+                result = self._result_of(block.get("tool_use_id"))
+                yield block if result is None else _with_content(block, result, "content")
+
+    def _result(self, message: JsonObject, id: Json, field: str) -> JsonObject | None:
+        """Show a message that is one result."""
+        if self._round is None:
+            return None if self._hides else message
+        result = self._result_of(id)
+        if result is None:
+            return message
+        text = result.block("sent").content
+        return {**message, field: text if isinstance(text, str) else text_of(text)}
+
+    def _result_of(self, id: Json) -> Result | None:
+        """Find the result that something stands in for."""
+        assert self._round is not None, "only asked within a round"
+        renamed = self._round.renamed
+        for result in self._round.results:
+            if renamed.get(result.tool_use_id, result.tool_use_id) == id:
+                return result if result.placeholder("sent") is not None else None
+        return None
+
+
+def _is_result(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _with_content(block: JsonObject, result: Result, field: str) -> JsonObject:
+    content: ResultContent = result.block("sent").content
+    wire = content if isinstance(content, str) else [block_to_wire(one) for one in content]
+    return {**block, field: wire}
+
+
+def _worded(item: Spoken, dialect: DialectName) -> JsonObject:
+    """Word what a compaction put into the view."""
+    match dialect:
+        case "anthropic":
+            return {"role": "user", "content": [block_to_wire(block) for block in item.content]}
+        case "openai":
+            return {"role": "user", "content": text_of(item.content)}
+    text = {"type": "input_text", "text": text_of(item.content)}
+    return {"type": "message", "role": "user", "content": [text]}
+
+
+def encoded(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
+    """Encode a request with other messages, its fields in the client's order."""
+    return msgspec.json.encode({**body, field: list(messages)})
+
+
+BILLING = "x-anthropic-billing-header:"
+"""How a client begins the system block that is about the call, not for the model."""
+
+NOT_IN_PREFIX = ("instructions", "input", "prompt_cache_key", "stream_options", "client_metadata")
+"""Fields of other dialects that are read elsewhere, or on which no cache depends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that is in the log and can be sent."""
+
+    body: bytes | None
+    """None if the client's own bytes are to be sent."""
+    asked: int
+    """The entry that says that it was sent."""
+    decisions: tuple[PricedDecision, ...] = ()
+    """What is in force in it."""
+
+
+class Conversation:
+    """Follows a client's list of messages in a session of its own."""
+
+    def __init__(
+        self, log: OpenLog, settings: Settings, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        spill = Spill()
+        self._engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
+        before = self._engine.view.configured
+        registry = ToolRegistry(before.tools if before else {})
+        self._layers = build_layers(
+            spill, describe=registry.describe, telemetry=Telemetry(self._engine)
+        )
+        self._program = Program(self._engine, registry)
+        self._decisions = Decisions()
+        self._lock = asyncio.Lock()
+        self._clock = clock
+        self.used_at = clock()
+        self._last: list[JsonObject] = []
+        """The messages of the last request: what is equal is not hashed again."""
+        self._marked_end = 0
+        """Messages of the last request up to the end of what was cleared."""
+        self._cursor, self._has_cleared = LogCursor(), False
+        self._in_flight = 0
+        """Requests that were prepared and whose answer is not over."""
+
+    @property
+    def id(self) -> str:
+        return self._engine.log.header.session
+
+    @property
+    def path(self) -> Path:
+        return self._engine.log.path
+
+    @property
+    def is_busy(self) -> bool:
+        return self._in_flight > 0
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What runs before each call. The client compacts by itself, so ours is the last resort."""
+        return (self._layers.spill.stage, self._layers.clear, self._compact_if_blocked)
+
+    def begin(self, call: Call, *, opens_files: bool) -> None:
+        """Record how a new conversation is set up, by its first request."""
+        wishes = Wishes(dialect=call.endpoint.dialect, paths=opens_files)
+        self._program.configure(wishes, "by the gateway")
+        self._engine.record(Switched(model=call.model, reason="opened"))
+        marks = list(_marks(call.body))
+        lasting = bool(marks) and marks[-1].get("ttl") == "1h"
+        self._engine.record(
+            structs.replace(
+                frame((), (), {}),
+                cached=bool(marks) or call.endpoint.dialect != "anthropic",
+                lifetime="1h" if lasting else "5m",
+            )
+        )
+
+    def resume(self) -> None:
+        """Take up a conversation of an earlier process."""
+        self._program.take_up(Wishes(), None, None)
+
+    def known(self, call: Call) -> tuple[int, int]:
+        """Count the leading messages of a list that are known, and all that are."""
+        return self._program.recognise(call.messages), len(self._program.followed.keys)
+
+    async def prepare(self, call: Call) -> Prepared:
+        """Take in what is new, decide, and word the request; all of it is in the log then."""
+        async with self._lock:
+            self.used_at = self._clock()
+            self._program.follow(call.messages, _system_of(call), call.tools)
+            sent: list[list[JsonObject] | None] = []
+
+            def build() -> Request:
+                shown = self._projected(call)
+                if shown is not None and call.endpoint.dialect == "anthropic":
+                    shown = self._marked(call, shown)
+                sent.append(shown)
+                return self._as_sent(call, sent[-1] or call.messages)
+
+            limit = call.output_limit or self._engine.output_limit()
+            await self._engine.prepare(self.stages, max_output_tokens=limit, build=build)
+            view = self._engine.view
+            decisions = self._decisions.in_force(view, call.model)
+            self._in_flight += 1
+        body = None
+        if sent[-1] is not None:
+            body = encoded(call.body, call.endpoint.list_field, sent[-1])
+        asked = view.asked.n if view.asked else 0
+        return Prepared(body=body, asked=asked, decisions=decisions)
+
+    def counted(self, call: Call) -> bytes | None:
+        """Word a request to count tokens like the one before it; None leaves it as it is."""
+        kept, size = self.known(call)
+        head = system_head(call.messages)
+        if kept < size or kept == 0:
+            return None
+        known = [*call.messages[:head], *call.messages[head : head + kept]]
+        shown = self._project(known, head, call)
+        if shown is None:
+            return None
+        rest = call.messages[head + kept :]
+        return encoded(call.body, call.endpoint.list_field, [*shown, *rest])
+
+    def record_reply(self, reply: Reply, asked: int) -> None:
+        """Record an answer, unless another request was prepared meanwhile."""
+        latest = self._engine.view.asked
+        if latest is not None and latest.n == asked:
+            self._engine.record_reply(reply)
+
+    def release(self) -> None:
+        """Say that the answer to a prepared request is over, however it ended."""
+        self._in_flight -= 1
+        self.used_at = self._clock()
+
+    def fail(self, what: str, error: str) -> None:
+        self._engine.record(Failed(what=what, error=error))
+
+    def close(self) -> None:
+        self._layers.close(self._engine)
+        self._engine.close()
+
+    def _projected(self, call: Call) -> list[JsonObject] | None:
+        return self._project(call.messages, system_head(call.messages), call)
+
+    def _project(
+        self, messages: list[JsonObject], head: int, call: Call
+    ) -> list[JsonObject] | None:
+        view, known = self._engine.view, self._program.followed
+        return project(messages, head, view, known, call.endpoint.dialect)
+
+    def _marked(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
+        """Mark the end of what was cleared, if the client left a mark unused.
+
+        A provider reads only up to a mark, and the next clearing begins there. It finds an older
+        mark nearby by itself; one that is too far back is set again, for the call that needs it.
+        """
+        marks, end = [*_marks(call.body)], self._cleared_end()
+        if not 0 < len(marks) < SLOTS or end == 0:
+            return messages
+        shown, before = in_blocks(messages), self._marked_end
+        self._marked_end = end = system_head(messages) + end
+        place, older = last_place(shown[:end]), last_place(shown[: min(before, end)])
+        if older and place and distance(shown, older, place) >= LOOK_BACK_BLOCKS:
+            place = older
+        if place is None:
+            return messages
+        at = place.message
+        [message] = marked(shown[at : at + 1], [place._replace(message=0)], marks[-1])
+        return [*messages[:at], message, *messages[at + 1 :]]
+
+    def _cleared_end(self) -> int:
+        """Count the followed messages up to the last with a cleared result."""
+        view, ends = self._engine.view, self._program.followed.ends
+        new = self._cursor.advance(view.history)
+        self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
+        if not self._has_cleared:
+            return 0
+        for at in range(len(ends), 0, -1):
+            item = view.item_of(ends[at - 1])
+            if isinstance(item, Round) and any(one.cleared is not None for one in item.results):
+                return at
+        return 0
+
+    def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
+        """Give the request as the cache sees it: a text is a block, no block is about billing."""
+        self._last = reused(in_blocks(messages), self._last)
+        kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
+        kwargs["messages"] = self._last
+        if (system := _system_of(call)) is not None:
+            kwargs["system"] = system
+        return Request(kwargs=kwargs, betas=call.betas)
+
+    async def _compact_if_blocked(self, engine: Engine) -> None:
+        if engine.fullness().is_blocked:
+            await self._layers.compact(engine)
+
+
+def _system_of(call: Call) -> Json:
+    """Return the system prompt without the block that says who is billed."""
+    if not isinstance(call.system, list):
+        return call.system
+    return [block for block in call.system if not _is_billing(block)]
+
+
+def _is_billing(block: Json) -> bool:
+    return isinstance(block, dict) and str(block.get("text", "")).startswith(BILLING)
+
+
+def reused(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
+    """Put the objects of the last request in the place of equal ones, up to the first change.
+
+    From there on all are new, as a fingerprint expects; a mark that moved is no change.
+    """
+    kept: list[JsonObject] = []
+    for new, old in zip(messages, before, strict=False):
+        if new == old:
+            kept.append(old)
+        elif (new.get("role"), blocks_of(new)) == (old.get("role"), blocks_of(old)):
+            kept.append(new)
+        else:
+            break
+    return [*kept, *messages[len(kept) :]]
+
+
+def in_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:
+    """Write a plain text as the block that the cache takes it for; an item is a block itself."""
+    return [_in_blocks(message) for message in messages]
+
+
+def _in_blocks(message: JsonObject) -> JsonObject:
+    match message.get("content"):
+        case str(text):
+            return {**message, "content": [{"type": "text", "text": text}]}
+        case list():
+            return message
+    return {"role": message.get("role") or message.get("type"), "content": [message]}
+
+
+def _marks(body: JsonObject) -> Iterator[JsonObject]:
+    """Yield the marks of a request in the order of its prompt."""
+    parts: list[Json] = [*(body.get("tools") or ())]
+    system = body.get("system")
+    parts += system if isinstance(system, list) else []
+    for message in body.get("messages") or ():
+        content = message.get("content")
+        parts += content if isinstance(content, list) else []
+    for part in (*parts, body):
+        if isinstance(part, dict) and isinstance(mark := part.get("cache_control"), dict):
+            yield mark

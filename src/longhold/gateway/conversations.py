@@ -1,0 +1,282 @@
+"""Every conversation that goes through a gateway: found again by identity and lineage.
+
+A list that goes on from a known one belongs to it. One that differs from a message on is a rewind
+if its client names its sessions, or if an answer of the model stands in the common part; otherwise
+two conversations merely began alike. The log holds the position, so a restart finds it again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from longhold.core.log.handover import GATEWAY, LOOK_SECONDS, is_wanted, wanting
+from longhold.core.log.store import Store, StoredSession
+from longhold.core.log.stores import default_store
+from longhold.core.messages import JsonObject
+from longhold.core.settings import Settings, load_settings
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.undo import undo
+from longhold.core.view.window import COST
+from longhold.errors import LogLocked
+from longhold.gateway.conversation import Conversation
+from longhold.gateway.endpoints import Call
+from longhold.session.dialects import dialect_named
+from longhold.session.program import system_head
+
+SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id")
+AGENT_HEADERS = ("x-claude-code-agent-id", "x-agent-id")
+CREDENTIALS = ("x-api-key", "authorization", "api-key", "x-goog-api-key")
+HASH_BYTES = 6
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What keeps one client's conversation apart from another's."""
+
+    tenant: str
+    """A hash of the credential."""
+    session: str
+    """What the client calls its session; '' if it says nothing."""
+    agent: str
+    model: str
+    dialect: str
+    client: str
+    """What it calls itself; says nothing of whose conversation it is."""
+    first: str
+    """The key of the list's first message: another one is another conversation."""
+
+    @property
+    def name(self) -> str:
+        """What the ids of its sessions begin with."""
+        parts = (self.tenant, self.session, self.agent, self.model, self.dialect)
+        return f"{GATEWAY}{_hash('|'.join(parts))}-{self.first[:8]}"
+
+
+def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool) -> Identity:
+    """Say whose request this is; where only one client can come, credentials need not tell."""
+    head = system_head(call.messages)
+    first = call.messages[min(head, len(call.messages) - 1)]
+    return Identity(
+        tenant=tenant_of(headers, salt) if apart else "",
+        session=_first(headers, SESSION_HEADERS) or _named_in(call.body),
+        agent=_first(headers, AGENT_HEADERS),
+        model=call.model,
+        dialect=call.endpoint.dialect,
+        client=headers.get("user-agent", "").partition("/")[0][:LONGEST_NAME],
+        first=dialect_named(call.endpoint.dialect).hear(first, f"messages[{head}]").key,
+    )
+
+
+def tenant_of(headers: Mapping[str, str], salt: bytes) -> str:
+    """Hash the credential, whichever header a client puts it in."""
+    given = "|".join(
+        headers[name].removeprefix("Bearer ") for name in CREDENTIALS if name in headers
+    )
+    return blake2b(given.encode(), digest_size=HASH_BYTES, key=salt).hexdigest()
+
+
+def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((headers[name] for name in names if headers.get(name)), "")
+
+
+def _named_in(body: JsonObject) -> str:
+    metadata = body.get("metadata")
+    user = metadata.get("user_id") if isinstance(metadata, dict) else None
+    return str(body.get("prompt_cache_key") or user or "")
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=HASH_BYTES).hexdigest()
+
+
+NEWEST = 8
+"""Lineages of one name that are looked at; older ones were left long ago."""
+LISTING_SECONDS = 1.0
+"""A conversation that has only begun is looked for in a list that is no older."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """How a list relates to a conversation."""
+
+    known: int
+    """Leading messages of the list that are the conversation's."""
+    size: int
+    """Messages the conversation has."""
+    has_answer: bool
+    """The model answered within the known part."""
+
+
+def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
+    """Choose the conversation that a list continues, by its place; None if it is a new one."""
+    possible = [
+        (line.known == line.size, line.known, i)
+        for i, line in enumerate(lineages)
+        if line.known == line.size or line.has_answer or (is_named and line.known)
+    ]
+    return max(possible)[2] if possible else None
+
+
+def for_clients(settings: Settings) -> Settings:
+    """Return the settings of a client's session.
+
+    The line is the window's own, near which a client compacts by itself; where the cost policy
+    would compact sooner, clearing does that work, so information has its price for clearing.
+    """
+    own = settings.gateway
+    window = settings.window
+    if window.auto_line == COST:
+        window = replace(window, auto_line="")
+    return replace(
+        settings,
+        window=window,
+        cost=replace(settings.cost, need_weight=own.need_weight),
+        clear=replace(settings.clear, stake_share=own.stake_share, warm_share=own.warm_share),
+    )
+
+
+class Conversations:
+    """Opens, finds and closes conversations."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        directory: Path | None = None,
+        opens_files: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`opens_files` says that clients' tools reach the files of this machine."""
+        self._directory = directory or Path.cwd()
+        self._settings = for_clients(settings or load_settings(self._directory))
+        self._store: Store = store or default_store()
+        self._opens_files = opens_files
+        self.clock = clock
+        self._open: dict[str, Conversation] = {}
+        """By session id, the longest unused first."""
+        self._ids: dict[str, list[str]] = {}
+        """The session ids of each name, newest last."""
+        self._listed: Sequence[StoredSession] = ()
+        self._listed_until = 0.0
+
+    async def find(self, identity: Identity, call: Call) -> Conversation:
+        """Return the conversation of a request, begun now if there is none.
+
+        A log that another process writes is asked for; what is not passed on in time is `LogLocked`.
+        """
+        try:
+            return self._found(identity, call)
+        except LogLocked as locked:
+            wanted = locked.path
+        deadline = time.monotonic() + self._settings.gateway.handover_seconds
+        with wanting(wanted):
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    return self._found(identity, call)
+                except LogLocked:
+                    if time.monotonic() >= deadline:
+                        raise
+
+    def _found(self, identity: Identity, call: Call) -> Conversation:
+        if found := self.peek(identity, call):
+            return found
+        if any(message.get("role") == "assistant" for message in call.messages):
+            self._ids.pop(identity.name, None)  # another process may have begun it just now
+            self._listed_until = 0.0
+            if found := self.peek(identity, call):
+                return found
+        return self._begun(identity.name, self._ids_of(identity.name), call)
+
+    def peek(self, identity: Identity, call: Call) -> Conversation | None:
+        """Return the conversation that a request repeats or continues, if there is one."""
+        ids = self._ids_of(identity.name)
+        lineages = [self._lineage(self._reopened(id), call) for id in ids]
+        place = choose(lineages, is_named=bool(identity.session))
+        return self._reopened(ids[place]) if place is not None else None
+
+    def let_go(self) -> None:
+        """Close what was not used for a while, or what another process wants to write to."""
+        before = self.clock() - self._settings.gateway.idle_seconds
+        for id, one in list(self._open.items()):
+            if not one.is_busy and (one.used_at <= before or is_wanted(one.path)):
+                self._close(id)
+
+    @property
+    def open_count(self) -> int:
+        """How many conversations are in memory."""
+        return len(self._open)
+
+    def undo(self, id: str, n: int) -> str:
+        """Undo a change of a session that no call is using; the next call shows it."""
+        if id in self._open:
+            if self._open[id].is_busy:
+                raise LogLocked(self._open[id].path, "a call in progress")
+            self._close(id)
+        with self._store.open(id) as log:
+            return undo(Engine(log, self._settings), n)
+
+    def forget(self, id: str) -> None:
+        """Close a conversation that failed midway: the next request reads its log anew."""
+        if id in self._open and not self._open[id].is_busy:
+            self._close(id)
+
+    def close(self) -> None:
+        for id in list(self._open):
+            self._close(id)
+
+    def _lineage(self, one: Conversation, call: Call) -> Lineage:
+        known, size = one.known(call)
+        roles = (message.get("role") for message in call.messages[:known])
+        return Lineage(known=known, size=size, has_answer="assistant" in roles)
+
+    def _ids_of(self, name: str) -> list[str]:
+        if name not in self._ids:
+            found = [one for one in self._listing() if one.id.startswith(name)]
+            found.sort(key=lambda one: one.header.created)
+            self._ids[name] = [one.id for one in found[-NEWEST:]]
+        return self._ids[name]
+
+    def _listing(self) -> Sequence[StoredSession]:
+        """List the sessions here; many clients that begin at once share a list."""
+        now = time.monotonic()
+        if now >= self._listed_until:
+            self._listed = self._store.sessions(self._directory)
+            self._listed_until = now + LISTING_SECONDS
+        return self._listed
+
+    def _reopened(self, id: str) -> Conversation:
+        one = self._open.pop(id, None)
+        if one is None:
+            self._make_room()
+            log = self._store.open(id)
+            with log.closed_on_failure():
+                one = Conversation(log, self._settings, clock=self.clock)
+                one.resume()
+        self._open[id] = one
+        return one
+
+    def _begun(self, name: str, ids: list[str], call: Call) -> Conversation:
+        self._make_room()
+        number = int(ids[-1].rpartition("-")[2]) + 1 if ids else 1
+        log = self._store.create(directory=self._directory, session=f"{name}-{number}")
+        with log.closed_on_failure():
+            one = Conversation(log, self._settings, clock=self.clock)
+            one.begin(call, opens_files=self._opens_files)
+        ids.append(one.id)
+        del ids[:-NEWEST]
+        self._open[one.id] = one
+        return one
+
+    def _make_room(self) -> None:
+        spare = [id for id, one in self._open.items() if not one.is_busy]
+        for id in spare[: max(0, len(self._open) + 1 - self._settings.gateway.open_sessions)]:
+            self._close(id)
+
+    def _close(self, id: str) -> None:
+        self._open.pop(id).close()

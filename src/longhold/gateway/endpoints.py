@@ -1,0 +1,110 @@
+"""Which requests carry a conversation, and where in them it stands. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from longhold.core.messages import Json, JsonObject
+from longhold.core.models.capabilities import LONG_WINDOW, capabilities
+from longhold.core.models.clients import DialectName
+
+Upstream = Literal["anthropic", "openai"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiEndpoint:
+    """One path of an API that takes a conversation."""
+
+    dialect: DialectName
+    list_field: str
+    system_field: str = ""
+    ends: re.Pattern[bytes] | None = None
+    """The last event of a stream, up to the line that ends it; None if no answer is read."""
+    is_count: bool = False
+
+
+def _last_event(begins: bytes) -> re.Pattern[bytes]:
+    """Match an event that begins with this line, once it is whole."""
+    return re.compile(rb"^" + begins + rb"\r?\n(?:.+\n)*\r?\n", re.MULTILINE)
+
+
+_MESSAGES = ApiEndpoint(
+    dialect="anthropic",
+    list_field="messages",
+    system_field="system",
+    ends=_last_event(rb"event: message_stop"),
+)
+ENDPOINTS: Mapping[str, ApiEndpoint] = {
+    "/v1/messages": _MESSAGES,
+    "/v1/messages/count_tokens": ApiEndpoint(
+        dialect="anthropic",
+        list_field="messages",
+        system_field="system",
+        is_count=True,
+    ),
+    "/v1/chat/completions": ApiEndpoint(
+        dialect="openai", list_field="messages", ends=_last_event(rb"data: \[DONE\]")
+    ),
+    "/v1/responses": ApiEndpoint(
+        dialect="responses",
+        list_field="input",
+        system_field="instructions",
+        ends=_last_event(rb"event: response\.(?:completed|incomplete|failed)"),
+    ),
+}
+
+REMEMBERED_ELSEWHERE = ("previous_response_id", "conversation", "container", "mcp_servers")
+"""With one of these the provider holds a part of the conversation, so the list is not all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request that carries a whole conversation."""
+
+    endpoint: ApiEndpoint
+    body: JsonObject
+    model: str
+    """With the mark of the long window, if the client asks for it."""
+    messages: list[JsonObject]
+    betas: tuple[str, ...] = ()
+
+    @property
+    def system(self) -> Json:
+        return self.body.get(self.endpoint.system_field) if self.endpoint.system_field else None
+
+    @property
+    def tools(self) -> list[JsonObject]:
+        return self.body.get("tools") or []
+
+    @property
+    def output_limit(self) -> int:
+        for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
+            if isinstance(limit := self.body.get(name), int) and limit > 0:
+                return limit
+        return 0
+
+
+def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
+    """Tell whose API a request is for."""
+    if path.startswith(("/v1/messages", "/v1/complete")) or "anthropic-version" in headers:
+        return "anthropic"
+    return "openai" if path.startswith("/v1/") else "anthropic"
+
+
+def read_call(endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Call | None:
+    """Read a request; None if it holds no whole conversation, so that it can only pass."""
+    raw = msgspec.json.decode(body)
+    if not isinstance(raw, dict) or any(raw.get(name) for name in REMEMBERED_ELSEWHERE):
+        return None
+    messages, model = raw.get(endpoint.list_field), raw.get("model")
+    if not isinstance(messages, list) or not messages or not isinstance(model, str):
+        return None
+    if not all(isinstance(message, dict) for message in messages):
+        return None
+    betas = tuple(name.strip() for name in headers.get("anthropic-beta", "").split(",") if name)
+    if capabilities(model).long_window_beta in betas:
+        model += LONG_WINDOW
+    return Call(endpoint=endpoint, body=raw, model=model, messages=messages, betas=betas)

@@ -1,0 +1,300 @@
+"""Management around one request: what is sent instead, and what is learnt from its answer.
+
+Whatever goes wrong in here, the client's own bytes go upstream, with the reason beside the answer.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from longhold.core.messages import JsonObject
+from longhold.gateway.answer import PassingAnswer
+from longhold.gateway.conversation import Conversation
+from longhold.gateway.conversations import Conversations, identify, tenant_of
+from longhold.gateway.decisions import PricedDecision
+from longhold.gateway.endpoints import ApiEndpoint, Call, read_call
+from longhold.gateway.shadow import BilledCall, SessionBill, Shadow
+from longhold.gateway.tenants import TenantBudgets
+from longhold.insight.pages.followed import BilledFigures
+
+BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+PREFIX = "longhold_gateway_"
+
+
+@dataclass(slots=True)
+class GatewayCounts:
+    """Counted since the gateway was started."""
+
+    requests: int = 0
+    changed: int = 0
+    """Sent otherwise than the client wrote them."""
+    over_budget: int = 0
+    plan_seconds: float = 0.0
+    plans: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_SECONDS) + 1))
+    """Requests by how long deciding about them took."""
+    failures: dict[str, int] = field(default_factory=dict)
+
+    def planned(self, seconds: float, *, is_changed: bool) -> None:
+        self.requests += 1
+        self.changed += is_changed
+        self.plan_seconds += seconds
+        self.plans[bisect_left(BUCKETS_SECONDS, seconds)] += 1
+
+    def refused(self) -> None:
+        self.over_budget += 1
+
+    def failed(self, reason: str) -> None:
+        self.failures[reason] = self.failures.get(reason, 0) + 1
+
+
+def metrics_text(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> str:
+    """Write everything in the text format; names of sessions and reasons are not labels."""
+    return "\n".join(_lines(counts, total, open_sessions)) + "\n"
+
+
+def _lines(counts: GatewayCounts, total: SessionBill, open_sessions: int) -> Iterator[str]:
+    yield from _metric("requests_total", "Requests with a conversation.", counts.requests)
+    yield from _metric("changed_total", "Requests sent otherwise than written.", counts.changed)
+    failures = sum(counts.failures.values())
+    yield from _metric("failures_total", "Requests passed on as they were.", failures)
+    yield from _metric("over_budget_total", "Requests refused by a budget.", counts.over_budget)
+    yield from _metric("sessions_open", "Sessions in memory.", open_sessions, kind="gauge")
+    yield from _metric("billed_usd_total", "What the provider billed.", total.billed_usd)
+    why = "What it would have billed for the clients' own requests."
+    yield from _metric("shadow_usd_total", why, total.shadow_usd)
+    tokens = {"read": total.read_tokens, "other": total.prompt_tokens - total.read_tokens}
+    yield from _family("prompt_tokens_total", "Prompt tokens, by the cache.", "cache", tokens)
+    yield from _histogram(counts)
+
+
+def _metric(name: str, why: str, value: float, kind: str = "counter") -> Iterable[str]:
+    yield f"# HELP {PREFIX}{name} {why}"
+    yield f"# TYPE {PREFIX}{name} {kind}"
+    yield f"{PREFIX}{name} {value:.10g}"
+
+
+def _family(name: str, why: str, label: str, values: Mapping[str, float]) -> Iterable[str]:
+    yield f"# HELP {PREFIX}{name} {why}"
+    yield f"# TYPE {PREFIX}{name} counter"
+    for key, value in values.items():
+        yield f'{PREFIX}{name}{{{label}="{key}"}} {value:.10g}'
+
+
+def _histogram(counts: GatewayCounts) -> Iterable[str]:
+    name = f"{PREFIX}plan_seconds"
+    yield f"# HELP {name} Time taken to decide what to send."
+    yield f"# TYPE {name} histogram"
+    seen = 0
+    for edge, count in zip((*BUCKETS_SECONDS, float("inf")), counts.plans, strict=True):
+        seen += count
+        label = "+Inf" if edge == float("inf") else f"{edge:g}"
+        yield f'{name}_bucket{{le="{label}"}} {seen}'
+    yield f"{name}_sum {counts.plan_seconds:.10g}"
+    yield f"{name}_count {seen}"
+
+
+USD_DIGITS = 6
+UNMANAGED = "no whole conversation in it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to send for a client's request."""
+
+    body: bytes
+    reason: str = ""
+    """Why it is the client's own, where management was wanted."""
+    call: Call | None = None
+    conversation: Conversation | None = None
+    asked: int = 0
+    decisions: tuple[PricedDecision, ...] = ()
+    at: float = 0.0
+    tenant: str = ""
+
+
+class Planner:
+    """Decides what goes upstream for a request, and never raises."""
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        *,
+        salt: bytes,
+        budgets: TenantBudgets,
+        shadow: Shadow | None = None,
+        apart: bool = True,
+    ) -> None:
+        """`apart` keeps credentials apart; off where only one client can reach the gateway."""
+        self._conversations, self._budgets = conversations, budgets
+        self._salt, self._apart = salt, apart
+        self._shadow = shadow
+        self._counts = GatewayCounts()
+        self._callers: dict[str, tuple[str, str]] = {}
+        """The model of each session, and what its client calls itself."""
+
+    def refusal(self, headers: Mapping[str, str]) -> str:
+        """Say why a client may make no more requests today; '' if it may."""
+        reason = self._budgets.refusal(self._tenant(headers))
+        if reason:
+            self._counts.refused()
+        return reason
+
+    def unmanaged(self, body: bytes, headers: Mapping[str, str]) -> Plan:
+        """Return the client's own request, whose answer is only paid for."""
+        return Plan(body=body, tenant=self._tenant(headers))
+
+    async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
+        """Say what to send; the caller ends a plan with `end`."""
+        began = time.perf_counter()
+        plan = await self._planned(endpoint, body, headers)
+        self._counts.planned(time.perf_counter() - began, is_changed=plan.body is not body)
+        return plan
+
+    async def _planned(
+        self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]
+    ) -> Plan:
+        conversation, tenant = None, self._tenant(headers)
+        try:
+            call = read_call(endpoint, body, headers)
+            if call is None:
+                return Plan(body=body, reason=UNMANAGED, tenant=tenant)
+            identity = identify(call, headers, self._salt, apart=self._apart)
+            if endpoint.is_count:
+                known = self._conversations.peek(identity, call)
+                return Plan(body=(known and known.counted(call)) or body)
+            at = self._conversations.clock()
+            conversation = await self._conversations.find(identity, call)
+            self._callers[conversation.id] = (call.model, identity.client)
+            prepared = await conversation.prepare(call)
+        except Exception as error:  # noqa: BLE001 - the client's request goes on without us
+            reason = _said(error)
+            self._note(reason, conversation)
+            return Plan(body=body, reason=reason, tenant=tenant)
+        return Plan(
+            body=body if prepared.body is None else prepared.body,
+            call=call,
+            conversation=conversation,
+            asked=prepared.asked,
+            decisions=prepared.decisions,
+            at=at,
+            tenant=tenant,
+        )
+
+    def _tenant(self, headers: Mapping[str, str]) -> str:
+        return tenant_of(headers, self._salt) if self._apart else ""
+
+    def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
+        """Fall back to the client's own bytes: the provider refused what we made of them."""
+        reason = f"the provider answered {status} to the managed request"
+        self._note(reason, plan.conversation)
+        return Plan(body=given, reason=reason, tenant=plan.tenant)
+
+    def record_answer(self, plan: Plan, given: bytes, answer: PassingAnswer) -> None:
+        """Record a whole answer; one that cannot be read was the client's alone."""
+        try:
+            reply = answer.reply()
+            if reply.usage is not None:
+                model = plan.call.model if plan.call is not None else reply.model
+                self._budgets.pay(plan.tenant, model, reply.usage)
+            if plan.conversation is not None:
+                plan.conversation.record_reply(reply, plan.asked)
+        except Exception as error:  # noqa: BLE001 - the client has its answer
+            self._note(_said(error), plan.conversation)
+            return
+        if self._shadow is None or plan.call is None or plan.conversation is None:
+            return
+        if reply.usage:
+            self._shadow.account(
+                BilledCall(
+                    session=plan.conversation.id,
+                    model=plan.call.model,
+                    endpoint=plan.call.endpoint,
+                    given=given,
+                    sent=plan.body,
+                    usage=reply.usage,
+                    betas=plan.call.betas,
+                    decisions=plan.decisions,
+                    at=plan.at,
+                )
+            )
+
+    def end(self, plan: Plan) -> None:
+        """The answer to a plan is over, however it ended."""
+        if plan.conversation is not None:
+            plan.conversation.release()
+
+    def let_go(self) -> None:
+        """Close the sessions that nobody uses, or that another process wants to write to."""
+        self._conversations.let_go()
+
+    def close(self) -> None:
+        self._conversations.close()
+        if self._shadow is not None:
+            self._shadow.close()
+
+    def stats(self) -> JsonObject:
+        """Report every session's bill since the gateway started, and what failed."""
+        bills = self._bills()
+        periods = self._shadow.periods() if self._shadow is not None else {}
+        sessions = [
+            {"id": id, **bill.to_json(), "decisions": [one.to_json() for one in periods[id]]}
+            for id, bill in bills.items()
+        ]
+        return {
+            "totals": sum(bills.values(), SessionBill()).to_json() if bills else {},
+            "sessions": sessions,
+            "failures": dict(self._counts.failures),
+        }
+
+    def metrics(self) -> str:
+        """Write the counts for Prometheus."""
+        total = sum(self._bills().values(), SessionBill())
+        return metrics_text(self._counts, total, self._conversations.open_count)
+
+    def figures(self) -> dict[str, BilledFigures]:
+        """Return what each session cost and saved, by its id, for a list of them.
+
+        One whose first answer is still awaited has cost nothing yet.
+        """
+        if self._shadow is None:
+            return {}
+        bills = dict.fromkeys(self._callers, SessionBill()) | self._bills()
+        periods = self._shadow.periods()
+        return {
+            id: BilledFigures(
+                calls=bill.calls,
+                usd=bill.billed_usd,
+                hit_share=bill.hit_share,
+                saved_usd=bill.saved_usd,
+                model=self._callers[id][0],
+                agent=self._callers[id][1],
+                decisions={
+                    n: (round(one.predicted_usd, USD_DIGITS), round(one.saved_usd, USD_DIGITS))
+                    for one in periods.get(id, ())
+                    for n in one.entries
+                },
+            )
+            for id, bill in bills.items()
+        }
+
+    async def undo(self, session: str, n: int) -> str:
+        return self._conversations.undo(session, n)
+
+    def _bills(self) -> dict[str, SessionBill]:
+        return self._shadow.bills() if self._shadow is not None else {}
+
+    def _note(self, reason: str, conversation: Conversation | None) -> None:
+        """Count a failure and write it down, where that is still possible."""
+        self._counts.failed(reason)
+        if conversation is None:
+            return
+        try:
+            conversation.fail("gateway", reason)
+            self._conversations.forget(conversation.id)
+        except Exception as error:  # noqa: BLE001 - the log may be what failed
+            self._counts.failed(f"not in the log: {_said(error)}")
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,337 @@
+"""The way of a request through the gateway: in, managed or not, upstream, and back as it comes."""
+
+import asyncio
+import hmac
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from longhold.core.http import LOOPBACK, is_loopback
+from longhold.core.settings import GatewaySettings
+from longhold.gateway.answer import PassingAnswer
+from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
+from longhold.gateway.planner import Plan, Planner
+from longhold.simulator.wire import Headers
+
+OURS = b"x-longhold-"
+TOKEN = "x-longhold-token"
+"""Our own token has its own header: the provider's credential is not ours to check."""
+BYPASS = "x-longhold-bypass"
+"""A client that sends this is passed on as it is."""
+SESSION = b"x-longhold-session"
+PASSED = b"x-longhold-passed"
+"""Why a request went upstream as the client sent it."""
+
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
+    b"transfer-encoding upgrade".split()
+)
+LONGEST_REASON = 200
+
+
+def forwarded(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
+    """Return what goes upstream; `is_plain` asks for an answer that can be read as it passes."""
+    left = _end_to_end(headers, (b"host", b"content-length", b"expect"))
+    if not is_plain:
+        return left
+    plain = [(name, value) for name, value in left if name != b"accept-encoding"]
+    return [*plain, (b"accept-encoding", b"identity")]
+
+
+def returned(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """Return what goes back to the client, `content-length` included: the bytes are the same."""
+    return _end_to_end(headers, ())
+
+
+def passed(reason: str) -> tuple[bytes, bytes]:
+    """Word a reason as a header: printable ASCII, on one line."""
+    line = " ".join(reason.split())[:LONGEST_REASON]
+    return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ...]) -> Headers:
+    listed = [(name.lower(), value) for name, value in headers]
+    named = {
+        part.strip().lower()
+        for name, value in listed
+        if name == b"connection"
+        for part in value.split(b",")
+    }
+    gone = HOP_BY_HOP | named | {*without}
+    return [
+        (name, value) for name, value in listed if name not in gone and not name.startswith(OURS)
+    ]
+
+
+POOL_REQUESTS = 8
+
+
+@dataclass(slots=True)
+class _Pool:
+    client: httpx2.AsyncClient
+    in_flight: int = 0
+
+
+class Connections:
+    """Sends requests over the first pool that has room; `build` makes another."""
+
+    def __init__(self, build: Callable[[], httpx2.AsyncClient]) -> None:
+        self._build = build
+        self._pools: list[_Pool] = []
+
+    @asynccontextmanager
+    async def open(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+        """Send a request; its answer has its head, and is closed with the block."""
+        pool = self._with_room()
+        pool.in_flight += 1
+        try:
+            response = await pool.client.send(request, stream=True)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        finally:
+            pool.in_flight -= 1
+
+    async def close(self) -> None:
+        for pool in self._pools:
+            await pool.client.aclose()
+
+    def _with_room(self) -> _Pool:
+        for pool in self._pools:
+            if pool.in_flight < POOL_REQUESTS:
+                return pool
+        self._pools.append(_Pool(self._build()))
+        return self._pools[-1]
+
+
+UPSTREAMS: Mapping[Upstream, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+}
+REFUSED = (400, 413, 422)
+"""Answers by which a provider says that a request is wrong."""
+
+
+class GatewayRefusal(Exception):
+    """A request that is not passed on."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class Proxy:
+    """An ASGI application that passes requests on."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        connections: Connections,
+        settings: GatewaySettings,
+        *,
+        upstreams: Mapping[Upstream, str] = UPSTREAMS,
+        token: str = "",
+    ) -> None:
+        self._planner, self._connections, self._settings = planner, connections, settings
+        self._upstreams, self._token = upstreams, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            check_caller(request, self._token)
+            await self._answer(request, send)
+        except GatewayRefusal as refusal:
+            await refused(request.url.path, refusal)(scope, receive, send)
+        except ClientDisconnect:
+            return
+
+    async def _answer(self, request: Request, send: Send) -> None:
+        if request.headers.get("upgrade", "").lower() == "websocket":
+            raise GatewayRefusal(426, "invalid_request_error", "no WebSockets here; use HTTP")
+        endpoint = ENDPOINTS.get(request.url.path) if request.method == "POST" else None
+        if request.method == "POST" and (reason := self._planner.refusal(request.headers)):
+            raise GatewayRefusal(402, "billing_error", reason)
+        if endpoint is None:
+            await self._pass(request, send)
+            return
+        given = await self._body(request)
+        if self._settings.on and BYPASS not in request.headers:
+            plan = await self._planner.plan(endpoint, given, request.headers)
+        else:
+            plan = self._planner.unmanaged(given, request.headers)
+        try:
+            async with (
+                connected(request.receive),
+                self._sent(request, given, plan) as (response, final),
+            ):
+                await self._relay(response, final, given, endpoint, send)
+        finally:
+            self._planner.end(plan)
+
+    async def _pass(self, request: Request, send: Send) -> None:
+        """Pass on what is not a conversation, its body as it comes."""
+        has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
+        body = request.stream() if has_body else b""
+        async with self._send(request, body) as response, connected(request.receive):
+            await relay(response, response.aiter_raw(), send)
+
+    @asynccontextmanager
+    async def _sent(
+        self, request: Request, given: bytes, plan: Plan
+    ) -> AsyncIterator[tuple[httpx2.Response, Plan]]:
+        """Send a plan; where the provider refuses what we made, what the client sent."""
+        async with self._send(request, plan.body, is_plain=True) as response:
+            if response.status_code not in REFUSED or plan.body is given:
+                yield response, plan
+                return
+        plan = self._planner.refused(plan, given, response.status_code)
+        async with self._send(request, given) as response:
+            yield response, plan
+
+    async def _relay(
+        self, response: httpx2.Response, plan: Plan, given: bytes, endpoint: ApiEndpoint, send: Send
+    ) -> None:
+        """Pass an answer on; it is in the log before the client can act on its end."""
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        is_read = response.status_code == 200 and endpoint.ends is not None
+        answer = PassingAnswer(endpoint.ends, is_stream=is_stream)
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            is_settled = not is_read
+            async for chunk in response.aiter_raw():
+                if not is_settled and answer.feed(chunk):
+                    self._planner.record_answer(plan, given, answer)
+                    is_settled = True
+                if is_stream or not is_read:
+                    yield chunk
+            if not is_settled and (not is_stream or answer.feed(b"\n\n")):
+                self._planner.record_answer(plan, given, answer)
+            if is_read and not is_stream:
+                yield answer.whole()
+
+        more: Headers = []
+        if plan.conversation is not None:
+            more.append((SESSION, plan.conversation.id.encode()))
+        if plan.reason:
+            more.append(passed(plan.reason))
+        await relay(response, chunks(), send, more)
+
+    async def _body(self, request: Request) -> bytes:
+        """Read a body, no further than it may be long, and no longer than it may take."""
+        body, most = bytearray(), self._settings.body_bytes
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > most:
+                        raise GatewayRefusal(
+                            413, "request_too_large", f"the request is over {most:,} bytes"
+                        )
+        except TimeoutError:
+            seconds = self._settings.body_seconds
+            message = f"the request did not arrive within {seconds:g} seconds"
+            raise GatewayRefusal(408, "timeout_error", message) from None
+        return bytes(body)
+
+    @asynccontextmanager
+    async def _send(
+        self, request: Request, body: bytes | AsyncIterator[bytes], *, is_plain: bool = False
+    ) -> AsyncIterator[httpx2.Response]:
+        base = self._upstreams[upstream_of(request.url.path, request.headers)].rstrip("/")
+        path = request.scope.get("raw_path") or request.url.path.encode()
+        query = request.scope["query_string"]
+        url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+        headers = forwarded(request.scope["headers"], is_plain=is_plain)
+        async with AsyncExitStack() as stack:
+            try:
+                out = httpx2.Request(request.method, url, headers=headers, content=body or None)
+                response = await stack.enter_async_context(self._connections.open(out))
+            except (httpx2.TransportError, httpx2.InvalidURL) as error:
+                why = str(error) or type(error).__name__
+                message = f"{base} cannot be reached: {why}"
+                raise GatewayRefusal(502, "api_error", message) from error
+            yield response
+
+
+@asynccontextmanager
+async def connected(receive: Receive) -> AsyncIterator[None]:
+    """Stop the block once the client is gone, so that the provider is not asked for the rest."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as until_gone:
+
+            async def await_disconnect() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                until_gone.reschedule(loop.time())
+
+            waiting = loop.create_task(await_disconnect())
+            try:
+                yield
+            finally:
+                waiting.cancel()
+    except TimeoutError:
+        if not until_gone.expired():
+            raise
+        raise ClientDisconnect from None
+
+
+async def relay(
+    response: httpx2.Response,
+    chunks: AsyncGenerator[bytes, None],
+    send: Send,
+    more: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
+    headers = [*returned(response.headers.raw), *more]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def check_caller(request: Request, token: str) -> None:
+    """Refuse who has no token where one is required, names that are not ours, and others' pages.
+
+    A page in a browser could have had its own name point at this machine, or post without one.
+    """
+    if token:
+        given = request.headers.get(TOKEN, "")
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            raise GatewayRefusal(
+                401, "authentication_error", f"give the gateway's token as {TOKEN}"
+            )
+        return
+    server = request.scope.get("server")
+    bound, name = str(server[0]) if server else LOOPBACK, request.url.hostname or ""
+    if is_loopback(bound) and not _is_here(name):
+        message = f"this server is not {name!r}; use the address it was started with"
+        raise GatewayRefusal(403, "permission_error", message)
+    page = re.match(r"https?://(\[.*\]|[^:]*)", request.headers.get("origin", ""))
+    if page and not _is_here(page[1].strip("[]")):
+        raise GatewayRefusal(403, "permission_error", f"a page of {page[1]!r} asked for this")
+
+
+def _is_here(name: str) -> bool:
+    return name == "localhost" or is_loopback(name)
+
+
+def refused(path: str, refusal: GatewayRefusal) -> Response:
+    """Word a refusal as the API of the path does."""
+    said = f"longhold gateway: {refusal}"
+    error = {"type": refusal.kind, "message": said}
+    is_openai = path.startswith(("/v1/chat/", "/v1/responses"))
+    body = {"error": error} if is_openai else {"type": "error", "error": error}
+    response = Response(msgspec.json.encode(body), refusal.status, media_type="application/json")
+    name, value = passed(str(refusal))
+    response.headers[name.decode()] = value.decode()
+    return response

@@ -1,0 +1,239 @@
+"""What calls cost, beside what they would have cost as their client sent them.
+
+The simulator's prompt cache is run along twice for each session, over the client's requests and
+over ours. Their difference, at the scale of the tokens that were billed, is what managing saved:
+a miss that the provider is to blame for is in both and counts for neither. Tokens are estimated:
+only their proportions count, and no encoding has to be in memory.
+"""
+
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from longhold.core.messages import JsonObject, Usage
+from longhold.core.messages.usage import add_fields
+from longhold.core.models.prices import cost, usage_cost
+from longhold.core.request.billing.cache import CachePlan, PromptCache
+from longhold.core.request.billing.prefix_cache import PrefixCache
+from longhold.core.request.billing.preparation import PreparedPrompt, Workbench, prepare
+from longhold.core.request.billing.request import Caller, parse_request
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.view.tokens import estimated_tokens
+from longhold.gateway.decisions import PricedDecision
+from longhold.gateway.endpoints import ApiEndpoint
+
+MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
+"""Blocks counted before: those of some twenty sessions in use, at a fifth of the simulator's memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledCall:
+    """A call that was answered."""
+
+    session: str
+    model: str
+    endpoint: ApiEndpoint
+    given: bytes
+    """The request as the client sent it."""
+    sent: bytes
+    usage: Usage
+    betas: tuple[str, ...] = ()
+    decisions: tuple[PricedDecision, ...] = ()
+    """What was in force in it."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBill:
+    """A session's money so far; predicted amounts are the simulator's."""
+
+    calls: int = 0
+    changed_calls: int = 0
+    """Calls that were not sent as the client sent them."""
+    unpriced_calls: int = 0
+    """Calls of which nothing is known but that they were made: no price, or no shadow."""
+    billed_usd: float = 0.0
+    shadow_usd: float = 0.0
+    """What the provider would have billed for the client's own requests."""
+    read_tokens: int = 0
+    prompt_tokens: int = 0
+
+    @property
+    def saved_usd(self) -> float:
+        """Negative where managing cost money."""
+        return self.shadow_usd - self.billed_usd
+
+    @property
+    def hit_share(self) -> float:
+        return self.read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    def __add__(self, other: "SessionBill") -> "SessionBill":
+        return add_fields(self, other)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "calls": self.calls,
+            "changed_calls": self.changed_calls,
+            "unpriced_calls": self.unpriced_calls,
+            "billed_usd": self.billed_usd,
+            "shadow_usd": self.shadow_usd,
+            "saved_usd": self.saved_usd,
+            "cache_read_ratio": self.hit_share,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class DecisionPeriod:
+    """The calls from one decision to the next: what all in force were to save, and what they did."""
+
+    entries: tuple[int, ...]
+    """The entries that it begins with; none where one was undone."""
+    in_force: tuple[PricedDecision, ...]
+    calls: int = 0
+    predicted_usd: float = 0.0
+    saved_usd: float = 0.0
+
+    def add(self, saved_usd: float) -> None:
+        """Count a call; the first one pays for what it begins with."""
+        new = self.entries if self.calls == 0 else ()
+        self.calls += 1
+        self.saved_usd += saved_usd
+        for one in self.in_force:
+            self.predicted_usd += -one.cost_usd if one.n in new else one.saves_usd
+
+    def to_json(self) -> JsonObject:
+        kinds = {one.n: one.kind for one in self.in_force}
+        return {
+            "entries": list(self.entries),
+            "kinds": sorted({kinds[n] for n in self.entries}),
+            "calls": self.calls,
+            "predicted_usd": self.predicted_usd,
+            "saved_usd": self.saved_usd,
+        }
+
+
+class Shadow:
+    """Runs the caches along, in a thread of its own and in the order of the answers."""
+
+    def __init__(self) -> None:
+        settings = SimulatorSettings(
+            accepts_foreign_thinking=True,
+            accepts_unknown_models=True,
+            enforces_binding=False,
+            token_memo_blocks=MEMO_BLOCKS,
+            text_memo_chars=MEMO_CHARS,
+        )
+        self._bench = Workbench(
+            settings=settings,
+            counter=TokenCounter(settings, estimated_tokens),
+            signer=Signer(settings.secret),
+        )
+        self._cache = PromptCache(settings)
+        self._prefixes = PrefixCache(settings.openai_cache_seconds)
+        self._bills: dict[str, SessionBill] = {}
+        self._periods: dict[str, list[DecisionPeriod]] = {}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="longhold-shadow")
+
+    def account(self, call: BilledCall) -> None:
+        """Add a call to its session's bill, soon."""
+        self._thread.submit(self._account, call)
+
+    def bills(self) -> dict[str, SessionBill]:
+        """Return the bill of each session, once every call so far is in it."""
+        return self._thread.submit(lambda: dict(self._bills)).result()
+
+    def periods(self) -> dict[str, list[DecisionPeriod]]:
+        """Return each session's decisions with what became of them, as `bills` does."""
+        return self._thread.submit(
+            lambda: {id: [replace(one) for one in many] for id, many in self._periods.items()}
+        ).result()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _account(self, call: BilledCall) -> None:
+        paid = usage_cost(call.model, call.usage)
+        billed = shadow = paid.total if paid else 0.0
+        is_priced = paid is not None
+        try:
+            shadow += self._difference_usd(call)
+        except Exception:  # noqa: BLE001 - a request the simulator cannot read saved nothing
+            is_priced = False
+        bill = SessionBill(
+            calls=1,
+            changed_calls=int(call.sent is not call.given),
+            unpriced_calls=int(not is_priced),
+            billed_usd=billed,
+            shadow_usd=shadow,
+            read_tokens=call.usage.cache_read_tokens,
+            prompt_tokens=call.usage.prompt_tokens,
+        )
+        self._bills[call.session] = self._bills.get(call.session, SessionBill()) + bill
+        self._count_decisions(call, bill.saved_usd)
+
+    def _count_decisions(self, call: BilledCall, saved_usd: float) -> None:
+        periods = self._periods.setdefault(call.session, [])
+        before = periods[-1].in_force if periods else ()
+        if call.decisions != before:
+            known = {one.n for one in before}
+            entries = tuple(one.n for one in call.decisions if one.n not in known)
+            periods.append(DecisionPeriod(entries=entries, in_force=call.decisions))
+        if periods:
+            periods[-1].add(saved_usd)
+
+    def _difference_usd(self, call: BilledCall) -> float:
+        """Predict how much more the client's own request would have cost."""
+        if call.endpoint.dialect == "anthropic":
+            given = self._prompt(call, call.given)
+            sent = given if call.sent is call.given else self._prompt(call, call.sent)
+            theirs = self._looked_up(call, given, "given")
+            ours = self._looked_up(call, sent, "sent")
+        else:
+            theirs = self._matched(call, call.given, "given")
+            ours = self._matched(call, call.sent, "sent")
+        scale = call.usage.prompt_tokens / ours.prompt_tokens if ours.prompt_tokens else 1.0
+        return _prompt_usd(call.model, theirs, scale) - _prompt_usd(call.model, ours, scale)
+
+    def _prompt(self, call: BilledCall, body: bytes) -> PreparedPrompt:
+        caller = Caller(workspace="", version="", betas=frozenset(call.betas))
+        return prepare(parse_request(body), caller, self._bench)
+
+    def _matched(self, call: BilledCall, body: bytes, side: str) -> CachePlan:
+        """Look a prompt up where prefixes are cached by themselves; four bytes are a token."""
+        raw = msgspec.json.decode(body)
+        fields = ("tools", call.endpoint.system_field, call.endpoint.list_field)
+        prompt = msgspec.json.encode([raw.get(field) for field in fields])
+        tokens = array("I", prompt[: len(prompt) // 4 * 4])
+        match = self._prefixes.look_up(f"{call.session} {side}", tokens, call.at)
+        self._prefixes.commit(match, call.at)
+        fresh = match.prompt_tokens - match.cached_tokens
+        is_written = call.usage.cache_write_tokens > 0
+        return CachePlan(
+            read_tokens=match.cached_tokens,
+            write_5m_tokens=fresh if is_written else 0,
+            write_1h_tokens=0,
+            uncached_tokens=0 if is_written else fresh,
+        )
+
+    def _looked_up(self, call: BilledCall, prepared: PreparedPrompt, side: str) -> CachePlan:
+        workspace = f"{call.session} {side}"
+        minimum = prepared.able.cache_minimum_tokens
+        plan = self._cache.look_up(prepared.prompt, workspace, minimum, call.at)
+        self._cache.commit(plan, call.at)
+        return plan
+
+
+def _prompt_usd(model: str, plan: CachePlan, scale: float) -> float:
+    found = cost(
+        model,
+        uncached_tokens=round(plan.uncached_tokens * scale),
+        read_tokens=round(plan.read_tokens * scale),
+        write_5m_tokens=round(plan.write_5m_tokens * scale),
+        write_1h_tokens=round(plan.write_1h_tokens * scale),
+        output_tokens=0,
+    )
+    return found.total if found else 0.0

@@ -1,0 +1,83 @@
+"""What each tenant spends in a day, and whether it may spend more.
+
+A tenant is a credential, known by its keyed hash. Every process that serves the same store adds to
+the same ledgers, and reads of them only what is new.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from longhold.core.log.spending import Budget, FileLedger, Spent
+from longhold.core.messages import Usage
+from longhold.core.settings import BudgetSettings
+
+NOBODY = "all"
+"""The ledger of clients that are not told apart."""
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """A day's file, of which everything up to `read` is in `spent`."""
+
+    file: Path
+    budget: Budget
+    day: str
+    read: int = 0
+    spent: Spent = field(default_factory=Spent)
+
+    def total(self) -> Spent:
+        with self.file.open("rb") as file:
+            file.seek(self.read)
+            lines = file.read()
+        for line in lines.split(b"\n"):
+            try:
+                self.spent = self.spent + msgspec.json.decode(line, type=Spent)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+        self.read += len(lines)
+        return self.spent
+
+
+class TenantBudgets:
+    """Counts what tenants spend, and refuses those whose day is spent."""
+
+    def __init__(
+        self, usd_per_day: float, place: Path, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`usd_per_day` is each tenant's; 0 is no limit."""
+        self._usd, self._place, self._clock = usd_per_day, place, clock
+        self._ledgers: dict[str, _Ledger] = {}
+
+    def refusal(self, tenant: str) -> str:
+        """Say why a tenant may spend no more today; '' if it may."""
+        if not self._usd:
+            return ""
+        spent = self.spent_today(tenant).usd
+        if spent < self._usd:
+            return ""
+        return (
+            f"the budget of ${self._usd:.2f} a day is spent (${spent:.2f}); it begins anew at "
+            "midnight, and gateway.tenant_usd_per_day sets it"
+        )
+
+    def spent_today(self, tenant: str) -> Spent:
+        try:
+            return self._ledger(tenant).total()
+        except OSError:
+            return Spent()
+
+    def pay(self, tenant: str, model: str, usage: Usage) -> None:
+        self._ledger(tenant).budget.pay(model, usage)
+
+    def _ledger(self, tenant: str) -> _Ledger:
+        day = time.strftime("%Y-%m-%d", time.localtime(self._clock()))
+        found = self._ledgers.get(tenant)
+        if found is None or found.day != day:
+            ledger = FileLedger(self._place / (tenant or NOBODY))
+            budget = Budget(BudgetSettings(), ledger=ledger)
+            found = self._ledgers[tenant] = _Ledger(file=ledger.file, budget=budget, day=day)
+        return found

@@ -1,0 +1,450 @@
+"""Every call of a session by its usage, and why the cold ones were cold.
+
+Works on any history, ours or imported. A call is cold if it read less than half of what the
+previous one had cached. Its cause is the one recorded at the time if the log has it, else what
+`miss_causes` infers. Forks' calls are listed under their source, with recorded causes only.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from msgspec import structs
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Asked,
+    CacheBroke,
+    Compacted,
+    Failed,
+    Forked,
+    Framed,
+    Ran,
+    Replied,
+    Said,
+)
+from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
+from longhold.core.messages import Usage, is_thought, text_of
+from longhold.core.models.capabilities import canonical_name, capabilities
+from longhold.core.models.prices import cost, usage_cost
+from longhold.core.request.cache.breaks import (
+    AFTER_EXPIRY,
+    ANNOUNCED,
+    deleted_between,
+    expired,
+    has_read,
+    lost_usd,
+    readable_between,
+)
+from longhold.core.request.cache.monitor import announced
+from longhold.core.request.cache.moves import changed
+from longhold.core.request.lifetime import life_of, seconds_of
+
+RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
+"""What a transcript shows where its agent was quit or resumed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoggedCall:
+    """An answer, with what the log shows of its request."""
+
+    answer: UniqueAnswer
+    start: float
+    lifetime: str
+    between: Sequence[AnyEntry]
+    """The entries since the previous answer."""
+    asked: Asked | None
+    """The request, with all hashes known by then."""
+    broke: CacheBroke | None = None
+    renewed: float = 0.0
+    """When a fork last read what this call had cached, which extended its life."""
+
+    @property
+    def model(self) -> str:
+        return self.answer.model
+
+    @property
+    def usage(self) -> Usage:
+        return self.answer.usage
+
+    @property
+    def has_thought(self) -> bool:
+        return any(map(is_thought, self.answer.content))
+
+    def observe_break(self, broke: CacheBroke) -> None:
+        self.broke = broke
+
+    def renew(self, at: float) -> None:
+        self.renewed = max(self.renewed, at)
+
+
+def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
+    return (
+        _announced(after.between, is_over=_idle(before, seconds) is not None)
+        or _model(before, after)
+        or _idle(before, seconds)
+        or _asked(before.asked, after.asked)
+        or _restarted(after.between)
+        or _thinking(before, after)
+        or _shrunk(before, after)
+        or _unknown(after.between)
+    )
+
+
+def _announced(between: Sequence[AnyEntry], *, is_over: bool) -> CacheBroke | None:
+    kinds = announced(between)
+    for kind in ANNOUNCED:
+        if is_over and kind == AFTER_EXPIRY:
+            continue
+        if kind in kinds and kind != "switched":
+            detail = f"history was {kind} before the call" if kind != "framed" else "a new frame"
+            return CacheBroke(cause=ANNOUNCED[kind], detail=detail, expected=kind)
+    return None
+
+
+def _model(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
+    if canonical_name(before.model) == canonical_name(after.model):
+        return None
+    detail = f"{after.model} answered instead of {before.model}"
+    return CacheBroke(cause="model", detail=detail, expected="switched")
+
+
+def _idle(before: LoggedCall, seconds: float | None) -> CacheBroke | None:
+    over = expired(before.model, {before.lifetime}, seconds or 0.0)
+    if not over:
+        return None
+    limit = seconds_of(over) / 60
+    detail = f"{(seconds or 0) / 60:,.0f} minutes idle; the cache lives for {limit:.0f}"
+    return CacheBroke(cause=f"lifetime_{over}", detail=detail)
+
+
+def _asked(before: Asked | None, after: Asked | None) -> CacheBroke | None:
+    if before is None or after is None:
+        return None
+    for cause, old, new in (
+        ("tool", before.tool_hashes, after.tool_hashes),
+        ("section", before.section_hashes, after.section_hashes),
+    ):
+        name, change = changed(old, new)
+        if old and name:
+            return CacheBroke(cause=cause, detail=f"{cause} {name} {change}")
+    if before.options_hash and before.options_hash != after.options_hash:
+        return CacheBroke(cause="option", detail="the options or beta headers changed")
+    if before.markers and not after.markers:
+        detail = "the previous call marked messages, this one none"
+        return CacheBroke(cause="marker", detail=detail)
+    return None
+
+
+def _restarted(between: Sequence[AnyEntry]) -> CacheBroke | None:
+    for entry in between:
+        if isinstance(entry, Said) and any(word in text_of(entry.content) for word in RESTARTS):
+            return CacheBroke(cause="resume", detail="the agent was restarted")
+    return None
+
+
+def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
+    """Detect thinking that the model no longer sees, or that was switched on or off."""
+    able = capabilities(after.model)
+    is_spoken = any(isinstance(entry, Said) for entry in after.between)
+    if before.has_thought and is_spoken and not able.keeps_thinking and _shrinkage(before, after):
+        detail = "a new user message: the previous turn's thinking is no longer sent"
+        return CacheBroke(cause="thinking", detail=detail, expected="said")
+    if (
+        before.has_thought != after.has_thought
+        and "enabled" in able.thinking_modes
+        and "adaptive" not in able.thinking_modes  # an adaptive model's answers show no setting
+    ):
+        was = "on" if before.has_thought else "off"
+        detail = f"thinking was {was} for the previous call, not for this one"
+        return CacheBroke(cause="thinking", detail=detail)
+    return None
+
+
+def _shrunk(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
+    """A prompt that only grew cannot have fewer tokens than before."""
+    gone = _shrinkage(before, after)
+    if not gone:
+        return None
+    detail = f"the prompt has {gone:,} tokens less: something was removed"
+    return CacheBroke(cause="history", detail=detail)
+
+
+def _shrinkage(before: LoggedCall, after: LoggedCall) -> int:
+    return max(0, before.usage.prompt_tokens - after.usage.prompt_tokens)
+
+
+def _unknown(between: Sequence[AnyEntry]) -> CacheBroke:
+    failed = sum(isinstance(entry, Failed) for entry in between)
+    refused = f" ({failed} calls failed in between)" if failed else ""
+    detail = f"the log shows no reason{refused}: the provider, or a change it does not record"
+    return CacheBroke(cause="provider", detail=detail)
+
+
+COLD_RATIO = 0.5
+"""A call that read less than this share of what it could is cold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallReport:
+    n: int
+    at: float
+    """When it was asked."""
+    model: str
+    read_tokens: int
+    written_tokens: int
+    uncached_tokens: int
+    output_tokens: int
+    hit_share: float
+    """Share of the prompt read from the cache."""
+    usd: float
+    ideal_usd: float
+    """Its cost if everything the previous call had sent were read."""
+    bare_usd: float
+    """Its cost without a cache."""
+    is_priced: bool
+    lifetime: str
+    seconds_since: float | None = None
+    """Since the previous call, or a fork's that read the same; None if the log does not say."""
+    is_cold: bool = False
+    cause: str = ""
+    detail: str = ""
+    is_expected: bool = False
+    lost_tokens: int = 0
+    lost_usd: float = 0.0
+    source: str = MAIN
+    """The conversation itself, or a fork of it."""
+    renewed: float = 0.0
+    """When a fork last read what this call had cached, which extended its life."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    calls: int = 0
+    cold_calls: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    uncached_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    ideal_usd: float = 0.0
+    bare_usd: float = 0.0
+    lost_usd: float = 0.0
+    """Cost of breaks and cold calls, expected ones included."""
+    unpriced_calls: int = 0
+
+    @property
+    def hit_share(self) -> float:
+        prompt = self.read_tokens + self.written_tokens + self.uncached_tokens
+        return self.read_tokens / prompt if prompt else 0.0
+
+
+def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
+    """Report every call of a history that has a usage."""
+    entries = list(history)
+    reader = _CallReader(answers_of(entries))
+    for at, entry in enumerate(entries):
+        reader.take(at, entry)
+    reader.close()
+    return reader.calls
+
+
+def totals(calls: Sequence[CallReport]) -> Totals:
+    shared = {one.name for one in fields(Totals)} & {one.name for one in fields(CallReport)}
+    return Totals(
+        calls=len(calls),
+        cold_calls=sum(call.is_cold for call in calls),
+        unpriced_calls=sum(not call.is_priced for call in calls),
+        **{name: sum(getattr(call, name) for call in calls) for name in shared},
+    )
+
+
+def expires_at(call: CallReport) -> float:
+    """Return when what a call cached expires, in seconds since the epoch."""
+    return max(call.at, call.renewed) + seconds_of(call.lifetime)
+
+
+def last_of_conversation(calls: Sequence[CallReport]) -> CallReport | None:
+    """Return the call whose cache the next one would read; forks cache nothing of their own."""
+    mains = (call for call in reversed(calls) if call.source == MAIN)
+    return next(mains, calls[-1] if calls else None)
+
+
+@dataclass(slots=True)
+class _CallReader:
+    answers: dict[int, UniqueAnswer]
+    calls: list[CallReport] = field(default_factory=list)
+    _waiting: list[AnyEntry] = field(default_factory=list)
+    _last: LoggedCall | None = None
+    _current: LoggedCall | None = None
+    _forks: list[CallReport] = field(default_factory=list)
+    """Forks' calls since the current answer."""
+    _lifetime: str = "5m"
+    """According to the frame or the usages so far."""
+
+    def take(self, at: int, entry: AnyEntry) -> None:
+        """Read one entry; further pieces and copies of an answer are part of `answers` already."""
+        if self._is_of_fork(entry):
+            return
+        if isinstance(entry, Framed):
+            self._lifetime = entry.lifetime
+        if isinstance(entry, CacheBroke) and self._current is not None:
+            self._current.observe_break(entry)
+        if at in self.answers:
+            self.close()
+            self._current = self._begun(self.answers[at])
+            self._waiting = []
+        elif not isinstance(entry, Replied):
+            self._waiting.append(entry)
+
+    def _is_of_fork(self, entry: AnyEntry) -> bool:
+        """Read a fork's entry; it may come in the middle of an answer, and is reported after it."""
+        forks, shared = self._forks, self._current or self._last
+        if isinstance(entry, Forked):
+            forks.append(_fork_call(entry, self._lifetime))
+            if shared is not None and has_read(entry.usage, shared.usage):
+                shared.renew(forks[-1].at)
+            return True
+        if isinstance(entry, CacheBroke) and forks and forks[-1].source == entry.source:
+            forks[-1] = _broken_fork(forks[-1], entry)
+            return True
+        return False
+
+    def _begun(self, answer: UniqueAnswer) -> LoggedCall:
+        self._lifetime = _lifetime(answer.usage, self._lifetime)
+        return LoggedCall(
+            answer=answer,
+            start=_start(answer.first, self._waiting),
+            lifetime=life_of(answer.model, self._lifetime),
+            between=self._waiting,
+            asked=_known(self._last.asked if self._last else None, self._waiting),
+        )
+
+    def close(self) -> None:
+        """Report the answer that is now complete, compared with the previous one."""
+        current, last = self._current, self._last
+        if current is not None:
+            call = _call(current, last)
+            self.calls.append(_explained(call, current, last) if last else call)
+            self._last = current if current.usage.prompt_tokens else last
+            self._current = None
+        self.calls += self._forks
+        self._forks.clear()
+
+
+def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
+    """Return when an answer was asked for: the time of the last input before it."""
+    for before in reversed(between):
+        if isinstance(before, Asked | Said | Ran | Compacted) and before.at:
+            return min(before.at, entry.at) if entry.at else before.at
+    return entry.at
+
+
+def _lifetime(usage: Usage, last: str) -> str:
+    """Read the lifetime from a usage's split of writes; unchanged if it wrote nothing."""
+    if usage.written_1h_tokens:
+        return "1h"
+    return "5m" if usage.cache_write_5m_tokens else last
+
+
+def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
+    """Return the newest request, with the hashes it omitted because they had not changed."""
+    asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
+    if asked is None or last is None:
+        return asked or last
+    return structs.replace(
+        asked,
+        tool_hashes=asked.tool_hashes or last.tool_hashes,
+        section_hashes=asked.section_hashes or last.section_hashes,
+    )
+
+
+def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
+    since = -1.0
+    if last and current.start and last.start:
+        since = current.start - max(last.start, last.renewed)
+    call = _priced(current.answer.first.n, current.answer, current.start, current.lifetime)
+    return replace(call, seconds_since=since if since >= 0 else None, renewed=current.renewed)
+
+
+def _fork_call(entry: Forked, lifetime: str) -> CallReport:
+    """Report a fork's call; its entry is written when it has finished."""
+    start = entry.at - entry.seconds if entry.at else 0.0
+    life = life_of(entry.model, _lifetime(entry.usage, lifetime))
+    return replace(_priced(entry.n, entry, start, life), source=entry.source)
+
+
+def _broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
+    is_cold = call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens)
+    return _broken(call, broke, max(0.0, call.usd - broke.usd), is_cold=is_cold)
+
+
+def _broken(call: CallReport, broke: CacheBroke, ideal_usd: float, *, is_cold: bool) -> CallReport:
+    return replace(
+        call,
+        ideal_usd=call.ideal_usd if broke.expected else ideal_usd,
+        cause=broke.cause,
+        detail=broke.detail,
+        is_expected=bool(broke.expected),
+        lost_tokens=broke.lost_tokens,
+        lost_usd=broke.usd,
+        is_cold=is_cold,
+    )
+
+
+def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
+    usage, day, model = answer.usage, day_of(start), answer.model
+    paid = usage_cost(model, usage, day)
+    bare = cost(
+        model, uncached_tokens=usage.prompt_tokens, output_tokens=usage.output_tokens, at=day
+    )
+    return CallReport(
+        n=n,
+        at=start,
+        model=model,
+        read_tokens=usage.cache_read_tokens,
+        written_tokens=usage.cache_write_tokens,
+        uncached_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        hit_share=usage.cache_read_tokens / usage.prompt_tokens if usage.prompt_tokens else 0.0,
+        usd=paid.total if paid else 0.0,
+        ideal_usd=paid.total if paid else 0.0,
+        bare_usd=bare.total if bare else 0.0,
+        is_priced=paid is not None,
+        lifetime=lifetime,
+    )
+
+
+def _explained(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallReport:
+    """Add whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
+    before, after = last.usage, current.usage
+    readable = readable_between(before, after)
+    is_cold = after.cache_read_tokens < COLD_RATIO * readable
+    sent_before = before.prompt_tokens - deleted_between(before, after)
+    broke = current.broke
+    if broke is None and is_cold:
+        broke = explain_cold(last, current, call.seconds_since)
+    if broke is None:
+        return replace(call, ideal_usd=_ideal_usd(call, sent_before))
+    lost = max(0, readable - after.cache_read_tokens)
+    broken = structs.replace(
+        broke, lost_tokens=lost, usd=lost_usd(call.model, after, lost, day_of(call.at))
+    )
+    return _broken(call, broken, _ideal_usd(call, sent_before), is_cold=is_cold)
+
+
+def _ideal_usd(call: CallReport, sent_before: int) -> float:
+    """Price a call that reads all that the previous one had sent, and writes the rest."""
+    prompt = call.read_tokens + call.written_tokens + call.uncached_tokens
+    read = min(prompt, max(call.read_tokens, sent_before))
+    written = min(call.written_tokens, prompt - read)
+    is_long = call.lifetime == "1h"
+    ideal = cost(
+        call.model,
+        read_tokens=read,
+        write_1h_tokens=written if is_long else 0,
+        write_5m_tokens=0 if is_long else written,
+        uncached_tokens=prompt - read - written,
+        output_tokens=call.output_tokens,
+        at=day_of(call.at),
+    )
+    return ideal.total if ideal else 0.0

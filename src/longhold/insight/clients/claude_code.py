@@ -1,0 +1,179 @@
+"""What Claude Code asks of commands: a status line, and what a compaction must not lose.
+
+Both get JSON from the client and may never fail it: what cannot be read is left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry, Compacted
+from longhold.core.messages import Json, JsonObject, usage_from_wire
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import printable_line
+from longhold.core.models.prices import cost
+from longhold.errors import LongholdError
+from longhold.insight.cost import begins_turn, words_of
+from longhold.insight.index import open_index
+from longhold.insight.places import find_sessions
+from longhold.insight.read_session import read_entries
+from longhold.insight.report import SpendingReport, make_report
+from longhold.insight.timeline import follow_context
+from longhold.session.importing.records import count, decoded, seconds
+
+TAIL_BYTES = 512 << 10
+"""Of a transcript: the last answer is in it, unless a result is longer than any that is sent."""
+REFRESHED_BYTES = 16 << 20
+"""A longer session takes a second to read again; its avoidable cost is then as of the last report."""
+HOUR_SECONDS, SHORT_SECONDS = 3_600, 300
+"""How long the provider keeps a prompt, by what the client asked for."""
+KEPT_CHARS = 6_000
+"""About 1,500 tokens: less than a hundredth of a 200K window, once for each compaction."""
+JUST_NOW = 8
+"""Entries at the end of a transcript among which a compaction is the one that was just made."""
+WORDS_CHARS, NAMES = 400, 60
+"""Of one message of the user's, and how many names."""
+
+
+def status_line(given: JsonObject, now: float) -> str:
+    """Say how full the context is, how long the cache stays warm, and what was spent."""
+    path = Path(str(given.get("transcript_path") or ""))
+    last = _last_answer(path) if path.is_file() else {}
+    parts = (_context(given, last), _cache_state(last, now), *_money(given, path))
+    return " · ".join(filter(None, parts))
+
+
+def _context(given: JsonObject, last: JsonObject) -> str:
+    window = _object(given.get("context_window"))
+    size = count(window.get("context_window_size"))
+    used = usage_from_wire(_object(window.get("current_usage")) or _usage(last)).prompt_tokens
+    share = f" of {thousands(size)}, {used / size:.0%}".replace("%", " %") if size else ""
+    return f"context {thousands(used)}{share}" if used else ""
+
+
+def _cache_state(last: JsonObject, now: float) -> str:
+    """Say until when the next call reads the prompt from the cache, or what it costs to write it."""
+    at, usage = seconds(last.get("timestamp")), usage_from_wire(_usage(last))
+    if not at or not usage.prompt_tokens:
+        return ""
+    left = at + (HOUR_SECONDS if usage.written_1h_tokens else SHORT_SECONDS) - now
+    if left > 0:
+        return f"cache warm for {int(left // 60)}:{int(left % 60):02}"
+    model = str(_object(last.get("message")).get("model") or "")
+    paid = cost(model, write_5m_tokens=usage.prompt_tokens)
+    return f"cache cold: the next call writes about ${paid.total:.2f}" if paid else "cache cold"
+
+
+def _money(given: JsonObject, path: Path) -> Iterator[str]:
+    spent = _object(given.get("cost")).get("total_cost_usd")
+    if isinstance(spent, int | float):
+        yield f"${spent:.2f}"
+    if path.is_file():
+        yield from avoidable_part(session_report(path))
+
+
+def avoidable_part(found: SpendingReport) -> Iterator[str]:
+    if found.avoidable_usd >= 0.005:
+        yield f"${found.avoidable_usd:.2f} avoidable"
+
+
+def session_report(path: Path) -> SpendingReport:
+    """Report on one session; what of it cannot be read is not in it."""
+    with suppress(LongholdError, OSError), open_index() as index:
+        files = find_sessions([path])
+        if files and files[0].bytes <= REFRESHED_BYTES:
+            index.refresh(files, processes=1)
+        return make_report(index, [path])
+    return SpendingReport()
+
+
+def _last_answer(path: Path) -> JsonObject:
+    """Find the last answer of the main conversation near the end of a transcript."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - TAIL_BYTES))
+        lines = file.read().split(b"\n")
+    for line in reversed(lines):
+        record = _object(decoded(line)) if b'"assistant"' in line else {}
+        if record.get("type") == "assistant" and not record.get("isSidechain") and _usage(record):
+            return record
+    return {}
+
+
+def keep(given: JsonObject) -> str:
+    """Say what a compaction is to keep, before it; what it lost all the same, after it."""
+    with suppress(LongholdError, OSError):
+        history = read_entries(Path(str(given.get("transcript_path") or "")))
+        is_over = given.get("hook_event_name") != "PreCompact"
+        names, words = _at_stake(history, is_over=is_over)
+        if names or words:
+            return _lost(names, words) if is_over else _to_keep(names, words)
+    return ""
+
+
+def _at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[str], list[str]]:
+    """List names and messages of the user's: all that would go, or what the last summary lacks.
+
+    A compaction that is not in the transcript yet replaces everything.
+    """
+    if not history:
+        return [], []
+    is_written = is_over and any(isinstance(entry, Compacted) for entry in history[-JUST_NOW:])
+    end = history[-1].n
+    ahead = Compacted(n=end + 1, first=history[0].n, last=end, summary=())
+    found = follow_context([*history, *([] if is_written else [ahead])]).boundaries
+    last = found[-1]
+    typed = {entry.n: words_of(entry) for entry in history if begins_turn(entry)}
+    words = [typed[n] for n in last.words if n in typed and n not in last.kept_words]
+    return [name for name, _ in last.lost][:NAMES], words[::-1]
+
+
+def _to_keep(names: Sequence[str], words: Sequence[str]) -> str:
+    parts = ["Later work refers to what follows, so the summary must keep it word for word."]
+    return _bounded(parts, names, words)
+
+
+def _lost(names: Sequence[str], words: Sequence[str]) -> str:
+    parts = [
+        "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
+        " record, not a new request; the whole history can be searched with search_history."
+    ]
+    return _bounded(parts, names, words)
+
+
+def _bounded(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
+    """List the names, then the user's words, the latest first, as far as there is room."""
+    if names:
+        parts.append("Names in use: " + ", ".join(printable_line(name, 200) for name in names))
+    left = KEPT_CHARS - sum(map(len, parts))
+    said = []
+    for text in words:
+        line = f"- {printable_line(masked(text), WORDS_CHARS)}"
+        left -= len(line) + 1
+        if left < 0:
+            break
+        said.append(line)
+    if said:
+        parts += ["The user's own words, the latest first:", *said]
+    return masked("\n".join(parts))
+
+
+def _usage(record: JsonObject) -> JsonObject:
+    return _object(_object(record.get("message")).get("usage"))
+
+
+def _object(value: Json | object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def thousands(tokens: int) -> str:
+    return f"{tokens / 1_000:.0f}K"
+
+
+def read_input(text: bytes) -> JsonObject:
+    """Read what the client sends; anything else is nothing."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return _object(msgspec.json.decode(text))
+    return {}

@@ -1,0 +1,220 @@
+"""What fills a window, by category: the data behind `longhold context`.
+
+Parts are estimated block by block and add up to the size that the provider counted. A frame that the
+log does not hold is as large as the first prompt was, or the first after a compaction, beyond the
+messages in it.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeAlias
+
+from longhold.core.log.entries import Compacted, Ran, Replied, Said
+from longhold.core.messages import Document, Image, Text, ToolUse, is_thought
+from longhold.core.messages.measure import (
+    NOTHING,
+    Measure,
+    measure_block,
+    measure_json,
+    measure_text,
+)
+from longhold.core.view import View
+from longhold.core.view.items import Item, Round, Spoken
+from longhold.core.view.tokens import Gauge
+from longhold.core.view.window import Level, Window
+
+UNSEEN_FRAME = "system prompt and tools, by the first calls"
+"""What the provider counted there and the log does not hold."""
+UNSEEN = "not in the transcript, by the last usage"
+"""What the provider counted since then and no estimate is that far off."""
+ROUNDING_TOKENS = 50
+"""A smaller rest is what rounding the parts leaves."""
+MOST_SCALE = 1.5
+"""Estimates are corrected to the provider's count by up to this factor; what is left is unseen."""
+
+_SPOKEN = {
+    "said": "user messages",
+    "summary": "summaries",
+    "line": "collapsed spans",
+    "restored": "restored context",
+    "late": "late results",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextPart:
+    """One category: how many things, how many tokens, and of what."""
+
+    name: str
+    tokens: int
+    count: int
+    parts: tuple["ContextPart", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    model: str
+    title: str
+    used_tokens: int
+    margin_tokens: int
+    """The size is below used plus margin in nineteen of twenty cases."""
+    is_reported: bool
+    """The size rests on a provider's usage, not on estimates alone, nor on one of another view."""
+    percent_left: int
+    level: Level
+    window: Window
+    parts: tuple[ContextPart, ...]
+
+
+def describe(view: View, gauge: Gauge, window: Window) -> Context:
+    used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
+    parts = _parts(view, gauge)
+    if gauge.is_reported:
+        parts = _fitted(parts, used, min(used, _unseen_frame(view, gauge)))
+    return Context(
+        model=view.model,
+        title=view.title,
+        used_tokens=used,
+        margin_tokens=margin,
+        is_reported=gauge.is_reported and _is_counted(view),
+        percent_left=window.percent_left(used),
+        level=window.level(used + margin),
+        window=window,
+        parts=tuple(parts),
+    )
+
+
+def _is_counted(view: View) -> bool:
+    """Return whether a provider has counted the context since history was last compacted."""
+    for entry in reversed(view.history):
+        if isinstance(entry, Replied) and entry.usage is not None:
+            return True
+        if isinstance(entry, Compacted) and entry.n not in view.in_force.dead:
+            return False
+    return False
+
+
+def _unseen_frame(view: View, gauge: Gauge) -> int:
+    """Return how much larger prompts were than what the log has of them.
+
+    The first call of the log and the first after each compaction tell; the least counts, since a
+    log may begin in the middle of a conversation.
+    """
+    if view.frame is not None and view.frame.sections:
+        return 0
+    found: list[int] = []
+    before, is_first = NOTHING, True
+    for entry in view.history:
+        if isinstance(entry, Replied) and entry.usage is not None and is_first:
+            found.append(entry.usage.prompt_tokens - round(gauge.calibration.weigh(before)))
+            is_first = False
+        if isinstance(entry, Compacted):
+            before, is_first = NOTHING, True
+        if isinstance(entry, Said | Replied | Ran | Compacted):
+            before = before + entry.measure
+    return max(0, min(found, default=0))
+
+
+def _fitted(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
+    """Scale estimated parts to what the provider counted beyond the frame."""
+    estimated = sum(part.tokens for part in parts)
+    scale = min(MOST_SCALE, (used - frame) / estimated) if estimated else 1.0
+    fitted = [_scaled(part, scale) for part in parts]
+    unseen = used - frame - sum(part.tokens for part in fitted)
+    if fitted and unseen <= ROUNDING_TOKENS:
+        largest = fitted[0]
+        fitted[0] = replace(largest, tokens=max(0, largest.tokens + unseen))
+        unseen = 0
+    rows = ((UNSEEN_FRAME, frame), (UNSEEN, unseen))
+    return [*(ContextPart(name=name, tokens=n, count=1) for name, n in rows if n), *fitted]
+
+
+def _scaled(part: ContextPart, scale: float) -> ContextPart:
+    inner = tuple(_scaled(each, scale) for each in part.parts)
+    return replace(part, tokens=round(part.tokens * scale), parts=inner)
+
+
+_Tally: TypeAlias = defaultdict[str, defaultdict[str, list[Measure]]]
+"""The measures found, by category and name."""
+
+
+def _part(category: str, found: Mapping[str, list[Measure]], gauge: Gauge) -> ContextPart:
+    inner = [
+        ContextPart(
+            name=name,
+            tokens=round(gauge.calibration.weigh(sum(measures, NOTHING))),
+            count=len(measures),
+        )
+        for name, measures in found.items()
+    ]
+    inner.sort(key=lambda part: part.tokens, reverse=True)
+    return ContextPart(
+        name=category,
+        tokens=sum(part.tokens for part in inner),
+        count=sum(part.count for part in inner),
+        parts=tuple(inner) if inner[0].name else (),
+    )
+
+
+def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
+    tally: _Tally = defaultdict(lambda: defaultdict(list))
+    if view.frame is not None:
+        for section in view.frame.sections:
+            tally["system prompt"][section.name].append(measure_text(section.text))
+        for tool in view.frame.tools:
+            tally["tools"][str(tool.get("name"))].append(measure_json(tool))
+        for source in view.frame.sources:
+            tally["instructions"][source.file].append(source.measure)
+        if view.frame.instructions and not view.frame.sources:
+            tally["instructions"][""].append(measure_text(view.frame.instructions))
+    for item in view.items:
+        _add_item(tally, item)
+    parts = [_part(category, found, gauge) for category, found in tally.items()]
+    return sorted(parts, key=lambda part: part.tokens, reverse=True)
+
+
+def measure_item(item: Item) -> dict[str, Measure]:
+    """Measure what the model sees of one item, by category."""
+    tally: _Tally = defaultdict(lambda: defaultdict(list))
+    _add_item(tally, item)
+    return {
+        category: sum(chain.from_iterable(found.values()), NOTHING)
+        for category, found in tally.items()
+    }
+
+
+def _add_item(tally: _Tally, item: Item) -> None:
+    if isinstance(item, Spoken):
+        _add_spoken(tally, item)
+    else:
+        _add_round(tally, item)
+
+
+def _add_spoken(tally: _Tally, item: Spoken) -> None:
+    category = "reminders" if item.hidden and item.kind == "said" else _SPOKEN[item.kind]
+    for block in item.content:
+        is_medium = isinstance(block, Image | Document)
+        tally["images and documents" if is_medium else category][""].append(measure_block(block))
+
+
+def _add_round(tally: _Tally, item: Round) -> None:
+    tools: dict[str, str] = {}
+    for block in item.content:
+        if isinstance(block, ToolUse):
+            tools[block.id] = block.name
+            tally["tool calls"][block.name].append(measure_block(block))
+        elif is_thought(block):
+            if not item.hides_thinking("seen"):
+                tally["thinking"][""].append(measure_block(block))
+        else:
+            category = "answers" if isinstance(block, Text) else "other blocks"
+            tally[category][""].append(measure_block(block))
+    for result in item.results:
+        name = tools.get(result.tool_use_id, "?")
+        instead = result.placeholder("seen")
+        category = "tool results"
+        if instead is not None:
+            category = "spilled results" if instead.how == "spilled" else "cleared results"
+        tally[category][name].append(result.seen_measure)

@@ -1,0 +1,279 @@
+"""What every session cost, kept in one SQLite file: only what changed since is read again.
+
+The file can be thrown away at any time, and is when this package or its prices changed. Sessions whose files are gone stay: agents delete old ones, and the money was spent.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from longhold.core.models.prices import FILE as PRICES_FILE
+from longhold.core.settings import home
+from longhold.core.settings.files import PRIVATE_FILE, private_directory
+from longhold.errors import StoreError
+from longhold.insight.cost import SessionCall, SessionCalls, decode
+from longhold.insight.places import (
+    Advance,
+    SessionFile,
+    each_in_processes,
+    index_path,
+    processes_for,
+)
+
+VERSION = 3
+"""What this module builds; an index of another version is built anew."""
+NAME = "sessions.sqlite"
+BUSY_SECONDS = 30.0
+"""How long another process may be reading sessions into it."""
+
+SUMMED = (
+    *("uncached", "read", "write_5m", "write_1h", "output", "usd", "unrecorded_calls"),
+    *(
+        "unrecorded_usd",
+        "unrecorded_output",
+        "lost_usd",
+        "lost_tokens",
+        "hour_usd",
+        "unpriced_calls",
+    ),
+)
+"""What `sums` adds up of the calls that are no copies, so that a report reads few rows."""
+LONG_SECONDS = 3_600
+"""A break that outlives every cache lifetime a user can choose."""
+
+_CALL = SessionCall.__struct_fields__
+_SCHEMA = f"""
+CREATE TABLE stamp (stamp TEXT);
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, agent TEXT, session TEXT,
+    directory TEXT, title TEXT, window_tokens INTEGER, turns INTEGER, is_import INTEGER,
+    problem TEXT
+);
+CREATE TABLE calls (
+    file INTEGER REFERENCES sessions (id) ON DELETE CASCADE, is_copy INTEGER DEFAULT 0,
+    day TEXT, {", ".join(_CALL)}
+);
+CREATE TABLE sums (
+    file INTEGER, day TEXT, model TEXT, source TEXT, cause TEXT, is_expected INTEGER,
+    is_long INTEGER, rows INTEGER, {", ".join(SUMMED)}
+);
+CREATE INDEX of_file ON calls (file);
+CREATE INDEX of_key ON calls (key);
+"""
+_INSERT = (
+    f"INSERT INTO calls (file, day, {', '.join(_CALL)}) "
+    f"VALUES (?, date(nullif(?, 0), 'unixepoch', 'localtime'), {', '.join('?' * len(_CALL))})"
+)
+_REPEATED = "key IN (SELECT key FROM calls GROUP BY key HAVING count(*) > 1)"
+_MARK_COPIES = f"""
+UPDATE calls SET is_copy = rowid NOT IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM calls JOIN sessions ON sessions.id = calls.file WHERE {_REPEATED}
+    ) WHERE place = 1
+) WHERE {_REPEATED}
+"""
+"""A session that was resumed under a new name repeats its beginning: the file read first has it.
+An import repeats everything, and never has what its original has too."""
+
+_SUMMED_UP = f"""
+SELECT file, day, model,
+    CASE WHEN source LIKE 'agent:%' THEN 'sub-agents' ELSE source END AS source, cause,
+    is_expected, idle_seconds > {LONG_SECONDS} AS is_long, count(*) AS rows,
+    {", ".join(f"sum({name}) AS {name}" for name in SUMMED[:-1])},
+    sum(NOT is_priced) AS unpriced_calls
+FROM calls WHERE {{counted}} GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+_SUMS = """
+SELECT sums.*, agent, session, directory, title
+FROM {table} JOIN sessions ON sessions.id = sums.file
+WHERE {scope} AND (day >= ? OR ? = '')
+"""
+_SUM_UP = "INSERT INTO sums " + _SUMMED_UP.format(counted="NOT is_copy")
+_WITHIN = "calls JOIN sessions ON sessions.id = calls.file WHERE {scope}"
+_IS_ELSEWHERE = f"""
+SELECT 1 FROM {_WITHIN} AND is_copy
+AND key NOT IN (SELECT key FROM {_WITHIN} AND NOT is_copy) LIMIT 1
+"""
+"""Whether a session outside has a call that is a copy here."""
+_FIRST_WITHIN = f"""
+calls.rowid IN (
+    SELECT n FROM (
+        SELECT calls.rowid AS n, row_number() OVER (PARTITION BY key ORDER BY is_import, calls.rowid) AS place
+        FROM {_WITHIN}
+    ) WHERE place = 1
+)
+"""
+
+
+@contextmanager
+def open_index(path: Path | None = None) -> Iterator["SessionIndex"]:
+    """Open the index under the home directory, or one elsewhere; in memory if it may not be there."""
+    path = path or home() / NAME
+    try:
+        with closing(_connection_at(path)) as connection:
+            yield SessionIndex(connection)
+    except sqlite3.OperationalError as error:
+        advice = "make room, or set LONGHOLD_HOME to another directory"
+        raise StoreError(f"{path}: {error}; {advice}") from error
+
+
+class SessionIndex:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
+        """List the sessions that are new or were written to since they were read."""
+        known = {row["path"]: row["stamp"] for row in self.rows("SELECT path, stamp FROM sessions")}
+        return [file for file in files if known.get(index_path(file.path)) != file.stamp]
+
+    def refresh(
+        self,
+        files: Sequence[SessionFile],
+        progress: Advance = lambda _: None,
+        *,
+        processes: int = 0,
+    ) -> int:
+        """Read what changed and return how many files that were.
+
+        With 0 `processes`, one for each core if there is much to read, and none of its own if not.
+        """
+        changed = self.stale(files)
+        if not changed:
+            return 0
+        from longhold.insight.read_session import read_encoded  # it loads every reader
+
+        largest_first = sorted(changed, key=lambda file: -file.bytes)
+        processes = processes or processes_for(changed)
+        for file, encoded in each_in_processes(read_encoded, largest_first, processes):
+            progress(file.bytes)
+            found = decode(encoded)
+            if found.problem and not file.path.exists():
+                continue  # deleted while others were read
+            with self._connection:
+                self._put(file, found)
+        self._sum_up()
+        return len(changed)
+
+    def _sum_up(self) -> None:
+        with self._connection as connection:
+            connection.execute(_MARK_COPIES)
+            connection.execute("DELETE FROM sums")
+            connection.execute(_SUM_UP)
+
+    def forget(self, paths: Iterable[Path]) -> None:
+        """Remove sessions that the user deleted."""
+        with self._connection as connection:
+            values = [(index_path(Path(os.path.realpath(path))),) for path in paths]
+            connection.executemany("DELETE FROM sessions WHERE path = ?", values)
+        self._sum_up()
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        return self._connection.execute(query, values).fetchall()
+
+    def sums(self, scope: str, values: Sequence[object], since: str) -> list[sqlite3.Row]:
+        """Sum up the calls of some sessions from a day on; one that several of them have counts once."""
+        table, inner = "sums", list[object]()
+        if self.rows(_IS_ELSEWHERE.format(scope=scope), [*values, *values]):
+            counted = _FIRST_WITHIN.format(scope=scope)
+            table, inner = f"({_SUMMED_UP.format(counted=counted)}) AS sums", list(values)
+        query = _SUMS.format(table=table, scope=scope)
+        return self.rows(query, [*inner, *values, since, since])
+
+    def _put(self, file: SessionFile, found: SessionCalls) -> None:
+        execute = self._connection.execute
+        execute("DELETE FROM sessions WHERE path = ?", (index_path(file.path),))
+        put = execute(
+            "INSERT INTO sessions (path, stamp, agent, session, directory, title, window_tokens,"
+            " turns, is_import, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(index_path(file.path), file.stamp, found.agent, found.session, found.directory),
+                *(found.title, found.window_tokens, found.turns, found.is_import, found.problem),
+            ),
+        )
+        self._connection.executemany(
+            _INSERT,
+            (
+                (put.lastrowid, call.at, *(getattr(call, name) for name in _CALL))
+                for call in found.calls
+            ),
+        )
+
+
+class _Connection(sqlite3.Connection):
+    """One whose rows are read by name, and go with the row they belong to."""
+
+    def __init__(self, path: Path | str, *, timeout: float) -> None:
+        super().__init__(path, timeout=timeout)
+        self.row_factory = sqlite3.Row
+        self.execute("PRAGMA foreign_keys = ON")
+
+
+def _connection_at(path: Path) -> sqlite3.Connection:
+    try:
+        return _connect(path)
+    except OSError:
+        connection = _Connection(":memory:", timeout=BUSY_SECONDS)
+        _begin(connection)
+        return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    private_directory(path.parent)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+    connection = _Connection(path, timeout=BUSY_SECONDS)
+    try:
+        if _stamp_in(connection) != _stamp():
+            connection.close()
+            path.unlink(missing_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
+            connection = _Connection(path, timeout=BUSY_SECONDS)
+            _begin(connection)
+        connection.execute("PRAGMA synchronous = OFF")  # it can be built again
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    connection.executescript(_SCHEMA)
+    with connection:
+        connection.execute("INSERT INTO stamp VALUES (?)", (_stamp(),))
+
+
+def _stamp_in(connection: sqlite3.Connection) -> str:
+    try:
+        found = connection.execute("SELECT stamp FROM stamp").fetchone()
+    except sqlite3.DatabaseError:
+        return ""
+    return str(found[0]) if found else ""
+
+
+def _stamp() -> str:
+    """Name what the figures rest on: this module, the package, and where prices come from."""
+    prices = home() / PRICES_FILE
+    stated = prices.stat().st_mtime_ns if prices.exists() else 0
+    return f"{VERSION} {_version('longhold')} {_version('genai-prices')} {stated}"
+
+
+def _version(package: str) -> str:
+    from importlib import metadata  # slow to load, and a search does without
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def within(roots: Iterable[Path]) -> tuple[str, list[str]]:
+    """Write the condition that a session lies below one of these places, or is one of them."""
+    tests: list[str] = []
+    values: list[str] = []
+    for root in roots:
+        place = index_path(Path(os.path.realpath(root)))
+        tests.append("(path = ? OR substr(path, 1, ?) = ?)")
+        values += [place, str(len(place) + 1), f"{place}/"]
+    return f"({' OR '.join(tests)})" if tests else "1", values

@@ -1,0 +1,270 @@
+"""The page served live on loopback, for one user's own browser.
+
+The address holds a token that nobody else knows. Requests for another host's name (a rebound name)
+or from another origin's page are refused whatever they know. Only GET is answered, and only for
+sessions that are listed; where an `undo` is given, it can be posted.
+"""
+
+import asyncio
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeAlias
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from longhold.errors import ConfigError, LongholdError
+from longhold.insight.pages.followed import FollowedSessions
+from longhold.insight.pages.html import policy, render, session_columns
+
+WAITING_EVENTS = 256
+"""For a page that does not read; past it the page is dropped, connects again and reads anew."""
+
+
+class Feed:
+    """Belongs to one event loop; `publish` and `subscribe` are called on it."""
+
+    def __init__(self) -> None:
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+
+    @property
+    def listeners(self) -> int:
+        return len(self._queues)
+
+    def publish(self, kind: str, value: Any) -> None:
+        event = b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(value))
+        for queue in list(self._queues):
+            if queue.qsize() < WAITING_EVENTS:
+                queue.put_nowait(event)
+            else:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+
+    def close(self) -> None:
+        """End every subscription."""
+        for queue in self._queues:
+            queue.put_nowait(None)
+        self._queues.clear()
+
+    async def subscribe(self) -> AsyncIterator[bytes]:
+        """Yield events as they are sent to a browser, from now on."""
+        queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._queues.add(queue)
+        try:
+            yield b": connected\n\n"  # the browser learns at once that it is
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._queues.discard(queue)
+
+
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 10.0
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+Undo: TypeAlias = Callable[[str, int], Awaitable[str]]
+_Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+def application(
+    sessions: FollowedSessions,
+    *,
+    token: str,
+    port: int,
+    follow_seconds: float,
+    feed: Feed | None = None,
+    undo: Undo | None = None,
+) -> Starlette:
+    """Build the pages and their data; a caller's own `feed` may carry events of its own.
+
+    `undo` gets a session's name and the number of a change, and says what it did.
+    """
+    site = _Site(sessions, feed or Feed(), token=token, port=port, undo=undo)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        follower = asyncio.create_task(site.follow(follow_seconds))
+        try:
+            yield
+        finally:
+            follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await follower
+            sessions.close()
+
+    routes = {
+        "/": site.page,
+        "/api/session": site.session,
+        "/api/text": site.text,
+        "/api/search": site.search,
+        "/api/events": site.events,
+    }
+    listed = [
+        Route("/{token}" + path, site.guarded(endpoint), methods=["GET"])
+        for path, endpoint in routes.items()
+    ]
+    if undo is not None:
+        listed.append(Route("/{token}/api/undo", site.guarded(site.undo), methods=["POST"]))
+    return Starlette(routes=listed, lifespan=lifespan)
+
+
+class _Site:
+    def __init__(
+        self,
+        sessions: FollowedSessions,
+        feed: Feed,
+        *,
+        token: str,
+        port: int,
+        undo: Undo | None = None,
+    ) -> None:
+        self._sessions, self._feed, self._undo = sessions, feed, undo
+        self._token = token
+        self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
+
+    def guarded(self, endpoint: _Endpoint) -> _Endpoint:
+        async def guard(request: Request) -> Response:
+            if refusal := self._refusal(request):
+                response: Response = refusal
+            else:
+                try:
+                    response = await endpoint(request)
+                except (LongholdError, OSError, ValueError) as error:
+                    response = PlainTextResponse(str(error), 404)
+            response.headers.update(HEADERS)
+            return response
+
+        return guard
+
+    def _refusal(self, request: Request) -> Response | None:
+        headers = request.headers
+        host = headers.get("host", "")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if host not in self._hosts:
+            return PlainTextResponse("use the address that was printed", 403)
+        if site not in ("none", "same-origin") or (origin and origin != f"http://{host}"):
+            return PlainTextResponse("another page asked for this", 403)
+        given = request.path_params["token"]
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return PlainTextResponse("not found", 404)
+        return None
+
+    async def page(self, request: Request) -> Response:
+        rows = await run_in_threadpool(self._sessions.rows)
+        page = await run_in_threadpool(
+            render, rows, {}, mode="live", title="Sessions", can_undo=self._undo is not None
+        )
+        own = {"Content-Security-Policy": f"{policy(is_live=True)}; frame-ancestors 'none'"}
+        return Response(page, media_type="text/html; charset=utf-8", headers=own)
+
+    async def session(self, request: Request) -> Response:
+        return _json(await run_in_threadpool(self._sessions.data, request.query_params["session"]))
+
+    async def text(self, request: Request) -> Response:
+        asked = request.query_params
+        text = await run_in_threadpool(self._sessions.text, asked["session"], int(asked["n"]))
+        return _json({"text": text})
+
+    async def search(self, request: Request) -> Response:
+        asked = request.query_params
+        found = await run_in_threadpool(self._sessions.search, asked["session"], asked["words"])
+        return _json({"numbers": found})
+
+    async def undo(self, request: Request) -> Response:
+        asked = request.query_params
+        name = await run_in_threadpool(self._sessions.name, asked["session"])
+        assert self._undo is not None, "there is no such path otherwise"
+        return _json({"said": await self._undo(name, int(asked["n"]))})
+
+    async def events(self, request: Request) -> Response:
+        return StreamingResponse(self._feed.subscribe(), media_type="text/event-stream")
+
+    async def follow(self, seconds: float) -> None:
+        """Publish what is new while somebody looks."""
+        known: Any = None
+        while True:
+            await asyncio.sleep(seconds)
+            if not self._feed.listeners:
+                continue
+            rows = await run_in_threadpool(self._sessions.rows)
+            if rows != known:
+                known = rows
+                self._feed.publish("list", {"sessions": session_columns(rows)})
+            for change in await run_in_threadpool(self._sessions.changes):
+                self._feed.publish("session", change)
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def serve(
+    sessions: FollowedSessions,
+    *,
+    port: int,
+    follow_seconds: float,
+    started: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve until interrupted; `started` gets the address, which is all one needs to look."""
+    with _prepared(sessions, port, follow_seconds) as (server, listener, address):
+        started(address)
+        server.run([listener])
+
+
+@contextmanager
+def serving(sessions: FollowedSessions, *, follow_seconds: float) -> Iterator[str]:
+    """Serve from a thread on a free port until the block ends."""
+    with _prepared(sessions, 0, follow_seconds) as (server, listener, address):
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        deadline = time.monotonic() + START_SECONDS
+        while not server.started and thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        try:
+            yield address
+        finally:
+            server.handle_exit(2, None)
+            server.handle_exit(2, None)  # a second time: do not wait for open pages
+            thread.join(START_SECONDS)
+
+
+@contextmanager
+def _prepared(
+    sessions: FollowedSessions, port: int, follow_seconds: float
+) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+            listener.listen()  # so that the address works from the moment it is printed
+        except OSError as error:
+            raise ConfigError(
+                f"port {port} cannot be used: {error.strerror}; --port 0 picks one"
+            ) from None
+        bound, token = listener.getsockname()[1], new_token()
+        app = application(sessions, token=token, port=bound, follow_seconds=follow_seconds)
+        config = uvicorn.Config(
+            app, ws="none", access_log=False, log_level="critical", timeout_graceful_shutdown=1
+        )
+        yield uvicorn.Server(config), listener, f"http://{LOOPBACK}:{bound}/{token}/"

@@ -1,0 +1,245 @@
+"""One HTML file that holds its data, its script and its style, and fetches nothing.
+
+Data stands in a script element as JSON in which no `<` is left, so nothing in a session can end
+it. The policy allows only the script and the style that are in the file, by their hashes, and with
+trusted types no text can become markup.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from longhold.insight.pages.session_data import SessionData
+from longhold.insight.pages.tables import Columns, columns, shown
+
+NAME_CHARS = 400
+MOST_ROWS = 5_000
+"""Of one table; days and months keep their newest, all else the dearest."""
+IN_ORDER = ("day", "month")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData:
+    """What the page of a report is drawn from."""
+
+    lines: tuple[str, ...]
+    """The verdict, as it is printed."""
+    total: dict[str, float]
+    losses: tuple[dict[str, Any], ...]
+    tables: dict[str, Columns]
+    """Spending by day, month, project, model, agent, source and session."""
+
+
+def report_data(report: Mapping[str, Any], lines: Sequence[str]) -> ReportData:
+    """Take a report as plain values; every text in the result is safe to show."""
+    return ReportData(
+        lines=tuple(shown(line, NAME_CHARS * 4) for line in lines),
+        total=dict(report["total"]),
+        losses=tuple(
+            {name: shown(v, NAME_CHARS) if isinstance(v, str) else v for name, v in loss.items()}
+            for loss in report["losses"]
+        ),
+        tables={name: _columns(name, groups) for name, groups in report["groups"].items()},
+    )
+
+
+def _columns(dimension: str, groups: Sequence[Mapping[str, Any]]) -> Columns:
+    kept = groups[-MOST_ROWS:] if dimension in IN_ORDER else groups[:MOST_ROWS]
+    table: Columns = {
+        "name": [shown(group["name"], NAME_CHARS) for group in kept],
+        "title": [shown(group["title"], NAME_CHARS) for group in kept],
+    }
+    for column in kept[0]["spending"] if kept else ():
+        values = (group["spending"][column] for group in kept)
+        table[column] = [round(v, 6) if isinstance(v, float) else v for v in values]
+    return table
+
+
+SCRIPTS = (
+    "uPlot.iife.min.js",
+    "base.js",
+    "table.js",
+    "charts.js",
+    "session.js",
+    "report.js",
+    "main.js",
+)
+STYLES = ("uPlot.min.css", "page.css")
+DOCTYPE = "<!doctype html>"
+"""What a page begins with."""
+
+_HOLE = re.compile(r"\{(policy|title|style|data|script)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A session in a list; what is None is not known before the session is read."""
+
+    id: str
+    name: str
+    format: str
+    title: str = ""
+    model: str = ""
+    directory: str = ""
+    last_at: float = 0.0
+    calls: int | None = None
+    usd: float | None = None
+    lost_usd: float | None = None
+    hit_share: float | None = None
+    compactions: int | None = None
+    saved_usd: float | None = None
+    """Against what its client's own requests would have cost; only a gateway knows."""
+    decisions: Mapping[int, tuple[float, float]] | None = None
+    """By entry: what all in force were to save until the next decision, and what they did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageDocument:
+    """The data of a page: sessions with the pages that are in the file, or a report."""
+
+    title: str
+    sessions: Columns
+    mode: Literal["file", "live"] = "file"
+    can_undo: bool = False
+    pages: Mapping[str, SessionData] = field(default_factory=dict)
+    report: ReportData | None = None
+
+
+def row_of(data: SessionData, directory: str = "") -> SessionRow:
+    calls = data.tables["calls"]
+    lost = zip(calls["lost_usd"], calls["is_expected"], strict=True)
+    return SessionRow(
+        id=data.id,
+        name=data.name,
+        format=data.format,
+        title=data.title,
+        model=data.model,
+        directory=directory,
+        last_at=data.last_at,
+        calls=data.totals.calls,
+        usd=data.totals.usd,
+        lost_usd=sum(usd for usd, is_expected in lost if not is_expected),
+        hit_share=data.hit_share,
+        compactions=len(data.tables["compactions"]["n"]),
+    )
+
+
+def session_columns(rows: Sequence[SessionRow]) -> Columns:
+    return columns(SessionRow, rows)
+
+
+def render(
+    rows: Sequence[SessionRow],
+    pages: Mapping[str, SessionData],
+    *,
+    mode: Literal["file", "live"] = "file",
+    title: str = "",
+    can_undo: bool = False,
+) -> str:
+    """Write the page of one session, or of several with a list in front."""
+    title = title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")
+    columns = session_columns(rows)
+    return _filled(
+        PageDocument(title=title, mode=mode, can_undo=can_undo, sessions=columns, pages=pages)
+    )
+
+
+def render_report(report: ReportData) -> str:
+    """Write the page of what all sessions cost."""
+    title = report.lines[0] if report.lines else "Report"
+    return _filled(PageDocument(title=title, sessions=session_columns(()), report=report))
+
+
+def _filled(document: PageDocument) -> str:
+    parts = {
+        "policy": policy(is_live=document.mode == "live"),
+        "title": _escaped(document.title),
+        "style": _joined(STYLES),
+        "data": json_in_html(document),
+        "script": _joined(SCRIPTS),
+    }
+    # In one pass: a part is never searched for further holes.
+    return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
+
+
+def json_in_html(value: Any) -> str:
+    """Encode a value so that it can stand inside a script element."""
+    text = msgspec.json.encode(value).decode()
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def policy(*, is_live: bool) -> str:
+    """Return the content security policy: what is in the file, and nothing else."""
+    connect = "'self'" if is_live else "'none'"
+    return (
+        f"default-src 'none'; script-src {_hash(SCRIPTS)}; style-src {_hash(STYLES)}; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+@cache
+def _static(name: str) -> str:
+    return files("longhold.insight.pages").joinpath("static", name).read_text(encoding="utf-8")
+
+
+@cache
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join(map(_static, names))
+
+
+def _hash(names: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(_joined(names).encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+STYLE = (
+    ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;"
+    "max-width:76rem;padding:0 1rem}table{border-collapse:collapse;width:100%}th,td{padding:.35rem"
+    " .6rem;border-bottom:1px solid #8884;text-align:right;white-space:nowrap}th:first-child,"
+    "td:first-child{text-align:left}small{opacity:.7;display:block}tr.ours{font-weight:600}"
+)
+NOTES = (
+    "cost: all calls, the engine's own included. own: what the policy itself asked a model for. moves: calls"
+    " whose prompt does not begin with the one before. over: calls past the window, which a provider"
+    " refuses. regret: what a later call or answer needed and had left the view, with the price of getting it back. beats ours by:"
+    " cost, if it stays under the window for less than our defaults; regret, if it misses less with a context of"
+    " the same size."
+)
+
+
+def render_replay(
+    verdict: Sequence[str], heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
+    """Write the page; each row is a name, what it does, and a cell for each head."""
+    hashed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{hashed}'"
+    titles = "".join(f"<th>{escape(head)}</th>" for head in ("policy", *heads))
+    body = "".join(_table_row(row) for row in rows)
+    said = "".join(f"<p>{escape(line)}</p>" for line in verdict)
+    return (
+        f'{DOCTYPE}<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>Replay</title><style>{STYLE}</style></head><body><h1>Replay</h1>{said}"
+        f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+        f"<p><small>{escape(NOTES)}</small></p></body></html>\n"
+    )
+
+
+def _table_row(row: Sequence[str]) -> str:
+    name, label, *cells = map(escape, row)
+    kind = ' class="ours"' if name.startswith("ours") else ""
+    values = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f"<tr{kind}><td>{name}<small>{label}</small></td>{values}</tr>"

@@ -1,0 +1,347 @@
+"""A session as the tables of its page: calls, context, changes, compactions, words, agents, memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Dreamt,
+    Ended,
+    Noted,
+    Ran,
+    Recalled,
+    Remembered,
+    Replied,
+    Spawned,
+    ViewChange,
+)
+from longhold.core.messages import ToolUse, text_of
+from longhold.core.settings import PageSettings
+from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
+from longhold.core.tools.history.history import is_shown
+from longhold.core.tools.history.records import Record, record_of
+from longhold.core.view import View, fold
+from longhold.core.view.window import Window
+from longhold.insight.calls import CallReport, Totals, explain_calls, totals
+from longhold.insight.cost import bill
+from longhold.insight.explain import ExplainedTurn, describe_entry, explain, kind_of
+from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
+from longhold.insight.pages.tables import (
+    AgentRow,
+    ChangeRow,
+    Columns,
+    CompactionRow,
+    MemoryRow,
+    MessageRow,
+    TurnRow,
+    columns,
+    fair_limit,
+    shown,
+)
+from longhold.insight.remedies import is_avoidable
+from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
+
+LINE_CHARS = 600
+"""Of a line in a table: what was said in a turn, what an entry did."""
+LOST_NAMES = 300
+"""Names listed as lost by one compaction; the number tells the rest."""
+USD_DIGITS, TIME_DIGITS = 6, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionData:
+    """What the page of one session is drawn from."""
+
+    id: str
+    name: str
+    format: str
+    title: str
+    model: str
+    first_at: float
+    last_at: float
+    entries: int
+    window: Window
+    totals: Totals
+    avoidable_usd: float
+    """Of what was spent, as `longhold report` counts it."""
+    estimated_usd: float
+    """About what output and summaries cost beyond the totals, because no usage records them."""
+    hit_share: float
+    cut_messages: int
+    """Messages of which the page has only the beginning."""
+    problems: tuple[str, ...]
+    categories: tuple[str, ...]
+    """The columns of the table `context`, in the order they are stacked."""
+    tables: dict[str, Columns]
+
+    def encoded(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+def session_data(
+    history: Sequence[AnyEntry],
+    *,
+    id: str,
+    name: str,
+    format: str,
+    window: Window,
+    settings: PageSettings,
+    problems: Iterable[str] = (),
+) -> SessionData:
+    """Read a history into the tables of its page; every text in them is safe to show."""
+    view, calls, timeline = fold(history), explain_calls(history), follow_context(history)
+    turns, reader = explain(history), _MessageReader(view)
+    messages = reader.rows(history, settings)
+    times = [entry.at for entry in history if entry.at]
+    total, states = totals(calls), {row.n: row.state for row in messages}
+    categories = _categories(timeline.points)
+    tables = {
+        "calls": _call_columns(calls),
+        "context": _context_columns(timeline.points, categories),
+        "turns": columns(TurnRow, [_turn(turn, states) for turn in turns]),
+        "changes": columns(ChangeRow, list(_changes(turns, history))),
+        "compactions": columns(CompactionRow, list(_compactions(timeline, view, settings))),
+        "agents": columns(AgentRow, _agents(history, calls)),
+        "memory": columns(MemoryRow, list(_memory(history))),
+        "messages": columns(MessageRow, messages),
+    }
+    return SessionData(
+        id=id,
+        name=shown(name, LINE_CHARS),
+        format=format,
+        title=shown(view.title or _first_words(turns), LINE_CHARS),
+        model=view.model,
+        first_at=round(min(times, default=0.0), TIME_DIGITS),
+        last_at=round(max(times, default=0.0), TIME_DIGITS),
+        entries=len(history),
+        window=window,
+        totals=total,
+        avoidable_usd=round(sum(map(_avoidable_usd, calls)), USD_DIGITS),
+        estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
+        hit_share=round(total.hit_share, 4),
+        cut_messages=sum(row.chars > len(row.text) for row in messages),
+        problems=tuple(shown(line, LINE_CHARS) for line in problems),
+        categories=categories,
+        tables=tables,
+    )
+
+
+def _avoidable_usd(call: CallReport) -> float:
+    return call.lost_usd if is_avoidable(call.cause, is_expected=call.is_expected) else 0.0
+
+
+def _first_words(turns: Sequence[ExplainedTurn]) -> str:
+    return next((turn.said.strip() for turn in turns if turn.said.strip()), "")
+
+
+def _call_columns(calls: Sequence[CallReport]) -> Columns:
+    table = columns(CallReport, calls)
+    for name in ("usd", "ideal_usd", "bare_usd", "lost_usd"):
+        table[name] = [round(value, USD_DIGITS) for value in table[name]]
+    table["hit_share"] = [round(value, 4) for value in table["hit_share"]]
+    for name in ("at", "seconds_since", "renewed"):
+        table[name] = [at if at is None else round(at, TIME_DIGITS) for at in table[name]]
+    table["detail"] = [shown(text, LINE_CHARS) for text in table["detail"]]
+    return table
+
+
+def _categories(points: Sequence[ContextPoint]) -> tuple[str, ...]:
+    """List the categories that occur, in the order they are stacked."""
+    there = dict.fromkeys(name for point in points for name in point.parts)
+    return tuple(sorted(there, key=lambda name: STACK.index(name) if name in STACK else len(STACK)))
+
+
+def _context_columns(points: Sequence[ContextPoint], categories: Sequence[str]) -> Columns:
+    table: Columns = {"n": [point.n for point in points]}
+    table["tokens"] = [point.tokens for point in points]
+    for name in categories:
+        table[name] = [round(point.parts.get(name, 0.0)) for point in points]
+    return table
+
+
+def _turn(turn: ExplainedTurn, states: dict[int, str]) -> TurnRow:
+    return TurnRow(
+        n=turn.n,
+        at=round(turn.at, TIME_DIGITS),
+        said=shown(turn.said, LINE_CHARS),
+        answers=turn.answers,
+        tool_calls=turn.calls.total(),
+        errors=turn.errors,
+        usd=round(turn.spent.usd, USD_DIGITS),
+        before=turn.tokens_before,
+        after=turn.tokens_after,
+        state=states.get(turn.n, ""),
+    )
+
+
+def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Iterator[ChangeRow]:
+    times = {entry.n: round(entry.at, TIME_DIGITS) for entry in history}
+    for turn in turns:
+        for act in turn.acts:
+            yield ChangeRow(
+                n=act.n,
+                at=times.get(act.n, 0.0),
+                kind=act.kind,
+                text=shown(act.text, LINE_CHARS),
+                saved=act.saved_tokens,
+            )
+
+
+def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iterator[CompactionRow]:
+    for one in timeline.boundaries:
+        entry = one.entry
+        text = text_of(entry.summary)
+        before, after = _sizes(one, timeline.points)
+        yield CompactionRow(
+            n=entry.n,
+            at=round(entry.at, TIME_DIGITS),
+            by=entry.by,
+            trigger=entry.trigger,
+            first=entry.first,
+            last=entry.last,
+            kept=entry.kept,
+            before=before,
+            after=after,
+            replaced=one.replaced,
+            summary=shown(text, settings.summary_chars),
+            chars=len(text),
+            names=len(one.names),
+            lost=tuple((shown(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
+            words=tuple((n, n in one.kept_words) for n in one.words),
+            is_undone=entry.n in view.in_force.dead,
+        )
+
+
+def _sizes(one: Boundary, points: Sequence[ContextPoint]) -> tuple[int, int]:
+    """Return the context before and after: as recorded, else by the calls around it."""
+    before = [point.tokens for point in points if point.n < one.entry.n]
+    after = [point.tokens for point in points if point.n > one.entry.n]
+    return (
+        one.entry.before_tokens or (before[-1] if before else 0),
+        one.entry.after_tokens or (after[0] if after else 0),
+    )
+
+
+def _agents(history: Sequence[AnyEntry], calls: Sequence[CallReport]) -> list[AgentRow]:
+    ends = {entry.agent: entry for entry in history if isinstance(entry, Ended)}
+    rows = []
+    for entry in history:
+        if isinstance(entry, Spawned):
+            own = [call for call in calls if call.source == f"agent:{entry.agent}"]
+            rows.append(_agent(entry, ends.get(entry.agent), own))
+    return rows or [_foreign_agent(found) for found in foreign_agents(history)]
+
+
+def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> AgentRow:
+    return AgentRow(
+        n=entry.n,
+        at=round(entry.at, TIME_DIGITS),
+        id=shown(entry.agent, LINE_CHARS),
+        kind=shown(entry.name or entry.kind, LINE_CHARS),
+        task=shown(entry.task, LINE_CHARS),
+        state=ended.state if ended else "running",
+        seconds=round(ended.at - entry.at, TIME_DIGITS) if ended else 0.0,
+        calls=len(calls),
+        usd=round(sum(call.usd for call in calls), USD_DIGITS),
+        text=shown(ended.text, LINE_CHARS) if ended else "",
+    )
+
+
+def _foreign_agent(found: ForeignAgent) -> AgentRow:
+    return AgentRow(
+        n=found.n,
+        at=round(found.at, TIME_DIGITS),
+        id=shown(found.id, LINE_CHARS),
+        kind=shown(found.kind, LINE_CHARS),
+        task=shown(found.task, LINE_CHARS),
+        state=found.state,
+        seconds=round(found.seconds, TIME_DIGITS),
+        calls=0,
+        usd=0.0,
+        text=shown(found.report, LINE_CHARS),
+    )
+
+
+def _memory(history: Sequence[AnyEntry]) -> Iterator[MemoryRow]:
+    for entry in history:
+        text = _memory_text(entry)
+        if text:
+            yield MemoryRow(
+                n=entry.n,
+                at=round(entry.at, TIME_DIGITS),
+                kind=kind_of(entry),
+                text=shown(text, LINE_CHARS),
+            )
+
+
+def _memory_text(entry: AnyEntry) -> str:
+    match entry:
+        case Noted():
+            return f"notes {describe_entry(entry)}"
+        case Remembered(names=names, by=by, inbox=inbox) if names:
+            where = "proposed" if inbox else "written"
+            return f"{where} by {by}: {', '.join(names)}"
+        case Recalled(names=names):
+            return f"shown to the model: {', '.join(names)}"
+        case Dreamt(merged=merged, marked=marked, removed=removed, names=names):
+            done = f"{merged} merged, {marked} marked, {removed} removed"
+            return f"{done}: {', '.join(names)}" if names else done
+    return ""
+
+
+@dataclass(slots=True)
+class _MessageReader:
+    view: View
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    _left: dict[int, AnyEntry] = field(default_factory=dict)
+    """The last change that took each entry out of the view, where it is not shown."""
+
+    def rows(self, history: Sequence[AnyEntry], settings: PageSettings) -> list[MessageRow]:
+        for entry in history:
+            self.catalogue.take(entry)
+            if isinstance(entry, ViewChange) and entry.n not in self.view.in_force.dead:
+                for span in self.catalogue.behind(entry):
+                    self._left.update((n, entry) for n in span)
+        read = ((entry, record_of(entry)) for entry in history)
+        found = [(entry, record) for entry, record in read if record and _says_something(record)]
+        limit = fair_limit([_size(record.text) for _, record in found], settings.text_bytes)
+        row = partial(self._message_row, limit=min(limit, settings.message_chars))
+        return [row(entry, record) for entry, record in found]
+
+    def _message_row(self, entry: AnyEntry, record: Record, limit: int) -> MessageRow:
+        left = None if is_shown(self.view, entry.n) else self._left.get(entry.n)
+        call = self.catalogue.call_of(entry) or self._first_call(entry)
+        size, chars = _size(record.text), len(record.text)
+        room = limit if size <= limit else limit * chars // size
+        text = shown(record.text, room)
+        return MessageRow(
+            n=entry.n,
+            at=round(entry.at, TIME_DIGITS),
+            kind=record.kind,
+            tool=shown(call.use.name, LINE_CHARS) if call else "",
+            about=shown(call.target, LINE_CHARS) if call else "",
+            text=text,
+            chars=chars if chars > room else len(text),
+            is_error=isinstance(entry, Ran) and entry.is_error,
+            state=kind_of(left) if left else "shown",
+            by=left.n if left else 0,
+        )
+
+    def _first_call(self, entry: AnyEntry) -> RecordedCall | None:
+        """Return the first tool use of an answer."""
+        blocks = entry.content if isinstance(entry, Replied) else ()
+        uses = (block.id for block in blocks if isinstance(block, ToolUse))
+        return next(map(self.catalogue.calls.get, uses), None)
+
+
+def _says_something(record: Record) -> bool:
+    """Return False for a piece of an answer that only carries its usage."""
+    return bool(record.text) or record.kind != "answer"
+
+
+def _size(text: str) -> int:
+    """Return the bytes a text takes in the page: quotes, lines and `<` are escaped there."""
+    return len(msgspec.json.encode(text)) + 5 * text.count("<")

@@ -1,0 +1,172 @@
+"""Where sessions lie: other agents', ours, and in any directory that is named.
+
+A sub-agent's transcript beside its session is part of that session, not one of its own.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from stat import S_ISREG
+from typing import TYPE_CHECKING, TypeVar
+
+from longhold.core.log.stores import default_store
+from longhold.core.settings import home
+from longhold.core.settings.project import project_root
+from longhold.errors import LongholdError
+from longhold.insight.transcripts.claude_code.agents import agent_files, session_name
+from longhold.insight.transcripts.formats import open_transcript
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+OURS = "longhold"
+"""The agent whose sessions are our own logs."""
+LOOKED_AT = 200
+"""How many of the newest sessions are asked which project they belong to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFile:
+    path: Path
+    stamp: str
+    """Sizes and times of the file and of what belongs to it: another one means it was written to."""
+    bytes: int
+    modified: float
+
+
+def index_path(path: Path) -> str:
+    """Return a path as the index has it; bytes that are no characters are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def agent_roots() -> dict[str, list[Path]]:
+    """Return where each agent keeps its sessions; their own variables move them."""
+    user = Path.home()
+    claude = _moved("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
+    codex = _moved("CODEX_HOME") or [user / ".codex"]
+    pi = _moved("PI_CODING_AGENT_DIR") or [user / ".pi" / "agent"]
+    return {
+        "claude-code": [place / "projects" for place in claude],
+        "codex": [place / name for place in codex for name in ("sessions", "archived_sessions")],
+        "pi": [place / "sessions" for place in pi],
+        OURS: [home() / "projects"],
+    }
+
+
+def _moved(variable: str) -> list[Path]:
+    value = os.environ.get(variable, "")
+    return [Path(place.strip()).expanduser() for place in value.split(",") if place.strip()]
+
+
+def default_roots(agent: str = "") -> list[Path]:
+    """Return where the sessions of all agents lie, or of one; ours are copied out of a database."""
+    places = agent_roots()
+    if agent in ("", OURS):
+        places[OURS] = [default_store().files().root / "projects"]
+    return [root for name, roots in places.items() if agent in ("", name) for root in roots]
+
+
+def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
+    """List the sessions in directories, and the files that are named themselves."""
+    places = (Path(os.path.realpath(root)) for root in roots)
+    found = {file.path: file for place in places for file in _transcripts(place)}
+    return list(found.values())
+
+
+def newest_session(directory: Path) -> Path | None:
+    """Find the session of a project that was written to last, ours or another agent's."""
+    here = {str(directory.resolve()), str(project_root(directory))}
+    store = default_store()
+    ours = store.sessions(directory, limit=1)
+    least = ours[0].modified if ours else 0.0
+    recent = sorted(_modified_since(least), reverse=True)[:LOOKED_AT]
+    for _, path in recent:
+        with suppress(LongholdError), open_transcript(path) as transcript:
+            if transcript.directory in here:
+                return path
+    return store.files(ours[0].id).find(ours[0].id).path if ours else None
+
+
+def _modified_since(least: float) -> Iterator[tuple[float, Path]]:
+    for agent, roots in agent_roots().items():
+        for file in (file for root in roots if agent != OURS for file in _transcripts(root)):
+            if file.modified > least:
+                yield file.modified, file.path
+
+
+def _transcripts(root: Path) -> Iterator[SessionFile]:
+    """Yield the sessions below a place; what cannot be listed or vanishes meanwhile has none."""
+    if not root.is_dir():
+        yield from _session_file(root)
+        return
+    waiting = [str(root)]
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            entries = sorted(os.scandir(folder), key=attrgetter("name"))
+            folders = {entry.name for entry in entries if entry.is_dir(follow_symlinks=False)}
+            files = {entry: session_name(entry.name) for entry in entries}
+            sessions = {name for entry, name in files.items() if name != entry.name}
+            for entry, name in files.items():
+                if name != entry.name and entry.name not in folders:
+                    is_link = entry.is_symlink()
+                    path = Path(os.path.realpath(entry.path) if is_link else entry.path)
+                    yield from _session_file(path, has_folder=is_link or name in folders)
+            waiting += (f"{folder}/{name}" for name in sorted(folders - sessions, reverse=True))
+
+
+def _session_file(path: Path, *, has_folder: bool = True) -> Iterator[SessionFile]:
+    """Describe a file as it is; a pipe, a device or one that vanished is none."""
+    with suppress(OSError):
+        parts = agent_files(path) if has_folder else ()
+        stats = [part.stat() for part in (path, *parts)]
+        if S_ISREG(stats[0].st_mode):
+            yield SessionFile(
+                path=path,
+                stamp=" ".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats),
+                bytes=sum(stat.st_size for stat in stats),
+                modified=max(stat.st_mtime for stat in stats),
+            )
+
+
+Job = TypeVar("Job")
+
+ALONE_BYTES = 24 << 20
+"""Less than this is read before another process has started."""
+AHEAD = 3
+"""Jobs given out per process: none waits for work, and few results wait in memory."""
+
+Advance = Callable[[int], None]
+"""Takes how many bytes were read since the last time."""
+
+
+def processes_for(files: Sequence[SessionFile]) -> int:
+    return 1 if sum(file.bytes for file in files) < ALONE_BYTES else os.cpu_count() or 1
+
+
+def each_in_processes(
+    work: Callable[[Job], bytes], jobs: Iterable[Job], processes: int
+) -> Iterator[tuple[Job, bytes]]:
+    """Do all jobs and yield each with its result as it is done; with one process, in this one."""
+    if processes < 2:
+        yield from ((job, work(job)) for job in jobs)
+        return
+    # Only here: what is needed to start processes takes longer to load than a search.
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+    from multiprocessing import get_context
+
+    waiting = iter(jobs)
+    running: dict[Future[bytes], Job] = {}
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        while True:
+            for job in islice(waiting, AHEAD * processes - len(running)):
+                running[pool.submit(work, job)] = job
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(done), done.result()

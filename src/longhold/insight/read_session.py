@@ -1,0 +1,229 @@
+"""Read the calls of one session from its file.
+
+Texts are dropped as they are read, so that a session of any size fits into little memory.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from msgspec import structs
+
+from longhold.core.log import load
+from longhold.core.log.entries import (
+    AnyEntry,
+    Compacted,
+    Forked,
+    Imported,
+    Ran,
+    Replied,
+    Said,
+    Switched,
+    Titled,
+)
+from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
+from longhold.core.messages import Text, is_thought, text_of
+from longhold.core.messages.secrets import masked
+from longhold.core.messages.text import printable_line
+from longhold.core.messages.usage import MOST_TOKENS
+from longhold.core.models.capabilities import is_simulated
+from longhold.core.models.prices import TOKENS_PER_PRICE, prices
+from longhold.core.view.window import evident_window
+from longhold.errors import LongholdError, TranscriptError
+from longhold.insight.calls import CallReport, explain_calls
+from longhold.insight.cost import (
+    COMPACT,
+    CostItem,
+    SessionCall,
+    SessionCalls,
+    Tokens,
+    begins_turn,
+    encode,
+    priced,
+    unrecorded_summaries,
+    unrecorded_summary,
+    words_of,
+)
+from longhold.insight.places import OURS, SessionFile
+from longhold.insight.transcripts.formats import CLIENTS, is_log, open_transcript, printable
+
+KEPT_CHARS = 600
+"""Of what was said: enough for a title, and for the command that restarted an agent."""
+TITLE_CHARS = 72
+PROVIDER_ID_CHARS = 16
+"""Ids as long as this are a provider's and unlike any other; shorter ones are a file's own."""
+
+
+def read_session(path: Path) -> SessionCalls:
+    """Read a session's calls; a file that cannot be read says why."""
+    try:
+        found = _read_log(path) if is_log(path) else _read_transcript(path)
+    except (LongholdError, OSError) as error:
+        return SessionCalls(problem=printable(str(error)))
+    if not all(map(_is_countable, found.calls)):
+        return SessionCalls(problem="it has a count of tokens that no call can have")
+    return found
+
+
+def _is_countable(call: SessionCall) -> bool:
+    counts = (call.uncached, call.read, call.write_5m, call.write_1h, call.output)
+    return all(abs(tokens) <= MOST_TOKENS for tokens in counts)
+
+
+def read_entries(path: Path) -> list[AnyEntry]:
+    """Read a session's entries, a log's of our own or another agent's."""
+    if is_log(path):
+        return load(path).entries
+    with open_transcript(path) as transcript:
+        return list(transcript.entries)
+
+
+def _read_log(path: Path) -> SessionCalls:
+    loaded = load(path)
+    imported = [entry for entry in loaded.entries if isinstance(entry, Imported)]
+    found = session_calls(
+        map(_slim, loaded.entries),
+        agent=imported[-1].format if imported else OURS,
+        session=path.stem,
+        directory=loaded.header.directory,
+    )
+    return structs.replace(found, is_import=bool(imported))
+
+
+def _read_transcript(path: Path) -> SessionCalls:
+    with open_transcript(path) as transcript:
+        if transcript.format not in CLIENTS:
+            raise TranscriptError(path, "is a list of messages without what they cost")
+        return session_calls(
+            map(_slim, transcript.entries),
+            agent=transcript.format,
+            session=transcript.session or path.stem,
+            directory=transcript.directory,
+        )
+
+
+def session_calls(
+    entries: Iterable[AnyEntry], *, agent: str, session: str, directory: str
+) -> SessionCalls:
+    history = list(entries)
+    return SessionCalls(
+        agent=agent,
+        session=session,
+        directory=directory,
+        title=title_of_history(history),
+        window_tokens=evident_window(history),
+        turns=sum(map(begins_turn, history)),
+        calls=tuple(_calls(history)),
+    )
+
+
+def _slim(entry: AnyEntry) -> AnyEntry:
+    """Drop the texts that no figure needs; what was measured stays."""
+    match entry:
+        case Ran():
+            return structs.replace(entry, content="", extra=None)
+        case Replied():
+            thoughts = tuple(block for block in entry.content if is_thought(block))
+            return structs.replace(entry, content=thoughts[:1])
+        case Said():
+            return structs.replace(entry, content=(Text(text=text_of(entry.content)[:KEPT_CHARS]),))
+        case Compacted():
+            return structs.replace(entry, summary=())
+    return entry
+
+
+def title_of_history(history: Iterable[AnyEntry]) -> str:
+    """Return a session's title, or else its first words."""
+    first = title = ""
+    for entry in history:
+        if isinstance(entry, Titled):
+            title = entry.title
+        elif not first and begins_turn(entry):
+            first = words_of(entry)
+    return printable_line(masked(title or first), TITLE_CHARS)
+
+
+def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
+    explained = {call.n: call for call in explain_calls(history)}
+    paid = paid_calls(history)
+    simulated = set(_simulated(history))
+    for call in paid:
+        found = _call(call, priced(call), explained.get(call.n))
+        yield _without_money(found) if call.n in simulated else found
+    unpaid = unrecorded_summaries(history)
+    model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
+    for entry in history:
+        if isinstance(entry, Compacted) and entry.n in unpaid:
+            yield _summary_call(entry, unrecorded_summary(entry, model))
+
+
+def _simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
+    """Number the entries that are the simulator's doing."""
+    model = ""
+    for entry in history:
+        if isinstance(entry, Switched):
+            model = entry.model
+        if model and is_simulated(model):
+            yield entry.n
+
+
+def _without_money(call: SessionCall) -> SessionCall:
+    return structs.replace(
+        call,
+        model=f"simulated/{call.model}",
+        usd=0.0,
+        unrecorded_usd=0.0,
+        lost_usd=0.0,
+        hour_usd=0.0,
+        is_priced=True,
+    )
+
+
+def _call(call: UniqueAnswer | Forked, item: CostItem, report: CallReport | None) -> SessionCall:
+    tokens, at = item.tokens, call.at
+    listed = prices(call.model, day_of(at)) if tokens.write_5m else None
+    hour = (listed.write_1h - listed.write_5m) / TOKENS_PER_PRICE if listed else 0.0
+    found = SessionCall(
+        key=_key(call, tokens),
+        at=at,
+        model=item.name,
+        source=call.source if isinstance(call, Forked) else MAIN,
+        **asdict(tokens),
+        usd=item.cost.total,
+        is_priced=not item.unpriced_calls,
+        unrecorded_output=item.unrecorded_output,
+        unrecorded_usd=item.unrecorded_usd,
+        hour_usd=max(0.0, hour * tokens.write_5m),
+    )
+    if report is None or not report.cause:
+        return found
+    return structs.replace(
+        found,
+        cause=report.cause,
+        is_expected=report.is_expected,
+        idle_seconds=report.seconds_since or 0.0,
+        lost_tokens=report.lost_tokens,
+        lost_usd=max(0.0, report.lost_usd),
+    )
+
+
+def _summary_call(entry: Compacted, item: CostItem) -> SessionCall:
+    return SessionCall(
+        key=f"summary|{entry.origin}|{entry.at}",
+        at=entry.at,
+        model=item.name,
+        source=COMPACT,
+        unrecorded_calls=1,
+        unrecorded_usd=item.unrecorded_usd,
+    )
+
+
+def _key(call: UniqueAnswer | Forked, tokens: Tokens) -> str:
+    id = call.response_id
+    place = "" if len(id) >= PROVIDER_ID_CHARS else f"|{call.at}"
+    return f"{id}|{call.model}|{tokens.uncached}|{tokens.read}|{tokens.prompt}{place}"
+
+
+def read_encoded(file: SessionFile) -> bytes:
+    """Read a session in another process; what comes back is small."""
+    return encode(read_session(file.path))

@@ -1,0 +1,161 @@
+"""Why a call was not read from the cache, in plain words, and what would have avoided it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from longhold.core.policy.advice import COMPACTED_TOKENS, SUMMARY_TOKENS
+
+MOST_REMEDIES = 3
+"""More would not be read."""
+LEAST_USD = 0.005
+"""Advice that saves less than a cent is none."""
+
+
+class CauseRow(Protocol):
+    """Calls of one cause, summed up: a row of the index."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+class Cause(NamedTuple):
+    words: str
+    """Follows "because"."""
+    is_avoidable: bool = True
+    remedy: str = ""
+
+
+PAUSE = "pause"
+"""Every expired lifetime, whichever it was."""
+
+CAUSES = {
+    PAUSE: Cause("you came back after the cache had expired"),
+    "model": Cause(
+        "the model was switched within a session",
+        remedy="Switch models between sessions, or right after a compaction: each model has a cache of its own.",
+    ),
+    "resume": Cause(
+        "the agent was quit and started again",
+        remedy="Leave the agent open, or compact before you quit: a restart sends everything again.",
+    ),
+    "tool": Cause(
+        "a tool was added, removed or changed",
+        remedy="Connect MCP servers before the first message: tools stand before everything else.",
+    ),
+    "section": Cause(
+        "the system prompt changed",
+        remedy="Keep what changes (dates, states) out of the system prompt.",
+    ),
+    "option": Cause(
+        "request options changed",
+        remedy="Choose effort and other options when a session begins.",
+    ),
+    "thinking": Cause(
+        "thinking was switched on or off",
+        remedy="Decide on thinking when a session begins.",
+    ),
+    "history": Cause(
+        "something was removed from the history",
+        remedy="Let old results be cleared when the cache has expired anyway, as Longhold does.",
+    ),
+    "marker": Cause("no cache marker was set", remedy="Set a cache marker on every call."),
+    "message": Cause(
+        "an earlier message was changed",
+        remedy="Append to the history; what is rewritten is paid for again.",
+    ),
+    "provider": Cause("the provider, or something the transcript does not record", False),
+    "compaction": Cause("the history was compacted", False),
+    "clearing": Cause("old results were cleared", False),
+    "frame": Cause("the system prompt and tools were renewed", False),
+}
+"""What a cause means; one that is not here stands for itself and was not avoidable."""
+
+HOUR = "Have the cache kept for an hour (Claude Code: ENABLE_PROMPT_CACHING_1H=1; Longhold: cache.lifetime)."
+COMPACT_FIRST = "Compact before a break, while the cache is warm, or start a new session after it."
+
+WARM_SHARE = 0.09
+"""Of what a cold history costs, what reading it from a warm cache for the summary costs."""
+WRITING_TOKENS = 5 * SUMMARY_TOKENS
+"""A summary's own length, as tokens of a prompt: output costs about five times as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What calls of one cause cost more than if the cache had been read."""
+
+    cause: str
+    words: str
+    is_avoidable: bool
+    calls: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    what: str
+    usd: float
+    """About what it would have saved."""
+
+
+def cause_of(name: str) -> Cause:
+    return CAUSES.get(plain_cause(name), Cause(name.replace("_", " "), False))
+
+
+def plain_cause(name: str) -> str:
+    return PAUSE if name.startswith("lifetime_") else name
+
+
+def is_avoidable(name: str, *, is_expected: bool) -> bool:
+    """Return whether a user could have avoided it; a switch is announced, and theirs all the same."""
+    return cause_of(name).is_avoidable and (not is_expected or name == "model")
+
+
+def losses(rows: Iterable[CauseRow]) -> tuple[Loss, ...]:
+    found: dict[tuple[str, bool], Loss] = {}
+    for row in rows:
+        if not row["cause"]:
+            continue
+        avoidable = is_avoidable(row["cause"], is_expected=bool(row["is_expected"]))
+        cause = plain_cause(row["cause"])
+        before = found.get((cause, avoidable))
+        found[cause, avoidable] = Loss(
+            cause=cause,
+            words=cause_of(cause).words,
+            is_avoidable=avoidable,
+            calls=row["rows"] + (before.calls if before else 0),
+            tokens=row["lost_tokens"] + (before.tokens if before else 0),
+            usd=row["lost_usd"] + (before.usd if before else 0.0),
+        )
+    return tuple(sorted(found.values(), key=lambda loss: -loss.usd))
+
+
+def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
+    """Rank what would have saved most, each less what it costs itself."""
+    saved: dict[str, float] = defaultdict(float)
+    hour, compacted = -sum(row["hour_usd"] for row in rows), 0.0
+    for row in rows:
+        if not is_avoidable(row["cause"], is_expected=bool(row["is_expected"])):
+            continue
+        if plain_cause(row["cause"]) != PAUSE:
+            saved[cause_of(row["cause"]).remedy] += row["lost_usd"]
+        elif row["is_long"]:
+            saved[COMPACT_FIRST] += _saved_by_compacting(row)
+        else:
+            hour += row["lost_usd"]
+            compacted += _saved_by_compacting(row)
+    if hour > compacted:
+        saved[HOUR] = hour
+    else:
+        saved[COMPACT_FIRST] += compacted
+    ranked = sorted(saved.items(), key=lambda item: -item[1])
+    best = ranked[:MOST_REMEDIES]
+    return tuple(Remedy(what=what, usd=usd) for what, usd in best if usd >= LEAST_USD)
+
+
+def _saved_by_compacting(row: CauseRow) -> float:
+    """Estimate what a summary before the break would have saved of what was lost by it."""
+    sent = row["lost_tokens"] / row["rows"]
+    kept = (COMPACTED_TOKENS + WRITING_TOKENS) / sent if sent else 1.0
+    return max(0.0, 1 - kept - WARM_SHARE) * float(row["lost_usd"])

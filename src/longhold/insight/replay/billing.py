@@ -1,0 +1,99 @@
+"""What a prompt is billed at, by the simulator's tokens and cache, without an API around them.
+
+Nothing is checked or answered, and a prompt past the window is billed like any other: a replay
+counts those. Messages that are the same objects as in the prompt before are not measured again.
+"""
+
+from dataclasses import dataclass
+
+from longhold.core.messages import JsonObject, Usage
+from longhold.core.models.capabilities import capabilities
+from longhold.core.models.protocol import Request
+from longhold.core.request.billing.cache import PromptCache
+from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.edits import EditContext, apply_edits, edits_of
+from longhold.core.request.billing.pieces import PieceMeter, PromptPiece, take_apart
+from longhold.core.request.billing.prompt import chain_prompt, salts_of
+from longhold.core.request.billing.request import ApiMessage, ApiRequest
+from longhold.core.request.billing.thinking import strip_earlier_thinking
+from longhold.core.request.billing.tokens import TokenCounter
+from longhold.insight.replay.recorded_session import SETTINGS
+
+FIELDS = frozenset(ApiRequest.__struct_fields__) - {"messages"}
+WORKSPACE = "replay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBill:
+    usage: Usage
+    moved: bool
+    """The prompt does not begin with the whole of the one before from the same source."""
+    cleared: frozenset[str] = frozenset()
+    """Tool uses whose results the provider left out, as the request asked it to."""
+
+
+class PromptBiller:
+    """One session's provider."""
+
+    def __init__(self, clock: SimulatorClock, counter: TokenCounter, density: float = 1.0) -> None:
+        """`density` is how many tokens the provider counts for one of the simulator's."""
+        self._counter = counter
+        self._clock = clock
+        self._density = density
+        self._cache = PromptCache(SETTINGS)
+        self._model = ""
+        self._known: list[tuple[JsonObject, list[PromptPiece]]] = []
+        self._ends: dict[str, tuple[int, bytes]] = {}
+        """Per source: how many pieces the last prompt had, and the hash of them all."""
+
+    def bill(self, request: Request, source: str = "main") -> PromptBill:
+        """Bill a prompt, and make what it writes to the cache readable from here on."""
+        asked = ApiRequest(
+            messages=[], **{name: value for name, value in request.kwargs.items() if name in FIELDS}
+        )
+        able = capabilities(asked.model)
+        if able.model != self._model:
+            self._known.clear()
+            self._model = able.model
+        measure = PieceMeter(self._counter, able.tokenizer_scale * self._density)
+        sent = take_apart(asked, measure)
+        for index, message in enumerate(request.kwargs["messages"]):
+            known = self._known[index] if index < len(self._known) else None
+            is_known = known is not None and known[0] is message
+            sent += known[1] if known and is_known else self._pieces(index, message, measure)
+        read = strip_earlier_thinking(sent, able)
+        context = EditContext(able=able, settings=SETTINGS, measure=measure)
+        edited = apply_edits(read, edits_of(asked.context_management), context).pieces
+        prompt = chain_prompt(edited, salts_of(asked, edited, able, SETTINGS), frozenset())
+        now = self._clock.now()
+        plan = self._cache.look_up(prompt, WORKSPACE, able.cache_minimum_tokens, now)
+        self._cache.commit(plan, now)
+        count, end = self._ends.get(source, (0, b""))
+        moved = bool(count) and (len(prompt.chain) < count or prompt.chain[count - 1] != end)
+        self._ends[source] = len(prompt.chain), prompt.chain[-1]
+        usage = Usage(
+            input_tokens=plan.uncached_tokens,
+            cache_read_tokens=plan.read_tokens,
+            cache_write_tokens=plan.write_5m_tokens + plan.write_1h_tokens,
+            cache_write_5m_tokens=plan.write_5m_tokens,
+            cache_write_1h_tokens=plan.write_1h_tokens,
+        )
+        return PromptBill(usage=usage, moved=moved, cleared=_cleared(read, edited))
+
+    def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
+        blocks = ApiMessage(message["role"], message["content"]).blocks()
+        role = str(message["role"])
+        pieces = [
+            measure.piece("messages", role, block, (index, place))
+            for place, block in enumerate(blocks)
+        ]
+        self._known[index : index + 1] = [(message, pieces)]
+        return pieces
+
+
+def _cleared(read: list[PromptPiece], edited: list[PromptPiece]) -> frozenset[str]:
+    return frozenset(
+        str(after.block["tool_use_id"])
+        for before, after in zip(read, edited, strict=False)
+        if after is not before and after.type == "tool_result"
+    )

@@ -1,0 +1,157 @@
+"""How others make room, as stages: what a replay compares our layers with.
+
+Each is the plain form of its idea, with the settings that its authors document. Whoever summarises
+does so on a fork of the conversation, which reads the cached prefix: the cheapest way there is.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import structs
+
+from longhold.core.log.entries import Cleared, Compacted, Snipped
+from longhold.core.messages import Text, message_to_wire, text_of
+from longhold.core.messages.measure import measure_text
+from longhold.core.turn.engine import Engine, Stage
+from longhold.core.turn.fork import AskFork, ForkRequest
+from longhold.core.view.items import Item, Result, Round, Spoken, render
+from longhold.simulator.brains.digest import summarise
+
+LINE_SHARE = 0.8
+"""Of the window: where libraries begin to make room by default, or nearly so (0.8 to 0.9)."""
+KEPT_MESSAGES = 20
+WINDOW_MESSAGES = 40
+"""Twice what a summariser keeps: here nothing else is left of the past."""
+KEPT_RESULTS = 10
+PROVIDER_LINE_TOKENS = 150_000
+"""Where the Messages API compacts unless it is told otherwise."""
+SUMMARY_CHARS = 20_000
+"""Of the 5,000 tokens that are billed for a summary."""
+ASKED = "Summarise the conversation so far, so that the work can go on from the summary alone."
+GONE = "[cleared]"
+
+
+def truncate() -> Stage:
+    """Drop the oldest messages until the rest fits."""
+
+    async def stage(engine: Engine) -> None:
+        over = engine.fullness().used_tokens - _line(engine)
+        if over > 0:
+            _drop(engine, _oldest(engine, over))
+
+    return stage
+
+
+def sliding_window(messages: int = WINDOW_MESSAGES) -> Stage:
+    """Send the newest messages only."""
+
+    async def stage(engine: Engine) -> None:
+        _drop(engine, _before(engine, messages))
+
+    return stage
+
+
+def mask_results(keep_rounds: int = KEPT_RESULTS) -> Stage:
+    """Replace the results of all but the newest answers, with each call anew."""
+
+    async def stage(engine: Engine) -> None:
+        rounds = [item for item in engine.view.items if isinstance(item, Round) and item.results]
+        _clear(engine, (result for one in rounds[:-keep_rounds] for result in one.results))
+
+    return stage
+
+
+def clear_results(keep: int = KEPT_RESULTS) -> Stage:
+    """At the line, replace all results but the newest."""
+
+    async def stage(engine: Engine) -> None:
+        if engine.fullness().used_tokens > _line(engine):
+            rounds = (item for item in engine.view.items if isinstance(item, Round))
+            _clear(engine, [result for one in rounds for result in one.results][:-keep])
+
+    return stage
+
+
+def summarise_at_line(ask: AskFork, keep: int = KEPT_MESSAGES) -> Stage:
+    """At the line, let the model summarise all but the newest messages."""
+
+    async def stage(engine: Engine) -> None:
+        if engine.fullness().used_tokens > _line(engine):
+            await _summarise(engine, ask, _before(engine, keep), "model")
+
+    return stage
+
+
+def provider_compaction(ask: AskFork) -> Stage:
+    """Let the provider replace everything by its summary, at the line it has by default."""
+
+    async def stage(engine: Engine) -> None:
+        line = min(PROVIDER_LINE_TOKENS, _line(engine))
+        if engine.fullness().used_tokens > line:
+            await _summarise(engine, ask, list(engine.view.items), "provider")
+
+    return stage
+
+
+def _line(engine: Engine) -> int:
+    return round(LINE_SHARE * engine.fullness().window.limit_tokens)
+
+
+def _before(engine: Engine, messages: int) -> list[Item]:
+    """Return the items that stand before the newest messages; a round is two."""
+    items = list(engine.view.items)
+    count = 0
+    while items and count < messages:
+        last = items.pop()
+        count += 2 if isinstance(last, Round) and last.results else 1
+    return items
+
+
+def _oldest(engine: Engine, tokens: int) -> list[Item]:
+    """Return the oldest items that together have so many tokens; the newest stays in any case."""
+    weigh, found, freed = engine.weigher(), [], 0.0
+    for item in engine.view.items[:-1]:
+        if freed >= tokens:
+            break
+        found.append(item)
+        freed += weigh(item.measure)
+    return found
+
+
+def _drop(engine: Engine, items: Iterable[Item]) -> None:
+    if targets := tuple(item.id for item in items):
+        engine.record(Snipped(targets=targets, why="dropped"))
+
+
+def _clear(engine: Engine, results: Iterable[Result]) -> None:
+    if ids := tuple(result.tool_use_id for result in results if result.cleared is None):
+        measures = (measure_text(GONE),) * len(ids)
+        engine.record(Cleared(ids=ids, texts=(GONE,) * len(ids), measures=measures, why="cleared"))
+
+
+def _summary(items: list[Item]) -> str:
+    """Write what a model would: the summary before, and what was asked and done since."""
+    earlier = [text_of(i.content) for i in items if isinstance(i, Spoken) and i.kind == "summary"]
+    since = [i for i in items if isinstance(i, Round) or i.kind != "summary"]
+    text = summarise([message_to_wire(message) for message in render(since)])
+    half = SUMMARY_CHARS // 2
+    return "\n\n".join((*(one[:half] for one in earlier), text))[:SUMMARY_CHARS]
+
+
+async def _summarise(
+    engine: Engine, ask: AskFork, items: list[Item], by: Literal["model", "provider"]
+) -> None:
+    if len(items) < 2:
+        return
+    reply = await ask(ForkRequest(source="compact", say=ASKED, is_wanted=True))
+    text = _summary(items)
+    entry = Compacted(
+        first=items[0].order,
+        last=items[-1].order,
+        summary=(Text(text=text),),
+        by=by,
+        usage=reply.calls[-1] if reply.calls else None,
+        measure=measure_text(text),
+        why="summarised",
+    )
+    engine.record(structs.replace(entry, before_tokens=engine.fullness().used_tokens))

@@ -1,0 +1,177 @@
+"""The policies that a replay can compare, by name.
+
+*Ours* is what the settings say, as an agent has it; a change of some settings is another policy of
+ours, and so is each rule switched off. The others are in `other_stages`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from longhold.core.messages import JsonObject
+from longhold.core.request.server_side import CLEAR_RESULTS, OPTION
+from longhold.core.settings import CacheSettings, Settings, WindowSettings
+from longhold.core.turn.engine import Stage
+from longhold.core.turn.fork import AskFork
+from longhold.errors import InvalidArgument
+from longhold.insight.replay import other_stages
+from longhold.insight.replay.recorded_session import RecordedSession
+from longhold.insight.replay.result import ReplayResult
+from longhold.insight.replay.session_replay import (
+    BuildStages,
+    ReplayStages,
+    play_session,
+    stages_without_model,
+    standard_stages,
+)
+
+SettingChanges = Mapping[str, Mapping[str, object]]
+"""Settings other than the defaults, by group and name."""
+
+NO_LAYERS: SettingChanges = {
+    "spill": {"on": False},
+    "clear": {"on": False},
+    "compact": {"on": False},
+    "notes": {"on": False},
+    "memory": {"on": False, "extract": "off"},
+}
+RULES: Mapping[str, SettingChanges] = {
+    "line_by_cost": {"window": {"auto_line": ""}},
+    "price_of_information": {"cost": {"need_weight": 0.0}, "window": {"auto_line": "150000"}},
+    "warm_share": {"clear": {"warm_share": 0.0}},
+    "line_room": {"clear": {"line_room": 0.1}},
+    "notes_when_they_pay": {"notes": {"model_when": "always"}},
+    "own_share": {"budget": {"own_share": 0.0}},
+    "clearing": {"clear": {"on": False}},
+    "spilling": {"spill": {"on": False}},
+    "memory": {"memory": {"on": False, "extract": "off"}},
+}
+"""Our rules, each with the settings that switch it off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    name: str
+    label: str
+    """What it does, in a few words."""
+    changes: SettingChanges = field(default_factory=dict)
+    build: BuildStages = standard_stages
+    options: JsonObject = field(default_factory=dict)
+    """What it asks of the provider with every request."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.name.startswith("ours")
+
+    def settings(self, lifetime: str, window_tokens: int) -> Settings:
+        plain = Settings(
+            window=WindowSettings(limit_tokens=window_tokens),
+            cache=CacheSettings(lifetime=lifetime, diagnose=False),
+        )
+        return changed(plain, self.changes)
+
+    def play(
+        self, recording: RecordedSession, *, model: str, lifetime: str, window_tokens: int
+    ) -> ReplayResult:
+        return play_session(
+            recording,
+            self.settings(lifetime, window_tokens),
+            model,
+            build=self.build,
+            options=self.options,
+        )
+
+
+def changed(settings: Settings, changes: SettingChanges) -> Settings:
+    groups = {name: replace(getattr(settings, name), **some) for name, some in changes.items()}
+    return replace(settings, **groups)
+
+
+def only(make: Callable[[], Stage]) -> BuildStages:
+    return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(),))
+
+
+def asking(make: Callable[[AskFork], Stage]) -> BuildStages:
+    return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(ask),))
+
+
+def no_stages(*parts: object) -> ReplayStages:
+    return ReplayStages()
+
+
+def _other(
+    name: str, label: str, build: BuildStages = no_stages, options: JsonObject | None = None
+) -> Policy:
+    return Policy(name=name, label=label, changes=NO_LAYERS, build=build, options=options or {})
+
+
+OTHERS = (
+    _other("send_everything", "everything stays in"),
+    _other("truncate", "the oldest messages go at 80 % of the window", only(other_stages.truncate)),
+    _other("sliding_window", "the newest 40 messages", only(other_stages.sliding_window)),
+    _other(
+        "summarise_keep_20",
+        "a summary at 80 % of the window, the newest 20 messages stay",
+        asking(other_stages.summarise_at_line),
+    ),
+    _other(
+        "mask_results", "results of the newest 10 answers stay", only(other_stages.mask_results)
+    ),
+    _other(
+        "clear_but_ten",
+        "at 80 % of the window all results but ten go",
+        only(other_stages.clear_results),
+    ),
+    _other(
+        "provider_clearing",
+        "the provider clears past 100K, three results stay",
+        options={OPTION: {"edits": [{"type": CLEAR_RESULTS}]}},
+    ),
+    _other(
+        "provider_compaction",
+        "the provider summarises past 150K",
+        asking(other_stages.provider_compaction),
+    ),
+)
+OURS = (
+    Policy(name="ours", label="our defaults"),
+    Policy(
+        name="ours_careful",
+        label="ours with more weight on what may be needed again",
+        changes={"cost": {"need_weight": 80.0}},
+    ),
+    Policy(
+        name="ours_window_line",
+        label="ours, room made at the window's own line",
+        changes={"window": {"auto_line": ""}},
+    ),
+    Policy(name="ours_no_model", label="ours, no calls of its own", build=stages_without_model),
+)
+BEFORE = Policy(
+    name="ours_0_1_0",
+    label="ours with the defaults of 0.1.0",
+    changes={
+        "window": {"auto_line": ""},
+        "clear": {"warm_share": 0.0, "line_room": 0.1},
+        "cost": {"need_weight": 0.0},
+        "notes": {"model_when": "always", "growth_tokens": 5_000},
+        "budget": {"own_share": 0.0},
+    },
+)
+WITHOUT = tuple(
+    Policy(
+        name=f"ours_without_{rule}", label=f"ours without {rule.replace('_', ' ')}", changes=changes
+    )
+    for rule, changes in RULES.items()
+)
+POLICIES = {policy.name: policy for policy in (*OTHERS, *OURS, BEFORE, *WITHOUT)}
+DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
+"""Beside what was recorded; the rest when they are asked for."""
+
+
+def chosen(names: tuple[str, ...]) -> list[Policy]:
+    """Look policies up; `all` is every one of them."""
+    wanted = tuple(POLICIES) if "all" in names else (names or DEFAULT)
+    unknown = [name for name in wanted if name not in POLICIES]
+    if unknown:
+        raise InvalidArgument("policy", f"{unknown[0]!r} is not one of {', '.join(POLICIES)}, all")
+    return [POLICIES[name] for name in dict.fromkeys(wanted)]

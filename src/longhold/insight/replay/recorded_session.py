@@ -1,0 +1,210 @@
+"""A recorded session, with what a replay has to know of it before it begins.
+
+A transcript has neither the system prompt nor the tools, and some begin half way. Both are as large as
+the recorded prompts say: what the first call's prompt had beyond the messages on record is the
+frame, or where a later compaction shows that the frame is smaller, history that is not on record.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from longhold.core.log import load
+from longhold.core.log.entries import AnyEntry, Cleared, Compacted, Ran, Replied, Said, Snipped
+from longhold.core.log.unique_answers import UniqueAnswer, answers_of
+from longhold.core.messages import Message, ToolResult, ToolUse, message_to_wire, text_of
+from longhold.core.messages.measure import NOTHING, Measure
+from longhold.core.models.capabilities import capabilities
+from longhold.core.request.billing.pieces import PieceMeter
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.tokens import TokenCounter, encode
+from longhold.core.stages.clear.candidates import weight
+from longhold.core.stages.facts.names import NameKind, named_in
+from longhold.core.view.window import evident_window
+from longhold.insight.transcripts.formats import is_log, open_transcript
+
+WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))
+LARGEST_FRAME_TOKENS = 70_000
+"""No client on record begins with more; what a first call has beyond is history."""
+SMALLEST_FRAME_TOKENS = 1_000
+LEAST_NAME_CHARS = 6
+"""Shorter names are common words too often."""
+SETTINGS = SimulatorSettings()
+DENSITIES = (0.8, 1.6)
+"""A ratio outside says that the record lacks something, not how its tokens were counted."""
+EXACT: frozenset[NameKind] = frozenset({"path", "name", "id", "address"})
+"""Names that cannot be guessed; numbers and flags can."""
+
+
+@dataclass(frozen=True)
+class RecordedSession:
+    name: str
+    entries: Sequence[AnyEntry]
+    broken: int = 0
+    """Records of the file that could not be read."""
+    skipped: int = 0
+    """Records of kinds that have no place in a conversation."""
+    counter: TokenCounter = field(default_factory=lambda: TokenCounter(SETTINGS))
+    """Remembers what was counted, for all replays."""
+    _names: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def answers(self) -> Sequence[UniqueAnswer]:
+        """The answers with a usage, each once."""
+        return list(answers_of(self.entries).values())
+
+    @cached_property
+    def model(self) -> str:
+        """The model that answered most often."""
+        counted = Counter(answer.model for answer in self.answers)
+        return counted.most_common(1)[0][0] if counted else ""
+
+    @cached_property
+    def lifetime(self) -> str:
+        """How long the client had its prompts cached."""
+        hours = sum(answer.usage.written_1h_tokens for answer in self.answers)
+        return "1h" if hours * 2 > sum(a.usage.cache_write_tokens for a in self.answers) else "5m"
+
+    @cached_property
+    def window_tokens(self) -> int:
+        return evident_window(self.entries) or capabilities(self.model).window_tokens
+
+    @cached_property
+    def density(self) -> float:
+        """Tokens that the recorded model counted for one of the simulator's encoding.
+
+        From what the prompts grew by; text that clients add and do not record is part of it.
+        """
+        grown = counted = before = between = 0
+        is_whole, meter = False, PieceMeter(self.counter, 1.0)
+        for entry in self.entries:
+            usage = entry.usage if isinstance(entry, Replied) else None
+            if usage is not None and usage.prompt_tokens and usage.prompt_tokens != before:
+                growth = usage.prompt_tokens - before
+                if is_whole and growth > 0 and between:
+                    grown, counted = grown + growth, counted + between
+                before, between, is_whole = usage.prompt_tokens, 0, True
+            is_whole = is_whole and not isinstance(entry, Compacted | Cleared | Snipped)
+            between += _counted(entry, meter)
+        scale = capabilities(self.model).tokenizer_scale
+        low, high = DENSITIES
+        return min(high, max(low, grown / counted / scale)) if counted else 1.0
+
+    @cached_property
+    def frame_tokens(self) -> int:
+        return _sizes(self.entries)[0]
+
+    @cached_property
+    def missing_tokens(self) -> int:
+        """History from before the first record."""
+        return _sizes(self.entries)[1]
+
+    def names(self, entry: AnyEntry) -> tuple[str, ...]:
+        """Return the exact names in what was said, answered or returned.
+
+        In order of appearance: which of two sources is missed first decides which is back for the other.
+        """
+        if entry.n not in self._names:
+            found = named_in(_text(entry))
+            self._names[entry.n] = tuple(
+                name
+                for name, kind in found.items()
+                if kind in EXACT and len(name) >= LEAST_NAME_CHARS
+            )
+        return self._names[entry.n]
+
+
+def read_recording(path: Path) -> RecordedSession:
+    """Read a session's file: a log of our own, or another agent's transcript."""
+    if is_log(path):
+        loaded = load(path)
+        return RecordedSession(path.name, loaded.entries, broken=len(loaded.damage))
+    with open_transcript(path) as transcript:
+        entries = list(transcript.entries)
+        account = transcript.account
+    skipped = sum(account.skipped.values())
+    return RecordedSession(path.name, entries, broken=len(account.malformed), skipped=skipped)
+
+
+def _text(entry: AnyEntry) -> str:
+    match entry:
+        case Said(content=content) | Ran(content=content):
+            return text_of(content)
+        case Replied(content=content):
+            inputs = [
+                value
+                for block in content
+                if isinstance(block, ToolUse)
+                for value in _strings(block.input)
+            ]
+            return "\n".join((text_of(content), *inputs))
+    return ""
+
+
+def _counted(entry: AnyEntry, meter: PieceMeter) -> int:
+    """Count an entry's tokens as the simulator does when it is sent."""
+    match entry:
+        case Said(content=content):
+            message = Message("user", content)
+        case Replied(content=content):
+            message = Message("assistant", content)
+        case Ran(tool_use_id=id, content=result, is_error=failed, extra=extra):
+            block = ToolResult(tool_use_id=id, content=result, is_error=failed, extra=extra)
+            message = Message("user", (block,))
+        case _:
+            return 0
+    blocks = message_to_wire(message)["content"]
+    pieces = (meter.piece("messages", message.role, block, (0, 0)) for block in blocks)
+    return sum(piece.tokens for piece in pieces)
+
+
+def _strings(value: object) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case Mapping():
+            return [text for part in value.values() for text in _strings(part)]
+        case list() | tuple():
+            return [text for part in value for text in _strings(part)]
+    return []
+
+
+def _sizes(entries: Sequence[AnyEntry]) -> tuple[int, int]:
+    """Estimate the frame, and the history before the first record."""
+    unexplained = list(_unexplained(entries))
+    first = max(0, unexplained[0]) if unexplained else 0
+    later = [tokens for tokens in unexplained[1:] if tokens > SMALLEST_FRAME_TOKENS]
+    frame = min([first, LARGEST_FRAME_TOKENS, *later])
+    return max(SMALLEST_FRAME_TOKENS, frame), max(0, first - frame)
+
+
+def _unexplained(entries: Sequence[AnyEntry]) -> list[int]:
+    """Return what the prompts hold beyond the record: the first, and the first after each compaction."""
+    found, said, is_due = [], NOTHING, True
+    for entry in entries:
+        if isinstance(entry, Replied) and entry.usage and entry.usage.prompt_tokens and is_due:
+            found.append(entry.usage.prompt_tokens - round(weight(said)))
+            is_due = False
+        if isinstance(entry, Compacted):
+            said, is_due = entry.measure, True
+        said = said + _measure(entry)
+    return found
+
+
+def _measure(entry: AnyEntry) -> Measure:
+    return entry.measure if isinstance(entry, Said | Ran | Replied) else NOTHING
+
+
+@lru_cache(maxsize=8)
+def filler(tokens: int) -> str:
+    """Make a text of about so many tokens of the simulator's encoding."""
+    words = round(tokens / _tokens_per_word())
+    return " ".join(random.Random(words).choices(WORDS, k=words))
+
+
+@lru_cache(maxsize=1)
+def _tokens_per_word() -> float:
+    return len(encode(" ".join(WORDS * 20))) / (20 * len(WORDS))

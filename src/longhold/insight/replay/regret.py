@@ -1,0 +1,361 @@
+"""Regret: what a later call or answer needed while its source had left the view.
+
+Two kinds of need. A result is needed again where a later call asks for what it held, or edits what
+was read (`needs`). A source is needed where a call or an answer uses an exact name (a path, an identifier,
+an id, an address) that earlier messages held and nothing in the view shows any more. Each source
+counts once: the model would have it back then.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored, Said
+from longhold.core.messages import JsonObject, Text, ToolUse, text_of
+from longhold.core.messages.measure import Measure, measure_text
+from longhold.core.stages.clear.candidates import weight
+from longhold.core.tools.describe import Describe, Described, description_of
+from longhold.core.tools.protocol import ToolKind
+from longhold.core.tools.recovered import restored_head
+from longhold.core.view import View
+from longhold.core.view.items import Round, Spoken
+from longhold.insight.replay.recorded_session import RecordedSession
+
+SERVED_SHARE = 0.9
+"""Of the lines read again that the earlier result must hold; less means that the file changed."""
+AGES = (5, 10, 20, 40, 80)
+"""Calls after which the rates of being needed are counted."""
+READ = "read "
+"""Begins what names a file that was read."""
+_NUMBER = re.compile(r"^\s*\d+(→|\t|\||:)")
+"""How tools number the lines of a file: the same line has another number after an edit above it."""
+
+
+class SeenResult(NamedTuple):
+    tool_use_id: str
+    kind: ToolKind
+    call: int
+    """How many answers had come by then."""
+    text: str
+    lines: frozenset[str]
+
+
+class Need(NamedTuple):
+    """An earlier result that a later call needed."""
+
+    result: SeenResult
+    age: int
+    """Calls between the two."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """Follows a session and returns, for each tool result, the earlier one that it needed."""
+
+    describe: Describe = description_of
+    calls: int = 0
+    _response: str = ""
+    _open: dict[str, ToolUse] = field(default_factory=dict)
+    _seen: dict[str, list[SeenResult]] = field(default_factory=lambda: defaultdict(list))
+    """Results by what was asked for, oldest first."""
+    _touched: dict[str, None] = field(default_factory=dict)
+    """Files that were read or edited, the newest last."""
+
+    def follow(self, entry: AnyEntry) -> Need | None:
+        match entry:
+            case Replied(response_id=response, content=content):
+                self.calls += not response or response != self._response
+                self._response = response
+                self._open |= {block.id: block for block in content if isinstance(block, ToolUse)}
+            case Ran(tool_use_id=id) if use := self._open.pop(id, None):
+                return self._take(use, entry)
+        return None
+
+    def results(self) -> list[SeenResult]:
+        """Return every result that could be needed, oldest first."""
+        found = {one.tool_use_id: one for many in self._seen.values() for one in many}
+        return sorted(found.values(), key=lambda one: one.call)
+
+    def newest_files(
+        self, count: int, without: Iterable[str] = ()
+    ) -> Iterator[tuple[str, list[SeenResult]]]:
+        """Yield the files read or edited last, the newest first, and so the readings of each."""
+        passed = {READ + path for path in without}
+        read = (asked for asked in reversed(self._touched) if self._seen[asked])
+        for asked in islice((asked for asked in read if asked not in passed), count):
+            yield asked.removeprefix(READ), self._seen[asked][::-1]
+
+    def _take(self, use: ToolUse, ran: Ran) -> Need | None:
+        tool, text = self.describe(use.name), text_of(ran.content)
+        if tool.kind in ("read", "write") and not ran.is_error:
+            self._touch(tool.paths_in(use.input))
+        if not tool.is_clearable or ran.is_error:
+            return None
+        if tool.kind == "write":
+            return self._edited(tool, use.input)
+        result = SeenResult(use.id, tool.kind, self.calls, text, frozenset(_lines(text)))
+        found: Need | None = None
+        for question in questions(use, tool):
+            served = (one for one in reversed(self._seen[question]) if _serves(one, result))
+            earlier = next(served, None)
+            if earlier is not None and found is None:
+                found = Need(earlier, self.calls - earlier.call)
+            self._seen[question].append(result)
+        return found
+
+    def _touch(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._touched.pop(READ + path, None)
+            self._touched[READ + path] = None
+
+    def _edited(self, tool: Described, given: JsonObject) -> Need | None:
+        """An edit that replaces text needs the newest reading of its file."""
+        if not any("old" in key or key == "edits" for key in given):
+            return None
+        read = [one for path in tool.paths_in(given) for one in self._seen[READ + path][-1:]]
+        return Need(read[0], self.calls - read[0].call) if read else None
+
+
+def questions(use: ToolUse, tool: Described) -> tuple[str, ...]:
+    """Name what a call asks for: a file by its path, anything else by its whole input."""
+    if tool.kind == "read" and (paths := tool.paths_in(use.input)):
+        return tuple(READ + path for path in paths)
+    return (f"{use.name} {msgspec.json.encode(use.input, order='sorted').decode()}",)
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (_NUMBER.sub("", line).strip() for line in text.splitlines())
+
+
+def _serves(earlier: SeenResult, later: SeenResult) -> bool:
+    if later.kind != "read":
+        return earlier.text == later.text
+    return len(later.lines & earlier.lines) >= SERVED_SHARE * len(later.lines)
+
+
+def regret(entries: Iterable[AnyEntry]) -> tuple[int, int]:
+    """Count the results that had left the view when a later call needed them, and their tokens.
+
+    Each counts once: it would have been got again.
+    """
+    view, needs, shown = View(), Needs(), set[str]()
+    count = tokens = 0
+    for entry in entries:
+        view.apply(entry)
+        if isinstance(entry, Ran):
+            shown.add(entry.tool_use_id)
+        if (need := needs.follow(entry)) is None or need.result.tool_use_id not in shown:
+            continue
+        id = need.result.tool_use_id
+        owner = view.round_of(id)
+        result = owner.result_of(id) if owner and view.item_of(owner.id) else None
+        if result is None or result.cleared is not None:
+            shown.remove(id)
+            count += 1
+            tokens += round(weight(measure_text(need.result.text)))
+    return count, tokens
+
+
+def rates(sessions: Iterable[Iterable[AnyEntry]]) -> dict[str, dict[int, tuple[int, int]]]:
+    """Count, by kind and age, how many results that grew so old were needed later than that.
+
+    Gives pairs of those needed and all; a session that ended sooner says nothing about an age.
+    """
+    counted: dict[str, dict[int, tuple[int, int]]] = defaultdict(
+        lambda: dict.fromkeys((0, *AGES), (0, 0))
+    )
+    for entries in sessions:
+        needs, oldest = Needs(), dict[str, int]()
+        for entry in entries:
+            if (need := needs.follow(entry)) is not None:
+                oldest[need.result.tool_use_id] = need.age
+        for one in needs.results():
+            by_age = counted[one.kind]
+            for age, (needed, all_) in by_age.items():
+                if needs.calls - one.call > age:
+                    by_age[age] = needed + (oldest.get(one.tool_use_id, -1) > age), all_ + 1
+    return dict(counted)
+
+
+NEWEST_SOURCES = 8
+"""Of those that hold a name, so many are looked at, and the first: one that shows is found there."""
+
+
+CLEARED = "cleared and asked again"
+COMPACTED = "compacted and asked again"
+ASKED_AGAIN = (CLEARED, COMPACTED)
+
+
+class RegretSource(NamedTuple):
+    """A message or a result on record."""
+
+    n: int
+    tool_use_id: str
+    kind: str
+    """`result`, `message` or `answer`; one of `ASKED_AGAIN` for a result that a later call asked for."""
+    measure: Measure
+
+
+@dataclass(slots=True)
+class Regrets:
+    """Follows a recording, and its replay's view, entry by entry."""
+
+    recording: RecordedSession
+    view: Callable[[], View]
+    number: Callable[[int], int]
+    """The number of a recorded entry in the replay's own log; 0 if it is not there."""
+    needs: Needs = field(default_factory=Needs)
+    restored: frozenset[str] = frozenset()
+    """Results that a compaction brought back."""
+    _offered: dict[str, list[str]] = field(default_factory=dict)
+    """The results that each text holds which the next compaction may bring back."""
+    _holders: dict[str, list[RegretSource]] = field(default_factory=lambda: defaultdict(list))
+    _results: dict[str, RegretSource] = field(default_factory=dict)
+    _back: set[int] = field(default_factory=set)
+    """Sources that were missed once, and would be in the view again."""
+
+    def offer(self, files: int, chars: int, *, without: Iterable[str] = ()) -> list[str]:
+        """Return the files read last, the newest first, each with all that was read of it if it fits."""
+        self._offered = {}
+        for path, readings in self.needs.newest_files(files, without):
+            ids, text = _within(readings, chars)
+            self._offered[f"{restored_head(Path(path))}]\n{text}"] = ids
+        return list(self._offered)
+
+    def see(self, made: AnyEntry) -> None:
+        """Take a change of the replay's own: what is offered need not have found room."""
+        match made:
+            case Compacted():
+                self.restored = frozenset()
+            case Restored(content=content):
+                texts = [block.text for block in content if isinstance(block, Text)]
+                self.restored = frozenset(
+                    id for text in texts for id in self._offered.get(text, ())
+                )
+
+    def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
+        """Take an entry that is in the replay's log; yield the sources that it missed."""
+        need = self.needs.follow(entry)
+        if need is not None and (missed := self._missed_result(need)) is not None:
+            is_there = self.view().round_of(missed.tool_use_id) is not None
+            yield missed._replace(kind=CLEARED if is_there else COMPACTED)
+        if isinstance(entry, Replied):
+            yield from self._missed_names(entry)
+        source = _source(entry)
+        if source is None or not self._is_placed(source):
+            return
+        if source.tool_use_id:
+            self._results[source.tool_use_id] = source
+        for name in self.recording.names(entry):
+            self._holders[name].append(source)
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Take it that the recording itself went on without these messages."""
+        gone = [one.n for id, one in self._results.items() if self.view().round_of(id) is None]
+        self._back.update(numbers, gone)
+
+    def _is_placed(self, source: RegretSource) -> bool:
+        """Return whether the view shows it at all: a result whose call is not on record is not."""
+        if source.tool_use_id:
+            return self.view().round_of(source.tool_use_id) is not None
+        return self.view().item_of(self.number(source.n)) is not None
+
+    def _missed_result(self, need: Need) -> RegretSource | None:
+        source = self._results.get(need.result.tool_use_id)
+        if source is None or source.n in self._back:
+            return None
+        if source.tool_use_id in self.restored or self._shown(source) is None:
+            return None
+        self._back.add(source.n)
+        return source
+
+    def _missed_names(self, entry: Replied) -> Iterator[RegretSource]:
+        summaries: str | None = None
+        for name in self.recording.names(entry):
+            holders = self._holders.get(name)
+            if not holders or any(self._has(holder, name) for holder in _likely(holders)):
+                continue
+            if summaries is None:
+                summaries = self._summaries()
+            if _known_by(name) in summaries:
+                continue
+            newest = holders[-1]
+            if newest.n not in self._back:
+                self._back.add(newest.n)
+                yield newest
+
+    def _has(self, source: RegretSource, name: str) -> bool:
+        if source.n in self._back or source.tool_use_id in self.restored:
+            return True
+        shown = self._shown(source)
+        return shown is None or name in shown
+
+    def _shown(self, source: RegretSource) -> str | None:
+        """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
+        view = self.view()
+        if source.tool_use_id:
+            return _shown_result(view, source.tool_use_id)
+        item = view.item_of(self.number(source.n))
+        if item is None:
+            return ""
+        if isinstance(item, Round) and item.inputs:
+            return f"{text_of(item.content)}\n{item.inputs}"
+        return None
+
+    def _summaries(self) -> str:
+        items = (item for item in self.view().items if isinstance(item, Spoken))
+        return "\n".join(text_of(item.content) for item in items if item.kind != "said")
+
+
+def _source(entry: AnyEntry) -> RegretSource | None:
+    match entry:
+        case Ran(n=n, tool_use_id=id, measure=measure):
+            return RegretSource(n, id, "result", measure)
+        case Said(n=n, measure=measure):
+            return RegretSource(n, "", "message", measure)
+        case Replied(n=n, measure=measure):
+            return RegretSource(n, "", "answer", measure)
+    return None
+
+
+def _known_by(name: str) -> str:
+    """Return what of a name a summary must hold: of a path its end, since the root goes without saying."""
+    return "/".join(name.rstrip("/").split("/")[-2:])
+
+
+def _within(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
+    """Show a file's newest reading, and the lines of older ones that fit beside it.
+
+    Also return which of them are shown whole.
+    """
+    newest = readings[0]
+    is_whole = len(newest.text) <= chars
+    text, lines = newest.text[:chars], newest.lines if is_whole else frozenset()
+    ids = [newest.tool_use_id] if is_whole else []
+    for one in readings[1:]:
+        more = "\n".join(("", *sorted(one.lines - lines)))
+        if len(text) + len(more) <= chars:
+            ids.append(one.tool_use_id)
+            text, lines = text + more, lines | one.lines
+    return ids, text
+
+
+def _likely(holders: list[RegretSource]) -> list[RegretSource]:
+    return [*reversed(holders[-NEWEST_SOURCES:]), holders[0]]
+
+
+def _shown_result(view: View, id: str) -> str | None:
+    owner = view.round_of(id)
+    result = owner.result_of(id) if owner is not None else None
+    if result is None:
+        return ""
+    instead = result.placeholder("seen")
+    if instead is not None and instead.same_as:
+        return _shown_result(view, instead.same_as)
+    return instead.text if instead is not None else None

@@ -1,0 +1,187 @@
+"""What came of one session under one policy, and sums over many sessions."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from longhold.core.log.entries import AnyEntry, Cleared, Compacted
+from longhold.core.messages import Usage
+from longhold.insight.replay.regret import ASKED_AGAIN, CLEARED
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplayResult:
+    prompts: list[int] = field(default_factory=list)
+    """Each call's prompt as it was billed."""
+    gauged: list[int] = field(default_factory=list)
+    """Each call's prompt as the gauge saw it, by which a session is compacted."""
+    usd: float = 0.0
+    """The conversation's calls; what was answered is the recording's under every policy."""
+    usage: Usage = field(default_factory=Usage)
+    """Of the conversation's calls and the engine's own."""
+    own_usd: dict[str, float] = field(default_factory=dict)
+    """What the engine asked for itself, by layer."""
+    own_calls: Counter[str] = field(default_factory=Counter)
+    cleared: list[tuple[int, Cleared]] = field(default_factory=list)
+    """Clearings, each with the number of the call it came before."""
+    compactions: int = 0
+    prefix_moves: int = 0
+    """Calls whose prompt does not begin with the whole of the one before."""
+    over_window_calls: int = 0
+    needed: Counter[str] = field(default_factory=Counter)
+    """Sources that had left the view when a later call or answer needed them, by kind."""
+    needed_tokens: Counter[str] = field(default_factory=Counter)
+    needed_usd: float = 0.0
+    """What getting them back would cost."""
+    stopped: str = ""
+    """Why the session could not be played to its end."""
+
+    def add_call(self, usage: Usage, usd: float, gauged_tokens: int) -> None:
+        self.usd += usd
+        self.usage = self.usage + usage
+        self.prompts.append(usage.prompt_tokens)
+        self.gauged.append(gauged_tokens)
+
+    def count(self, *, is_over: bool, is_moved: bool) -> None:
+        self.over_window_calls += is_over
+        self.prefix_moves += is_moved
+
+    def stop(self, why: str) -> None:
+        self.stopped = why
+
+    def add_own_call(self, source: str, usage: Usage, usd: float) -> None:
+        self.usage = self.usage + usage
+        self.own_usd[source] = self.own_usd.get(source, 0.0) + usd
+        self.own_calls[source] += 1
+
+    def add_change(self, entry: AnyEntry) -> None:
+        """Take what the stages decided before a call."""
+        if isinstance(entry, Cleared):
+            self.cleared.append((len(self.prompts), entry))
+        self.compactions += isinstance(entry, Compacted)
+
+    def add_need(self, kind: str, tokens: int, usd: float) -> None:
+        self.needed[kind] += 1
+        self.needed_tokens[kind] += tokens
+        self.needed_usd += usd
+
+    @property
+    def total_usd(self) -> float:
+        return self.usd + sum(self.own_usd.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyFigures:
+    """What one policy came to over all sessions."""
+
+    sessions: int
+    calls: int
+    usd: float
+    """All calls, the engine's own included."""
+    own_usd: float
+    read: int
+    written: int
+    uncached: int
+    output: int
+    prefix_moves: int
+    over_window_calls: int
+    peak_context: int
+    mean_context: int
+    regret: int
+    """Sources that a later call or answer needed and that had left the view."""
+    asked_again: int
+    """Of these, results that a later call asked for once more; the others were only named."""
+    cleared_and_asked_again: int
+    """Of those, the ones that had been cleared; the others went with a compaction."""
+    regret_tokens: int
+    regret_usd: float
+    """The price of getting those back; not part of `usd`."""
+    clearings: int
+    compactions: int
+    stopped: int
+    """Sessions that could not be played to their end."""
+    own_usd_by_layer: dict[str, float] = field(default_factory=dict)
+    own_calls: int = 0
+
+    @property
+    def sent(self) -> int:
+        return self.read + self.written + self.uncached
+
+
+def total(results: Iterable[ReplayResult]) -> PolicyFigures:
+    """Add up what one policy came to."""
+    found = list(results)
+    usage = sum((result.usage for result in found), Usage())
+    prompts = [tokens for result in found for tokens in result.prompts]
+    layers = sorted({name for result in found for name in result.own_usd})
+    own = {name: sum(result.own_usd.get(name, 0.0) for result in found) for name in layers}
+    return PolicyFigures(
+        sessions=len(found),
+        calls=len(prompts),
+        usd=round(sum(result.total_usd for result in found), 4),
+        own_usd=round(sum(own.values()), 4),
+        read=usage.cache_read_tokens,
+        written=usage.cache_write_tokens,
+        uncached=usage.input_tokens,
+        output=usage.output_tokens,
+        prefix_moves=sum(result.prefix_moves for result in found),
+        over_window_calls=sum(result.over_window_calls for result in found),
+        peak_context=max(prompts, default=0),
+        mean_context=round(sum(prompts) / len(prompts)) if prompts else 0,
+        regret=sum(result.needed.total() for result in found),
+        asked_again=sum(result.needed[kind] for result in found for kind in ASKED_AGAIN),
+        cleared_and_asked_again=sum(result.needed[CLEARED] for result in found),
+        regret_tokens=sum(result.needed_tokens.total() for result in found),
+        regret_usd=round(sum(result.needed_usd for result in found), 4),
+        clearings=sum(len(result.cleared) for result in found),
+        compactions=sum(result.compactions for result in found),
+        stopped=sum(bool(result.stopped) for result in found),
+        own_usd_by_layer={name: round(usd, 4) for name, usd in own.items()},
+        own_calls=sum(result.own_calls.total() for result in found),
+    )
+
+
+ALIKE_SHARE = 0.05
+"""Contexts that differ by less are of the same size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyStanding:
+    fitting: int
+    """How many of the others stay under the window."""
+    cheaper: tuple[str, ...]
+    """Those of them that cost less."""
+    less_regret: tuple[str, ...]
+    """Others whose mean context is as large, and that miss less."""
+
+    def loses_by(self, name: str) -> tuple[str, ...]:
+        """Say in which respects another policy is ahead."""
+        found = {"cost": self.cheaper, "regret": self.less_regret}
+        return tuple(respect for respect, names in found.items() if name in names)
+
+
+def is_ours(name: str) -> bool:
+    return name.startswith("ours")
+
+
+def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> PolicyStanding:
+    """Compare a policy of ours with all that are not."""
+    others = {name: one for name, one in policies.items() if not is_ours(name)}
+    fit = {
+        name: one for name, one in others.items() if not one.over_window_calls and not one.stopped
+    }
+    near = ALIKE_SHARE * ours.mean_context
+    return PolicyStanding(
+        fitting=len(fit),
+        cheaper=tuple(name for name, one in fit.items() if one.usd < ours.usd),
+        less_regret=tuple(
+            name
+            for name, one in others.items()
+            if abs(one.mean_context - ours.mean_context) <= near and one.regret < ours.regret
+        ),
+    )
+
+
+def standings(policies: Mapping[str, PolicyFigures]) -> dict[str, PolicyStanding]:
+    """Compare each policy of ours."""
+    return {name: standing(one, policies) for name, one in policies.items() if is_ours(name)}

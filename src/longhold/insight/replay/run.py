@@ -1,0 +1,274 @@
+"""Many recordings under many policies, over all cores."""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from msgspec import structs
+
+from longhold.core.log.spending import spent_on
+from longhold.core.log.unique_answers import UniqueAnswer
+from longhold.core.messages import Usage
+from longhold.core.models.capabilities import capabilities
+from longhold.errors import LongholdError
+from longhold.insight.replay.policies import NO_LAYERS, POLICIES, Policy, no_stages
+from longhold.insight.replay.recorded_session import RecordedSession, read_recording
+from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total
+from longhold.insight.replay.session_replay import play_session
+from longhold.insight.transcripts.formats import printable
+
+AS_RECORDED = "as_recorded"
+PROMPT_TOKENS = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cache_write_5m_tokens",
+    "cache_write_1h_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    model: str = ""
+    """Whose prices and tokens; "" is each recording's own."""
+    lifetime: str = ""
+    """How long prompts are cached, 5m or 1h; "" is as recorded."""
+    window_tokens: int = 0
+    """0 is the window that the recording shows, else the model's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFigures:
+    """What the recordings' own usage says, and how near the simulator comes to it."""
+
+    calls: int = 0
+    usd: float = 0.0
+    read: int = 0
+    written: int = 0
+    uncached: int = 0
+    output: int = 0
+    compactions: int = 0
+    prefix_moves: int = 0
+    """As the simulator sees them when it plays the recorded compactions."""
+    over_window_calls: int = 0
+    peak_context: int = 0
+    mean_context: int = 0
+    regret: int = 0
+    regret_usd: float = 0.0
+    simulated_read: int = 0
+    simulated_usd: float = 0.0
+    read_ratio: float | None = None
+    """What the simulator reads from its cache over what was recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReplay:
+    """One recording under some policies."""
+
+    path: Path
+    problem: str = ""
+    """Why it was left out."""
+    model: str = ""
+    window_tokens: int = 0
+    broken: int = 0
+    skipped: int = 0
+    prompts: Sequence[int] = ()
+    recorded: Usage = field(default_factory=Usage)
+    recorded_usd: float = 0.0
+    reproduced: ReplayResult | None = None
+    results: Mapping[str, ReplayResult] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReport:
+    sessions: int
+    calls: int
+    broken_records: int
+    skipped_records: int
+    left_out: dict[str, str]
+    """Files that could not be replayed, and why."""
+    models: tuple[str, ...]
+    windows: tuple[int, ...]
+    as_recorded: RecordedFigures
+    policies: dict[str, PolicyFigures]
+    by_session: tuple[dict[str, object], ...] = ()
+
+    def document(self) -> dict[str, object]:
+        """Return it as plain values, with what was sent and where ours stands."""
+        policies = {name: asdict(one) | {"sent": one.sent} for name, one in self.policies.items()}
+        stands = {name: asdict(one) for name, one in standings(self.policies).items()}
+        return asdict(self) | {"policies": policies, "standings": stands}
+
+
+def replay_file(
+    path: Path, names: Sequence[str], options: ReplayOptions, *, reproduces: bool = True
+) -> FileReplay:
+    """Play one recording under each policy; a file that cannot be read says why."""
+    try:
+        recording = read_recording(path)
+    except (LongholdError, OSError) as error:
+        return FileReplay(path=path, problem=printable(str(error)))
+    if not recording.answers:
+        return FileReplay(path=path, problem="has no call whose usage is recorded")
+    model = options.model or recording.model
+    window = options.window_tokens or (
+        capabilities(model).window_tokens if options.model else recording.window_tokens
+    )
+    lifetime = options.lifetime or recording.lifetime
+    paid = [_paid_usd(answer, options.model or answer.model) for answer in recording.answers]
+    return FileReplay(
+        path=path,
+        model=model,
+        window_tokens=window,
+        broken=recording.broken,
+        skipped=recording.skipped,
+        prompts=[answer.usage.prompt_tokens for answer in recording.answers],
+        recorded=sum((answer.usage for answer in recording.answers), Usage()),
+        recorded_usd=sum(paid),
+        reproduced=_reproduce(recording) if reproduces else None,
+        results={
+            name: POLICIES[name].play(
+                recording, model=model, lifetime=lifetime, window_tokens=window
+            )
+            for name in names
+        },
+    )
+
+
+def _paid_usd(answer: UniqueAnswer, model: str) -> float:
+    """Price a recorded call as a model's that may count its prompt in other tokens."""
+    scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
+    counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
+    return spent_on(model, structs.replace(answer.usage, **counted)).usd
+
+
+def _reproduce(recording: RecordedSession) -> ReplayResult:
+    """Play the recording as it was: its models, its cache's lifetime, its compactions."""
+    plain = Policy(name=AS_RECORDED, label="as recorded", changes=NO_LAYERS)
+    settings = plain.settings(recording.lifetime, recording.window_tokens)
+    return play_session(recording, settings, recording.model, build=no_stages, as_recorded=True)
+
+
+def replay(
+    paths: Iterable[Path],
+    policies: Sequence[Policy],
+    options: ReplayOptions,
+    *,
+    executor: Executor | None = None,
+    advance: Callable[[int], None] = lambda count: None,
+) -> ReplayReport:
+    """Play recordings under each policy, largest first, on all cores unless an executor is given.
+
+    `advance` is told how many bytes of recordings were done.
+    """
+    files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
+    names = [policy.name for policy in policies]
+    shares = _shares(names, len(files))
+    jobs = [(path, share, place == 0) for path in files for place, share in enumerate(shares)]
+    if executor is not None:
+        found = _in_pool(executor, jobs, options, advance, len(shares))
+    elif len(jobs) == 1:
+        found = [replay_file(files[0], names, options)]
+    else:
+        # not forked: a copy of a process with threads can wait for ever for one that it has not
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            found = _in_pool(pool, jobs, options, advance, len(shares))
+    return summed(_joined(found), names)
+
+
+def _in_pool(
+    pool: Executor,
+    jobs: Sequence[tuple[Path, Sequence[str], bool]],
+    options: ReplayOptions,
+    advance: Callable[[int], None],
+    parts: int,
+) -> list[FileReplay]:
+    running = {
+        pool.submit(replay_file, path, names, options, reproduces=first): path.stat().st_size
+        for path, names, first in jobs
+    }
+    try:
+        for job in as_completed(running):
+            job.result()
+            advance(round(running[job] / parts))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    return [job.result() for job in running]
+
+
+def _shares(names: Sequence[str], files: int) -> list[Sequence[str]]:
+    """Split the policies where there are fewer files than cores."""
+    parts = max(1, min(len(names), math.ceil((os.cpu_count() or 1) / max(1, files))))
+    return [names[start::parts] for start in range(parts)]
+
+
+def _joined(found: Iterable[FileReplay]) -> list[FileReplay]:
+    """Put the parts of one file together again."""
+    files: dict[Path, list[FileReplay]] = {}
+    for one in found:
+        files.setdefault(one.path, []).append(one)
+    joined = []
+    for parts in files.values():
+        results = {name: result for part in parts for name, result in part.results.items()}
+        joined.append(replace(parts[0], results=results))
+    return joined
+
+
+def summed(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
+    played = [one for one in found if not one.problem]
+    return ReplayReport(
+        sessions=len(played),
+        calls=sum(len(one.prompts) for one in played),
+        broken_records=sum(one.broken for one in played),
+        skipped_records=sum(one.skipped for one in played),
+        left_out={one.path.name: one.problem for one in found if one.problem},
+        models=tuple(sorted({one.model for one in played})),
+        windows=tuple(sorted({one.window_tokens for one in played})),
+        as_recorded=_recorded(played),
+        policies={name: total(one.results[name] for one in played) for name in names},
+        by_session=tuple(_session(one) for one in sorted(played, key=lambda one: one.path.name)),
+    )
+
+
+def _session(one: FileReplay) -> dict[str, object]:
+    simulated = one.reproduced.usage.cache_read_tokens if one.reproduced else 0
+    read = one.recorded.cache_read_tokens
+    return {
+        "file": one.path.name,
+        "calls": len(one.prompts),
+        "recorded_usd": round(one.recorded_usd, 4),
+        "read_ratio": round(simulated / read, 4) if read else None,
+        "usd": {name: round(result.total_usd, 4) for name, result in one.results.items()},
+        "stopped": {name: r.stopped for name, r in one.results.items() if r.stopped},
+    }
+
+
+def _recorded(played: Sequence[FileReplay]) -> RecordedFigures:
+    usage = sum((one.recorded for one in played), Usage())
+    prompts = [tokens for one in played for tokens in one.prompts]
+    again = total(one.reproduced for one in played if one.reproduced is not None)
+    over = sum(tokens > one.window_tokens for one in played for tokens in one.prompts)
+    read = usage.cache_read_tokens
+    return RecordedFigures(
+        calls=len(prompts),
+        usd=round(sum(one.recorded_usd for one in played), 4),
+        read=read,
+        written=usage.cache_write_tokens,
+        uncached=usage.input_tokens,
+        output=usage.output_tokens,
+        compactions=again.compactions,
+        prefix_moves=again.prefix_moves,
+        over_window_calls=over,
+        peak_context=max(prompts, default=0),
+        mean_context=round(sum(prompts) / len(prompts)) if prompts else 0,
+        regret=again.regret,
+        regret_usd=again.regret_usd,
+        simulated_read=again.read,
+        simulated_usd=again.usd,
+        read_ratio=round(again.read / read, 4) if read else None,
+    )

@@ -1,0 +1,108 @@
+"""Search all sessions at once: find those with the words, and quote each from its own file."""
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zlib import crc32
+
+from longhold.core.log.entries import AnyEntry
+from longhold.core.settings import HistorySettings
+from longhold.core.tools.history.history import History
+from longhold.core.tools.history.question import HistoryQuestion, PassageMatch, parse_question
+from longhold.core.tools.history.records import RecordHit
+from longhold.errors import LongholdError
+from longhold.insight.places import SessionFile, index_path
+from longhold.insight.transcripts.formats import read_lines
+from longhold.insight.words import SessionMatch, SessionWords
+
+QUOTED_BYTES = 8 << 20
+"""Of a file, read to quote one record; where more is needed, it is named and not quoted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHit:
+    agent: str
+    session: str
+    path: str
+    directory: str
+    title: str
+    records: int
+    """How many of its records have any of the words."""
+    n: int
+    """The record that answers best."""
+    hit: RecordHit | None
+    """What it says; None if its file could not be read there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSessions:
+    hits: tuple[SessionHit, ...]
+    total: int
+    reached: int
+
+
+def search_sessions(
+    words: SessionWords,
+    files: Sequence[SessionFile],
+    query: str,
+    *,
+    agent: str = "",
+    skip: int = 0,
+    settings: HistorySettings,
+) -> FoundSessions:
+    """Find sessions among `files`, the best first, each with the record that answers best."""
+    question = parse_question(query)
+    known = {index_path(file.path): file.path for file in files}
+    asked = replace(question, phrases=(*question.phrases, *question.files), files=())
+    found = words.find(asked, lambda span: span.path in known and agent in ("", span.agent))
+    shown = found[skip : skip + settings.hits]
+    hits = tuple(_hit(match, known[match.span.path], asked, settings) for match in shown)
+    return FoundSessions(hits=hits, total=len(found), reached=skip + len(shown))
+
+
+def _hit(
+    match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
+) -> SessionHit:
+    span, record = match.span, match.record
+    quoted = None
+    with suppress(LongholdError, OSError):
+        quoted = _quoted(match, path, question, settings)
+    return SessionHit(
+        agent=span.agent,
+        session=span.session,
+        path=str(path),
+        directory=span.directory,
+        title=span.title,
+        records=match.records,
+        n=record.n,
+        hit=quoted,
+    )
+
+
+def _quoted(
+    match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
+) -> RecordHit | None:
+    """Read a record again; a result without its call, which stands further up, is looked for."""
+    record = match.record
+    entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
+    history = History(lambda: entries, settings=settings)
+    local = [n for n, text, _, _ in history.searched() if crc32(text.encode()) == record.digest]
+    places = [PassageMatch(n=n, passage=match.passage) for n in local[-1:]]
+    with closing(history):
+        hits = history.listing(places or history.find(question), question, limit=1).hits
+    return replace(hits[0], n=record.n) if hits else None
+
+
+def _read_again(path: Path, agent: str, first: int, last: int) -> list[AnyEntry]:
+    """Read the entries of some lines of a transcript; without any, of the whole file."""
+    if not last:
+        from longhold.insight.read_session import read_entries
+
+        return read_entries(path) if path.stat().st_size <= QUOTED_BYTES else []
+    if last - first > QUOTED_BYTES:
+        return []
+    with path.open("rb") as file:
+        file.seek(first)
+        lines = [*file.read(last - first).split(b"\n"), file.readline(QUOTED_BYTES)]
+    return list(read_lines(lines, agent))

@@ -1,0 +1,9 @@
+"""Claude Code transcripts: JSONL, several records per answer, boundaries where it compacted."""
+
+from longhold.insight.transcripts.claude_code.agents import calls_beside
+from longhold.insight.transcripts.claude_code.read import read, sniff
+from longhold.insight.transcripts.claude_code.write import write
+
+NAME = "claude-code"
+
+__all__ = ["NAME", "calls_beside", "read", "sniff", "write"]

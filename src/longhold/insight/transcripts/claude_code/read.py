@@ -1,0 +1,558 @@
+"""Read a Claude Code transcript, record by record, into entries.
+
+Records of one answer share `message.id` and become pieces of one reply; a compaction boundary and
+the summary after it become one `Compacted`; a microcompaction becomes `Cleared`; going back to an
+earlier prompt, which the format shows as a second child of one parent, becomes `Snipped`; what was
+queued while the agent worked is `Said` where the model got it. What a model never sees (progress,
+snapshots, hooks, a sub-agent's words) is counted, not kept. A file that begins with a sub-agent is
+read as its own until the main conversation shows. Memory grows with the number of records, not
+their size.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from longhold.core.log.entries import (
+    AnyEntry,
+    Cleared,
+    Compacted,
+    Failed,
+    Ran,
+    Said,
+    Snipped,
+    Titled,
+    Undone,
+)
+from longhold.core.messages import (
+    Content,
+    Json,
+    JsonObject,
+    Text,
+    ToolResult,
+    ToolUse,
+    content_from_wire,
+    text_of,
+)
+from longhold.core.messages.measure import measure_content
+from longhold.core.view.block_roles import speakable
+from longhold.core.view.items import unanswered
+from longhold.insight.transcripts.claude_code.agents import SideCalls
+from longhold.session.importing.parts import parted
+from longhold.session.importing.records import count, decoded, records, seconds, spoken_lines
+from longhold.session.importing.writer import TranscriptWriter
+
+ABSORBED = "absorbed_mid_turn"
+"""The reason given for a removal that reached the model; older versions give none."""
+
+_NOTIFICATION = re.compile(r"\s*<[a-z]+-notification>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedWords:
+    text: str
+    at: float = 0.0
+    is_shown: bool = False
+    """They stand in the file already."""
+
+    @property
+    def is_users(self) -> bool:
+        """False for what a background task reports."""
+        return not _NOTIFICATION.match(self.text)
+
+
+class MessageQueue:
+    def __init__(self) -> None:
+        self._waiting: list[QueuedWords] = []
+        self._removed: list[QueuedWords] = []
+
+    def take(self, record: JsonObject, at: float) -> None:
+        """Follow one operation."""
+        content, text = record.get("content"), str(record.get("content") or "")
+        match record.get("operation"):
+            case "enqueue" if isinstance(content, str) and content.strip():
+                self._waiting.append(QueuedWords(text=content, at=at))
+            case "popAll":
+                self._pop(text)
+            case "remove":
+                words = self._pop(text) or QueuedWords(text=text, at=at)
+                is_delivered = record.get("reason", ABSORBED) == ABSORBED
+                if words.text and is_delivered and not words.is_shown:
+                    self._removed.append(words)
+
+    def show(self, content: Content) -> None:
+        """Notice words that stand in a record of their own."""
+        shown = {block.text.strip() for block in content if isinstance(block, Text)}
+        self._removed = [each for each in self._removed if each.text.strip() not in shown]
+        self._waiting = [
+            QueuedWords(text=each.text, at=each.at, is_shown=True)
+            if each.text.strip() in shown
+            else each
+            for each in self._waiting
+        ]
+
+    def delivered(self) -> Iterable[QueuedWords]:
+        """Return what the model was given since, and stands nowhere else."""
+        words, self._removed = self._removed, []
+        return words
+
+    def undelivered(self) -> Iterable[QueuedWords]:
+        """Return what the user typed and no answer came to; commands were for the program."""
+        return (
+            each
+            for each in (*self._removed, *self._waiting)
+            if each.is_users and not each.is_shown and not each.text.lstrip().startswith("/")
+        )
+
+    def _pop(self, text: str) -> QueuedWords | None:
+        """Take out what has this text, or the oldest."""
+        found = next((each for each in self._waiting if not text or each.text == text), None)
+        if found is not None:
+            self._waiting.remove(found)
+        return found
+
+
+def queued_prompt(attachment: Json) -> Json:
+    """Return the words of an attachment that gives the model what was queued; None for any other."""
+    match attachment:
+        case {"type": "queued_command", "prompt": str() | list() as prompt}:
+            return prompt
+    return None
+
+
+def is_from_user(attachment: Json, content: Content) -> bool:
+    """False for what a background task or another agent put into the queue."""
+    match attachment:
+        case {"origin": {"kind": str(kind)}}:
+            return kind == "human"
+        case {"commandMode": "task-notification"}:
+            return False
+    texts = (block.text for block in content if isinstance(block, Text))
+    return not any(_NOTIFICATION.match(text) for text in texts)
+
+
+class Cut(NamedTuple):
+    """What a compaction covered, and what it kept word for word."""
+
+    covered: list[int]
+    kept: list[int]
+
+    @property
+    def kind(self) -> Literal["full", "from", "up_to"]:
+        if not self.kept:
+            return "full"
+        return "up_to" if self.covered[0] < self.kept[0] else "from"
+
+
+class RewoundEntries(NamedTuple):
+    """What going back to an earlier message takes out of force."""
+
+    compactions: list[int]
+    messages: list[int]
+
+
+class Standing:
+    def __init__(self) -> None:
+        self._shown: list[int] = []
+        self._compactions: dict[int, list[int]] = {}
+        """Compactions in force, each with the messages that were in force before it."""
+
+    def add(self, n: int) -> None:
+        self._shown.append(n)
+
+    def cut(self, head: int, tail: int) -> Cut:
+        """Split what is in force into what a compaction covers and the segment it keeps."""
+        shown = self._shown
+        before = [n for n in shown if n < head]
+        kept = [n for n in shown if head <= n <= tail]
+        if not kept:
+            return Cut(shown, [])
+        if before:
+            return Cut(before, [n for n in shown if n >= head])
+        return Cut([n for n in shown if n > tail], kept)
+
+    def rests_on(self, cut: Cut) -> tuple[int, ...]:
+        """List the compactions whose summaries a new one covers."""
+        return tuple(n for n in self._compactions if n in cut.covered)
+
+    def compact(self, n: int, cut: Cut) -> None:
+        self._compactions[n] = self._shown
+        self._shown = [*cut.kept, n] if cut.kind == "from" else [n, *cut.kept]
+
+    def go_back(self, place: int) -> RewoundEntries:
+        """Take everything after a message out of force, and compactions that covered more."""
+        undone = [n for n in reversed(self._compactions) if n > place]
+        for n in undone:
+            self._shown = self._compactions.pop(n) + [m for m in self._shown if m > n]
+        left = RewoundEntries(undone, [n for n in self._shown if n > place])
+        self._shown = [n for n in self._shown if n <= place]
+        return left
+
+
+_REFUSED = "The user doesn't want to proceed with this tool use"
+_SAID = "the user said:"
+_STILL_PLANNING = "User chose to stay in plan mode"
+
+
+def refusal(block: ToolResult, record: JsonObject) -> str | None:
+    """Return what the user said when refusing a call, "" without a word; None if it was not refused."""
+    has_own_result = not isinstance(record.get("toolUseResult", ""), str)
+    if not block.is_error or has_own_result:
+        return None
+    text = text_of(block.content)
+    if text.startswith(_REFUSED):
+        return text.partition(_SAID)[2].strip()
+    return text.strip() if text.startswith(_STILL_PLANNING) else None
+
+
+CLEARED = "This result was cleared to make room. Run the tool again if it is needed."
+"""The format does not record what stood in for a cleared result; this does."""
+
+SYNTHETIC = "<synthetic>"
+"""The model's name on error messages that no model wrote."""
+
+UNASKED = "No response requested."
+"""What the client writes where a turn ends without a request; nothing failed."""
+
+SNIFFED_LINES = 50
+"""So many lines at the start may be odd ones before the format counts as another."""
+
+_SPOKEN = ("user", "assistant", "attachment")
+_TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
+
+
+def sniff(first: bytes) -> bool:
+    lines = spoken_lines(first.split(b"\n")[:SNIFFED_LINES])
+    return any(_is_record(decoded(line)) for _, line in lines)
+
+
+def _is_record(record: Json) -> bool:
+    if not isinstance(record, dict):
+        return False
+    kind = record.get("type")
+    if kind in ("user", "assistant"):
+        return "message" in record and ("sessionId" in record or "uuid" in record)
+    if kind == "system":  # all that can be read where a summary longer than the beginning follows
+        return record.get("subtype") == "compact_boundary" and "uuid" in record
+    return kind == "file-history-snapshot" or (kind == "summary" and "leafUuid" in record)
+
+
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    for number, record in records(lines, writer.account):
+        yield from reader.record(record, number)
+    yield from reader.end()
+
+
+class _Reader:
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._place: dict[str, int] = {}
+        """For each record's uuid: the last entry written when it had been read."""
+        self._copies: dict[str, int] = {}
+        self._asked_under: set[str] = set()
+        """Parents under which the user has spoken already."""
+        self._standing = Standing()
+        self._queue = MessageQueue()
+        self._side_calls = SideCalls(writer)
+        self._uses: set[str] = set()
+        self._answer_to = ""
+        """The response whose pieces come in."""
+        self._last_piece = 0
+        self._waiting: list[str] = []
+        """Tool uses of the last answer without a result."""
+        self._boundary: JsonObject | None = None
+        self._titles: list[tuple[str, str]] = []
+        self._is_chained = False
+        """Records name the ones they follow; in files made by hand they may not."""
+        self._is_main = False
+        """The main conversation has shown; until then the file may be a sub-agent's."""
+
+    def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        kind = str(record.get("type"))
+        if self._is_main and record.get("isSidechain") and kind in (*_SPOKEN, "system"):
+            self._skip("sidechain")
+            self._side_calls.take(record)
+        elif kind in _SPOKEN:
+            yield from self._spoken(record, kind, number)
+        elif kind == "system":
+            yield from self._system(record)
+        elif kind == "queue-operation":
+            self._queue.take(record, _time(record))
+        elif kind in _TITLES:
+            self._titles.append(
+                (str(record.get("leafUuid", "")), str(record.get(_TITLES[kind], "")))
+            )
+        elif kind == "progress":
+            self._skip(kind)
+            self._side_calls.take(record)
+        elif "type" not in record:
+            self._writer.account.malformed.append((number, "a record without a type"))
+        else:
+            self._skip(kind)
+        if uuid := record.get("uuid"):
+            self._place[str(uuid)] = self._writer.last
+
+    def end(self) -> Iterator[AnyEntry]:
+        """Write what is known only now: words that nobody answered, and the title."""
+        for words in self._queue.undelivered():
+            yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
+        yield from self._side_calls.write(math.inf)
+        if self._boundary is not None:
+            self._mend("boundaries without a summary")
+        titles = [title for leaf, title in self._titles if not leaf or leaf in self._place]
+        if titles and titles[-1]:
+            yield self._writer.write(Titled(title=titles[-1]))
+
+    def _skip(self, kind: str) -> None:
+        self._writer.account.skipped[kind] += 1
+
+    def _mend(self, what: str) -> None:
+        self._writer.account.repaired[what] += 1
+
+    def _spoken(self, record: JsonObject, kind: str, number: int) -> Iterator[AnyEntry]:
+        message = record.get("message")
+        if kind == "attachment":
+            message = {"content": _attached(record.get("attachment"))}
+        if not isinstance(message, dict) or message.get("content") is None:
+            self._writer.account.malformed.append((number, f"a {kind} record without content"))
+            return
+        if kind != "attachment" and not record.get("isSidechain"):
+            yield from self._begin_main(record)
+        if self._is_copy(record, message):
+            self._mend("repeated records")
+            return
+        self._is_chained = self._is_chained or str(record.get("parentUuid") or "") in self._place
+        content = content_from_wire(message["content"])
+        if kind == "assistant":
+            yield from self._answer(record, message, content)
+            return
+        attachment = record.get("attachment")
+        is_queued = queued_prompt(attachment) is not None and is_from_user(attachment, content)
+        yield from self._user(record, content, hidden=kind == "attachment" and not is_queued)
+
+    def _begin_main(self, record: JsonObject) -> Iterator[AnyEntry]:
+        """Leave a sub-agent behind once the conversation it served shows."""
+        if self._is_main:
+            return
+        self._is_main = True
+        self._boundary = None
+        self._asked_under.clear()
+        for entry in self._leave(0, record, "a sub-agent's, not part of this conversation"):
+            if isinstance(entry, Snipped):
+                self._mend("side chains before the conversation")
+            yield entry
+
+    def _is_copy(self, record: JsonObject, message: JsonObject) -> bool:
+        uuid = str(record.get("uuid") or "")
+        digest = hash(msgspec.json.encode(message["content"]))
+        known = uuid != "" and self._copies.get(uuid) == digest
+        self._copies[uuid] = digest
+        return known
+
+    def _answer(
+        self, record: JsonObject, message: JsonObject, content: Content
+    ) -> Iterator[AnyEntry]:
+        model = str(message.get("model") or "")
+        if model == SYNTHETIC or record.get("isApiErrorMessage"):
+            if text_of(content) == UNASKED:
+                self._skip("answer that nobody asked for")
+                return
+            yield self._writer.write(Failed(what="model", error=text_of(content)), _time(record))
+            return
+        response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
+        if response != self._answer_to:
+            yield from self._side_calls.write(_time(record))
+            yield from self._delivered()
+        self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
+        entry = self._writer.replied(
+            response,
+            content,
+            at=_time(record),
+            model=model,
+            stop_reason=str(message.get("stop_reason") or ""),
+            usage=self._writer.account.usage(message.get("usage")),
+            origin=str(record.get("uuid") or ""),
+        )
+        self._last_piece = entry.n
+        self._standing.add(entry.n)
+        yield entry
+
+    def _called(self, response: str, ids: list[str]) -> None:
+        """Remember which tools an answer called; only the last answer can wait for results."""
+        if response != self._answer_to:
+            self._answer_to = response
+            self._waiting.clear()
+        self._waiting += ids
+        self._uses.update(ids)
+
+    def _user(self, record: JsonObject, content: Content, *, hidden: bool) -> Iterator[AnyEntry]:
+        if record.get("isCompactSummary"):
+            yield from self._summary(record, content)
+            return
+        if record.get("isVisibleInTranscriptOnly"):
+            self._skip("transcript-only")
+            return
+        yield from self._side_calls.write(_time(record))
+        results, rest = parted(content)
+        self._queue.show(tuple(rest))
+        if not results:
+            yield from self._delivered()
+        if not results and "attachment" not in record:
+            yield from self._go_back(record)
+        for block in results:
+            yield self._ran(block, record)
+        if rest:
+            yield self._say(record, tuple(rest), hidden=hidden)
+
+    def _ran(self, block: ToolResult, record: JsonObject) -> Ran:
+        if block.tool_use_id not in self._uses:
+            self._mend("results without a tool use")
+        if block.tool_use_id in self._waiting:
+            self._waiting.remove(block.tool_use_id)
+        return self._writer.ran(
+            block,
+            at=_time(record),
+            origin=str(record.get("uuid") or ""),
+            refused=refusal(block, record),
+        )
+
+    def _delivered(self) -> Iterator[AnyEntry]:
+        """Write what the model was given from the queue before it answered again."""
+        for words in self._queue.delivered():
+            said = self._writer.said(
+                (Text(text=words.text),), at=words.at, hidden=not words.is_users
+            )
+            yield self._put(said)
+
+    def _put(self, entry: Said) -> Said:
+        self._standing.add(entry.n)
+        return entry
+
+    def _say(self, record: JsonObject, content: Content, *, hidden: bool = False) -> Said:
+        entry = self._writer.said(
+            content,
+            at=_time(record),
+            origin=str(record.get("uuid") or ""),
+            hidden=hidden or bool(record.get("isMeta")),
+        )
+        return self._put(entry)
+
+    def _go_back(self, record: JsonObject) -> Iterator[AnyEntry]:
+        """Notice that the user went back to an earlier message and went on from there."""
+        parent = str(record.get("parentUuid") or "")
+        if parent and parent not in self._place:
+            self._mend("dangling parents")
+            return
+        is_again = self._is_chained and parent in self._asked_under
+        self._asked_under.add(parent)
+        if is_again and not record.get("isMeta"):
+            self._mend("returns to an earlier prompt")
+            place = self._place.get(parent, 0)
+            yield from self._leave(place, record, "the user went back to an earlier prompt")
+
+    def _leave(self, place: int, record: JsonObject, why: str) -> Iterator[AnyEntry]:
+        """Take everything after a message out of the view."""
+        at, left = _time(record), self._standing.go_back(place)
+        for n in left.compactions:
+            yield self._writer.write(Undone(target=n), at)
+        if self._last_piece in left.messages:
+            for id in self._waiting:  # an open round could not leave the view
+                yield self._writer.ran(unanswered(id), at=at)
+            self._waiting.clear()
+        if left.messages:
+            yield self._writer.write(Snipped(targets=tuple(left.messages), why=why), at)
+
+    def _system(self, record: JsonObject) -> Iterator[AnyEntry]:
+        subtype = str(record.get("subtype"))
+        if subtype == "compact_boundary":
+            self._boundary = record
+        elif subtype == "microcompact_boundary":
+            yield from self._microcompaction(record)
+        elif subtype == "api_error":
+            failed = Failed(what="api", error=_api_error(record.get("error"))[:2_000])
+            yield self._writer.write(failed, _time(record))
+        else:
+            self._skip(f"system/{subtype}")
+
+    def _microcompaction(self, record: JsonObject) -> Iterator[AnyEntry]:
+        found = record.get("microcompactMetadata")
+        ids = found.get("compactedToolIds") if isinstance(found, dict) else None
+        named = ids if isinstance(ids, list) else []
+        known = tuple(str(id) for id in named if str(id) in self._uses)
+        if known:
+            measure = measure_content(CLEARED)
+            yield self._writer.write(
+                Cleared(
+                    ids=known,
+                    texts=(CLEARED,) * len(known),
+                    measures=(measure,) * len(known),
+                    saved_tokens=count(found.get("tokensSaved")) if isinstance(found, dict) else 0,
+                ),
+                _time(record),
+            )
+
+    def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
+        """Write a compaction once its summary is there; one that covers nothing is just a message."""
+        yield from self._delivered()
+        boundary, self._boundary = self._boundary or {}, None
+        metadata = boundary.get("compactMetadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        cut = self._standing.cut(*self._segment(metadata.get("preservedSegment")))
+        if not cut.covered:
+            yield self._say(record, content)
+            return
+        spoken = speakable(content)
+        entry = self._writer.write(
+            Compacted(
+                first=cut.covered[0],
+                last=cut.covered[-1],
+                summary=spoken,
+                kind=cut.kind,
+                trigger="manual" if metadata.get("trigger") == "manual" else "auto",
+                by="import",
+                kept=(cut.kept[0], cut.kept[-1]) if cut.kept else None,
+                before_tokens=count(metadata.get("preTokens")),
+                measure=measure_content(spoken),
+                origin=str(boundary.get("uuid") or record.get("uuid") or ""),
+                rests_on=self._standing.rests_on(cut),
+            ),
+            _time(record),
+        )
+        self._standing.compact(entry.n, cut)
+        yield entry
+
+    def _segment(self, raw: Json) -> tuple[int, int]:
+        """Find the entries between which a compaction kept everything."""
+        ends = raw if isinstance(raw, dict) else {}
+        head, tail = str(ends.get("headUuid")), str(ends.get("tailUuid"))
+        return self._place.get(head, 0), self._place.get(tail, 0)
+
+
+def _api_error(error: Json) -> str:
+    """Return the status and the provider's words; headers and ids differ each time and say nothing."""
+    inner = error
+    while isinstance(inner, dict) and isinstance(inner.get("error"), dict):
+        inner = inner["error"]
+    said = inner.get("message") if isinstance(inner, dict) else None
+    if isinstance(error, dict) and said:
+        return f"{error.get('status') or ''} {said}".strip()
+    return msgspec.json.encode(error).decode() if error else "unknown"
+
+
+def _attached(attachment: Json) -> Json:
+    """Return an attachment as the text a model would get of it."""
+    if not isinstance(attachment, dict):
+        return None
+    if (prompt := queued_prompt(attachment)) is not None:
+        return prompt
+    content = attachment.get("content")
+    return content if isinstance(content, str) else msgspec.json.encode(attachment).decode()
+
+
+def _time(record: JsonObject) -> float:
+    return seconds(record.get("timestamp"))

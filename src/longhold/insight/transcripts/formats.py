@@ -1,0 +1,213 @@
+"""The formats of transcripts: which one a file is in, and how to read and write it."""
+
+import gzip
+import importlib
+import math
+import os
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from longhold.core.log.entries import AnyEntry
+from longhold.core.log.reading import LOG_STARTS, open_to_read
+from longhold.core.view import View
+from longhold.errors import TranscriptError
+from longhold.session.importing.records import decoded, spoken_lines
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+
+SNIFF_BYTES = 64 << 10
+"""Enough for a few records, so that the first odd one does not decide."""
+
+SNIFF_LINE_BYTES = 32 << 20
+"""A session may begin with a pasted picture or log; few pastes have a tenth of this."""
+
+ORIGIN_LINES = 50
+"""Among so many records at the start one says where the session is from."""
+
+LINE_BYTES = 128 << 20
+"""One record, or a whole document on one line; the largest seen have a tenth of it."""
+UNPACKED_TIMES, UNPACKED_FLOOR_BYTES = 200, 64 << 20
+"""A packed file may grow this many times, and to this size whatever it was. Transcripts pack to a
+twentieth; what packs to a thousandth was made to."""
+
+_UNREADABLE = (OSError, EOFError, zlib.error)
+"""What a file that was cut off or damaged raises, packed or not."""
+
+Progress = Callable[[int], None]
+"""Told how many bytes of the file were read so far."""
+
+
+class Format(Protocol):
+    """What each format's module offers."""
+
+    NAME: str
+
+    def sniff(self, first: bytes) -> bool: ...
+    def read(self, lines: Iterator[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]: ...
+    def write(self, view: View, *, session: str = "", directory: str = "") -> Iterator[bytes]:
+        """Write what a model sees; the id and the directory are for clients that keep sessions."""
+
+
+FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
+"""Names in the order they are tried; the most particular first. Modules load when needed."""
+
+
+CLIENTS = ("claude-code", "codex", "pi")
+"""Formats of agents that keep sessions; the others are lists of messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A transcript being read: its format, its entries as they come, the account."""
+
+    format: str
+    entries: Iterator[AnyEntry]
+    account: ImportAccount
+    session: str = ""
+    """The client's own id of the session; a sub-agent's file has its parent's."""
+    directory: str = ""
+    """Where the client worked."""
+
+
+def named(name: str) -> Format:
+    if name not in FORMATS:
+        raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
+    module = importlib.import_module(f"longhold.insight.transcripts.{name.replace('-', '_')}")
+    return cast(Format, module)
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of our own."""
+    if path.is_fifo():
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(max(map(len, LOG_STARTS))).startswith(LOG_STARTS)
+    except OSError:
+        return False  # opening it as a transcript reports the error
+
+
+def losses(name: str, view: View) -> Counter[str]:
+    """Count what of a view a format cannot hold; most hold everything."""
+    count = getattr(named(name), "losses", None)
+    return count(view) if count else Counter()
+
+
+@contextmanager
+def open_transcript(path: Path | str, progress: Progress | None = None) -> Iterator[Transcript]:
+    """Open a transcript of any known format and stream its entries."""
+    path = Path(path)
+    with _open_file(path) as raw, _unpacked(raw) as file:
+        first = _peek(path, file)
+        format = _recognise(path, first)
+        beside = getattr(format, "calls_beside", None)
+        writer = TranscriptWriter(beside(path) if beside else ())
+        entries = _all(format, _lines(path, file, raw, progress), writer, path)
+        session, directory = _origin(first)
+        yield Transcript(format.NAME, entries, writer.account, session, directory)
+
+
+def _origin(first: bytes) -> tuple[str, str]:
+    """Find a session's id and its directory among the first records."""
+    session = directory = ""
+    for _, line in spoken_lines(first.split(b"\n")[:ORIGIN_LINES]):
+        record = decoded(line)
+        if not isinstance(record, dict):
+            continue
+        inner = record.get("payload")
+        fields = record | inner if isinstance(inner, dict) else record
+        is_head = record.get("type") in ("session", "session_meta")
+        session = session or str(fields.get("sessionId") or (is_head and fields.get("id")) or "")
+        directory = directory or str(fields.get("cwd") or "")
+        if session and directory:
+            break
+    return session, directory
+
+
+def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
+    return named(name).read(iter(lines), TranscriptWriter())
+
+
+def printable(path: Path | str) -> str:
+    """Return a path as text; bytes that are no characters are replaced."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _all(
+    format: Format, lines: Iterator[bytes], writer: TranscriptWriter, path: Path
+) -> Iterator[AnyEntry]:
+    yield from format.read(lines, writer)
+    yield from writer.beside(math.inf)
+    yield writer.imported(format.NAME, printable(path))
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    file = open_to_read(path, "transcript")
+    if not file.seekable():
+        file.close()
+        raise TranscriptError(path, "is a stream, which cannot be read twice; save it to a file")
+    return file
+
+
+@contextmanager
+def _unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    is_gzip = raw.read(2) == b"\x1f\x8b"
+    raw.seek(0)
+    if is_gzip:
+        with gzip.open(raw) as file:
+            yield cast(IO[bytes], file)
+    else:
+        yield raw
+
+
+def _peek(path: Path, file: IO[bytes]) -> bytes:
+    try:
+        first = file.read(SNIFF_BYTES)
+        if first.lstrip()[:1] == b"{":  # a record that was cut says nothing
+            first += file.readline(SNIFF_LINE_BYTES)
+        file.seek(0)
+    except _UNREADABLE as error:
+        raise TranscriptError(path, f"cannot be unpacked: {error}; fetch it again") from error
+    return first
+
+
+def _recognise(path: Path, first: bytes) -> Format:
+    if not first.strip():
+        raise TranscriptError(path, "is empty; there is nothing to read")
+    for name in FORMATS:
+        if (format := named(name)).sniff(first):
+            return format
+    if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
+        raise TranscriptError(path, "is a binary file, not a transcript")
+    if first.startswith(LOG_STARTS):
+        raise TranscriptError(path, "is a log of Longhold's own: name it to a command, or load it")
+    listed = ", ".join(FORMATS)
+    raise TranscriptError(
+        path, f"unrecognised format; expected one of {listed}, or a log of Longhold's"
+    )
+
+
+def _lines(
+    path: Path, file: IO[bytes], raw: IO[bytes], progress: Progress | None
+) -> Iterator[bytes]:
+    """Yield lines, reporting how far the file itself has been read."""
+    most = max(UNPACKED_FLOOR_BYTES, UNPACKED_TIMES * os.fstat(raw.fileno()).st_size)
+    left = most
+    try:
+        while line := file.readline(min(LINE_BYTES, left) + 1):
+            left -= len(line)
+            if left < 0:
+                raise TranscriptError(
+                    path, f"unpacks to more than {most:,} bytes; unpack it by hand"
+                )
+            if len(line) > LINE_BYTES:
+                raise TranscriptError(path, f"has a line of more than {LINE_BYTES:,} bytes")
+            yield line
+            if progress is not None:
+                progress(raw.tell())
+    except _UNREADABLE as error:
+        raise TranscriptError(path, f"cannot be read to its end: {error}") from error

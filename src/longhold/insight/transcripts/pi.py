@@ -1,0 +1,478 @@
+"""Sessions of the pi coding agent, read and written.
+
+Read: old sessions are a sequence of records and are streamed; newer ones are trees, of which the
+active branch is read. A compaction covers what lies before the entry it keeps first. An answer that
+failed or was stopped is not sent again by pi, so it is kept as `Failed`. What pi notes for itself
+(labels, thinking levels, costs) is left out. The wording around summaries and commands is ours.
+
+Written: one branch, entries numbered from one, so the same view always gives the same file. Blocks
+pi has no shape for are wrapped whole. The system prompt and the tools are not part of a session;
+usage is written as zero, because a view does not hold it for each answer.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from longhold.core.log.cursor import possible
+from longhold.core.log.entries import AnyEntry, Failed, Forked, Switched, Titled
+from longhold.core.messages import (
+    Block,
+    Content,
+    Image,
+    Json,
+    JsonObject,
+    RedactedThinking,
+    ResultContent,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from longhold.core.models.capabilities import capabilities
+from longhold.core.view import View
+from longhold.core.view.block_roles import speakable
+from longhold.session.importing.dialogue import Dialogue
+from longhold.session.importing.parts import (
+    TEXT_FIELDS,
+    content_of,
+    extra_of,
+    parted,
+    unwrap,
+    with_extra,
+    wrap,
+)
+from longhold.session.importing.records import (
+    Numbered,
+    UnreadableRecord,
+    checked,
+    count,
+    decoded,
+    first_record,
+    objects,
+    seconds,
+    spoken_lines,
+    timestamp,
+)
+from longhold.session.importing.records import line as to_line
+from longhold.session.importing.writer import ImportAccount, TranscriptWriter
+
+OFF_BRANCH = "entry of another branch"
+OffBranch: TypeAlias = Callable[[tuple[int, JsonObject]], None]
+_BRANCH_USAGE = b'"usage"'
+
+
+class _Head(Struct):
+    id: str
+    parentId: str | None = None
+    type: str = ""
+
+
+class _Record(NamedTuple):
+    number: int
+    parent: str | None
+    line: bytes
+
+
+_decoder = msgspec.json.Decoder(_Head)
+
+
+def active_branch(
+    lines: Iterable[tuple[int, bytes]], account: ImportAccount, off_branch: OffBranch
+) -> Numbered:
+    """Yield the entries from the root to the last one, each with its line's number.
+
+    `off_branch` is given the answers of other branches, which were paid for all the same.
+    """
+    held: dict[str, _Record] = {}
+    last: str | None = None
+    for number, line in lines:
+        account.count()
+        head = _head(line)
+        if isinstance(head, UnreadableRecord):
+            account.malformed.append((number, head.reason))
+        elif head.type == "session":
+            account.skipped["session"] += 1
+        else:
+            account.repaired.update(["repeated entry id"] if head.id in held else [])
+            held[head.id] = _Record(number, head.parentId, line)
+            last = head.id
+    path = _path(held, last, account)
+    for left in held.values():
+        record = decoded(left.line) if _BRANCH_USAGE in left.line else None
+        if isinstance(record, dict):
+            off_branch((left.number, record))
+    for entry in path:
+        yield from checked(entry.number, decoded(entry.line, account), account)
+
+
+def _head(line: bytes) -> _Head | UnreadableRecord:
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decoded(line)  # slower, but it mends what can be mended
+    try:
+        return value if isinstance(value, UnreadableRecord) else msgspec.convert(value, _Head)
+    except msgspec.ValidationError as error:
+        return UnreadableRecord(f"not an entry of a session: {error}")
+
+
+def _path(held: dict[str, _Record], last: str | None, account: ImportAccount) -> Iterable[_Record]:
+    path = []
+    while last is not None and last in held:
+        entry = held.pop(last)  # taken out, so that a circle ends
+        path.append(entry)
+        last = entry.parent
+    if last is not None:
+        account.repaired["parent that is not there"] += 1
+    if held:
+        account.skipped[OFF_BRANCH] += len(held)
+    return reversed(path)
+
+
+NAME = "pi"
+_APIS = {"anthropic": "anthropic-messages", "openai": "openai-responses"}
+
+TREE_VERSION = 2
+"""Since this version entries have ids and parents."""
+
+IMAGE_FIELDS = frozenset({"type", "data", "mimeType"})
+THINKING_FIELDS = frozenset({"type", "thinking", "thinkingSignature", "redacted"})
+CALL_FIELDS = frozenset({"type", "id", "name", "arguments", "partialJson"})
+RESULT_FIELDS = frozenset(
+    {"role", "toolCallId", "toolName", "content", "details", "isError", "timestamp", "isText"}
+)
+
+VERSION = 3
+"""The version of the format that is written."""
+
+_NO_USAGE = {
+    "input": 0,
+    "output": 0,
+    "cacheRead": 0,
+    "cacheWrite": 0,
+    "totalTokens": 0,
+    "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+}
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "toolUse": "tool_use"}
+_BROKEN_OFF = ("error", "aborted")
+_USAGE = ("input", "output", "cacheRead", "cacheWrite")
+
+
+def sniff(first: bytes) -> bool:
+    match first_record(first):
+        case {"type": "session", "id": str()}:
+            return True
+    return False
+
+
+def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]:
+    reader = _Reader(writer)
+    unsent: list[tuple[int, JsonObject]] = []
+    for index, (number, record) in enumerate(_entries(lines, writer.account, unsent.append)):
+        reader.place(index, record)
+        yield from reader.record(record, number)
+    for number, record in unsent:
+        yield from reader.unsent(record, number)
+
+
+def _entries(lines: Iterable[bytes], account: ImportAccount, off_branch: OffBranch) -> Numbered:
+    """Yield the header, then the entries that are in force."""
+    numbered = spoken_lines(lines)
+    first = next(numbered, None)
+    if first is None:
+        return
+    yield from objects([first], account)
+    header = decoded(first[1])
+    version = header.get("version") if isinstance(header, dict) else None
+    if isinstance(version, int) and version >= TREE_VERSION:
+        yield from active_branch(numbered, account, off_branch)
+    else:
+        yield from objects(numbered, account)
+
+
+class _Reader:
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._account = writer.account
+        self._dialogue = Dialogue(writer)
+        self._model = ""
+        self._starts: dict[str | int, int] = {}
+        """For each entry, by its id and by its place: the number of the first entry made of it."""
+
+    def place(self, index: int, record: JsonObject) -> None:
+        """Note where a compaction would cut that keeps this entry first."""
+        self._starts[index] = self._writer.last + 1
+        if id := record.get("id"):
+            self._starts[str(id)] = self._writer.last + 1
+
+    def record(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        at = seconds(record.get("timestamp"))
+        match record:
+            case {"type": "message", "message": dict(message)}:
+                yield from self._message(message, at, str(record.get("id") or f"line-{number}"))
+            case {"type": "custom_message", "content": content}:
+                yield from self._beside(content, at, is_shown=record.get("display"))
+            case {"type": "branch_summary", "summary": str(summary)}:
+                yield from self._beside(summary, at)
+            case {"type": "compaction", "summary": str(summary)}:
+                yield from self._compacted(record, summary, at)
+            case {"type": "session" | "model_change", "modelId": str(model)}:
+                yield from self._switched(model, at)
+            case {"type": "session_info", "name": str(name)}:
+                yield self._writer.write(Titled(title=name), at)
+            case {"type": str(kind)} if kind not in ("message", "compaction"):
+                self._account.skipped[kind] += 1
+            case _:
+                self._account.malformed.append((number, "an entry without its content"))
+
+    def _compacted(self, record: JsonObject, summary: str, at: float) -> Iterator[AnyEntry]:
+        first_kept = record.get("firstKeptEntryId", record.get("firstKeptEntryIndex"))
+        start = self._starts.get(first_kept) if isinstance(first_kept, str | int) else None
+        yield from self._dialogue.compacted(
+            (Text(text=summary),),
+            last=start - 1 if start else None,
+            before_tokens=count(record.get("tokensBefore")),
+            at=at,
+            origin=str(record.get("id") or ""),
+        )
+
+    def _message(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+        at = at or seconds(message.get("timestamp"))
+        match message:
+            case {"role": "assistant"}:
+                yield from self._replied(message, at, origin)
+            case {"role": "toolResult"}:
+                yield self._ran(message, at, origin)
+            case {"role": "user"}:
+                yield from self._dialogue.said(
+                    _content(message.get("content")), at=at, origin=origin
+                )
+            case {"role": "bashExecution", "excludeFromContext": True}:
+                self._account.skipped["command kept from the model"] += 1
+            case {"role": "bashExecution"}:
+                yield from self._beside(_command(message), at)
+            case {"role": "branchSummary" | "compactionSummary", "summary": str(summary)}:
+                yield from self._beside(summary, at)
+            case _:
+                content = message.get("content")
+                yield from self._beside(content, at, is_shown=message.get("display"))
+
+    def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
+        """Write what stands on the user's side and is not from the user."""
+        yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
+
+    def _replied(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
+        reason = str(message.get("stopReason") or "")
+        if reason in _BROKEN_OFF:
+            error = str(message.get("errorMessage") or reason)
+            yield self._writer.write(Failed(what="answer", error=error, detail=message), at)
+            yield from self._paid(message, at, origin, "stopped")
+            return
+        model = str(message.get("model") or "")
+        if self._model and model:
+            yield from self._switched(model, at)
+        yield from self._dialogue.replied(
+            _content(message.get("content")),
+            answer=origin,
+            at=at,
+            model=model,
+            stop_reason=_STOP_REASONS.get(reason, reason),
+            usage=_usage(message.get("usage")),
+            origin=origin,
+        )
+
+    def unsent(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+        """Write what an answer on another branch cost."""
+        message = record.get("message")
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            at = seconds(record.get("timestamp")) or seconds(message.get("timestamp"))
+            yield from self._paid(message, at, str(record.get("id") or f"line-{number}"), "branch")
+
+    def _paid(self, message: JsonObject, at: float, origin: str, source: str) -> Iterator[AnyEntry]:
+        """Write what an answer cost that is not part of the conversation."""
+        if usage := _usage(message.get("usage")):
+            call = Forked(
+                source=source,
+                model=str(message.get("model") or self._model),
+                usage=usage,
+                stop_reason="aborted" if message.get("stopReason") in _BROKEN_OFF else "end_turn",
+                response_id=origin,
+            )
+            yield self._writer.write(call, at)
+
+    def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
+        """Record a change of model, whether it was chosen or another model answered."""
+        if model != self._model:
+            self._model = model
+            yield self._writer.write(Switched(model=model), at)
+
+    def _ran(self, message: JsonObject, at: float, origin: str) -> AnyEntry:
+        content = _content(message.get("content"))
+        is_text = isinstance(message.get("content"), str) or message.get("isText") is True
+        match content:
+            case (Text(text=text, extra=None),) if is_text:
+                shown: ResultContent = text
+            case _:
+                shown = speakable(content)
+        result = ToolResult(
+            tool_use_id=str(message.get("toolCallId") or ""),
+            content=shown,
+            is_error=message.get("isError") is True,
+            extra=extra_of(message, RESULT_FIELDS),
+        )
+        return self._dialogue.ran(result, at=at, origin=origin)
+
+
+def _content(raw: Json) -> Content:
+    return content_of(raw, _block)
+
+
+def _block(part: Json) -> Block:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return Text(text=text, extra=extra_of(part, TEXT_FIELDS))
+        case {"type": "thinking", "redacted": True, "thinkingSignature": str(data)}:
+            return RedactedThinking(data=data, extra=extra_of(part, THINKING_FIELDS))
+        case {"type": "thinking", "thinking": str(text)}:
+            signature = part.get("thinkingSignature")
+            return Thinking(
+                thinking=text,
+                signature=signature if isinstance(signature, str) else "",
+                extra=extra_of(part, THINKING_FIELDS),
+            )
+        case {"type": "toolCall", "id": str(id), "name": str(name), "arguments": dict(arguments)}:
+            return ToolUse(id=id, name=name, input=arguments, extra=extra_of(part, CALL_FIELDS))
+        case {"type": "image", "data": str(data), "mimeType": str(kind)}:
+            source = {"type": "base64", "media_type": kind, "data": data}
+            return Image(source=source, extra=extra_of(part, IMAGE_FIELDS))
+    return unwrap(part)
+
+
+def _command(message: JsonObject) -> str:
+    """Write a command that the user ran beside the conversation."""
+    lines = [f"The user ran this command: {message.get('command')}"]
+    if output := message.get("output"):
+        lines.append(f"It printed:\n{output}")
+    if message.get("cancelled"):
+        lines.append("It was stopped before it ended.")
+    elif code := message.get("exitCode"):
+        lines.append(f"It ended with exit code {code}.")
+    if message.get("truncated") and (path := message.get("fullOutputPath")):
+        lines.append(f"Not all of its output is shown; the rest is in {path}.")
+    return "\n".join(lines)
+
+
+def _usage(raw: Json) -> Usage | None:
+    counts = [count(raw.get(name)) if isinstance(raw, dict) else 0 for name in _USAGE]
+    fresh, answer, cached, written = counts
+    if not fresh + answer + cached + written:
+        return None
+    return Usage(
+        input_tokens=fresh,
+        output_tokens=answer,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+    )
+
+
+def write(view: View, *, session: str = "longhold", directory: str = "") -> Iterator[bytes]:
+    writer = _Writer(view.history[-1].at if view.history else 0.0, view.model)
+    yield writer.header(session, directory)
+    if view.model:
+        yield writer.entry("model_change", {"provider": writer.provider, "modelId": view.model})
+    if view.title:
+        yield writer.entry("session_info", {"name": view.title})
+    for message in view.messages():
+        if message.role == "assistant":
+            yield writer.answer(message.content)
+        else:
+            yield from writer.said(message.content)
+
+
+class _Writer:
+    """Hands out ids by which entries are linked."""
+
+    def __init__(self, at: float, model: str) -> None:
+        self._at = possible(at)
+        self._model = model
+        self.provider = capabilities(model).family
+        self._parent: str | None = None
+        self._ids = itertools.count(1)
+        self._tools: dict[str, str] = {}
+
+    def header(self, session: str, directory: str) -> bytes:
+        head = {"type": "session", "version": VERSION, "id": session, "cwd": directory}
+        return to_line(head | {"timestamp": timestamp(self._at)})
+
+    def entry(self, kind: str, fields: JsonObject) -> bytes:
+        id = f"{next(self._ids):08x}"
+        head = {"type": kind, "id": id, "parentId": self._parent, "timestamp": timestamp(self._at)}
+        self._parent = id
+        return to_line(head | fields)
+
+    def answer(self, content: Content) -> bytes:
+        uses = [block for block in content if isinstance(block, ToolUse)]
+        self._tools.update((use.id, use.name) for use in uses)
+        return self._message(
+            {
+                "role": "assistant",
+                "content": [_part(block) for block in content],
+                "api": _APIS.get(self.provider, ""),
+                "provider": self.provider,
+                "model": self._model,
+                "usage": _NO_USAGE,
+                "stopReason": "toolUse" if uses else "stop",
+            }
+        )
+
+    def said(self, content: Content) -> Iterator[bytes]:
+        """Write results, each by itself, then what was said with them."""
+        results, rest = parted(content)
+        yield from (self._message(self._result(block)) for block in results)
+        if rest:
+            yield self._message({"role": "user", "content": [_part(block) for block in rest]})
+
+    def _result(self, block: ToolResult) -> JsonObject:
+        content, is_text = block.content, isinstance(block.content, str)
+        blocks = (Text(text=content),) if isinstance(content, str) else content
+        fields: JsonObject = {
+            "role": "toolResult",
+            "toolCallId": block.tool_use_id,
+            "toolName": self._tools.get(block.tool_use_id, ""),
+            "content": [_part(inner) for inner in blocks],
+            "isError": block.is_error,
+        }
+        marked = fields | ({"isText": True} if is_text else {})
+        return with_extra(marked, block.extra, RESULT_FIELDS)
+
+    def _message(self, message: JsonObject) -> bytes:
+        return self.entry("message", {"message": message | {"timestamp": round(self._at * 1000)}})
+
+
+def _part(block: Block) -> JsonObject:
+    match block:
+        case Text(text=text, extra=extra):
+            return with_extra({"type": "text", "text": text}, extra, TEXT_FIELDS)
+        case Thinking(thinking=text, signature=signature, extra=extra):
+            thought = {"type": "thinking", "thinking": text}
+            signed = thought | ({"thinkingSignature": signature} if signature else {})
+            return with_extra(signed, extra, THINKING_FIELDS)
+        case RedactedThinking(data=data, extra=extra):
+            hidden = {"type": "thinking", "thinking": "", "thinkingSignature": data}
+            return with_extra(hidden | {"redacted": True}, extra, THINKING_FIELDS)
+        case ToolUse(id=id, name=name, input=data, extra=extra):
+            call = {"type": "toolCall", "id": id, "name": name, "arguments": data}
+            return with_extra(call, extra, CALL_FIELDS)
+        case Image(
+            source={"type": "base64", "media_type": str(kind), "data": str(data)}, extra=extra
+        ):
+            if len(block.source) == 3:
+                image = {"type": "image", "data": data, "mimeType": kind}
+                return with_extra(image, extra, IMAGE_FIELDS)
+    return wrap(block)

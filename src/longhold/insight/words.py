@@ -1,0 +1,246 @@
+"""Where the words of all sessions stand: one SQLite file under the home directory, without any text.
+
+It can be thrown away at any time. Of a session that grew, only what is new is added.
+"""
+
+import sqlite3
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from longhold.core.settings import home
+from longhold.core.tools.history.index import Index
+from longhold.core.tools.history.question import PASSAGE_BITS, HistoryQuestion, TermRows
+from longhold.insight.places import (
+    Advance,
+    SessionFile,
+    each_in_processes,
+    index_path,
+    processes_for,
+)
+
+if TYPE_CHECKING:
+    from longhold.insight.session_texts import SessionTexts
+
+ALL = "all sessions, second form"
+"""What the index is of, where that of one session has the session's id; another one is built anew."""
+ELSEWHERE = 0.3
+"""Of a word's weight, where it stands in the session but not in the passage."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS spans (
+    first INTEGER, count INTEGER, path TEXT, agent TEXT, session TEXT, directory TEXT, title TEXT,
+    stamp TEXT, bytes INTEGER, last_n INTEGER
+);
+CREATE TABLE IF NOT EXISTS records (
+    number INTEGER PRIMARY KEY, n INTEGER, kinds TEXT, first_line INTEGER, last_line INTEGER,
+    digest INTEGER
+);
+"""
+
+
+class SearchedRecord(Struct, frozen=True, array_like=True):
+    n: int
+    kinds: tuple[str, ...]
+    first_line: int
+    """Where the lines begin that it is read from again."""
+    last_line: int
+    """Where the last of them begins; 0 where only the whole file gives it."""
+    digest: int
+    """Of its text: a session that was resumed under a new name repeats its beginning."""
+
+
+class TextJob(NamedTuple):
+    """A session to read, from the entry after `last_n` on."""
+
+    file: SessionFile
+    last_n: int
+
+
+class SessionSpan(Struct, frozen=True):
+    """Records of one session that are numbered in a row; a session that grew has several."""
+
+    first: int
+    count: int
+    path: str
+    agent: str
+    session: str
+    directory: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionMatch:
+    """A session in which words were found."""
+
+    span: SessionSpan
+    record: SearchedRecord
+    """The one that answers best."""
+    passage: int
+    """The best of its passages, counted from 0."""
+    records: int
+    """How many have any of the words."""
+
+
+class SessionWords(Index):
+    """The words of all sessions; records are numbered through, in the order they were read."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        super().__init__(directory or home(), ALL)
+
+    def _check(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection = super()._check(connection)
+        connection.executescript(_SCHEMA)
+        return connection
+
+    def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
+        """List the sessions that are new or were written to since, the oldest first."""
+        known = dict(self._connection.execute("SELECT path, stamp FROM spans ORDER BY rowid"))
+        changed = [file for file in files if known.get(index_path(file.path)) != file.stamp]
+        return sorted(changed, key=attrgetter("modified"))
+
+    def refresh(self, files: Sequence[SessionFile], progress: Advance = lambda _: None) -> int:
+        """Read what is new and return how many files that were; into memory if the disk is full."""
+        try:
+            return self._read(files, progress)
+        except sqlite3.OperationalError as error:
+            self.mend(error)
+            return self._read(files, progress)
+
+    def _read(self, files: Sequence[SessionFile], progress: Advance) -> int:
+        changed = self.stale(files)
+        if not changed:
+            return 0
+        from longhold.insight.session_texts import decode, read_encoded  # loads every reader
+
+        jobs = [TextJob(file, self._known_upto(file)) for file in changed]
+        for job, encoded in each_in_processes(read_encoded, jobs, processes_for(changed)):
+            self._put(job, decode(encoded))
+            progress(job.file.bytes)
+        return len(changed)
+
+    def _known_upto(self, file: SessionFile) -> int:
+        """Return the last entry that was read; 0 for a file that was replaced by a shorter one."""
+        path = index_path(file.path)
+        query = "SELECT max(last_n), max(bytes) FROM spans WHERE path = ?"
+        last, size = self._connection.execute(query, (path,)).fetchone()
+        if size is not None and size > file.bytes:
+            self._connection.execute("DELETE FROM spans WHERE path = ?", (path,))
+            return 0
+        return last or 0
+
+    def _put(self, job: TextJob, found: "SessionTexts") -> None:
+        records = found.records
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            first = self.upto + 1
+            numbered = ((n, *text) for n, text in enumerate(found.texts, first))
+            self._insert(numbered, first + len(records) - 1)
+            connection.executemany(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    (number, n, " ".join(kinds), *place)
+                    for number, (n, kinds, *place) in enumerate(map(astuple, records), first)
+                ),
+            )
+            connection.execute(
+                f"INSERT INTO spans VALUES ({', '.join('?' * 10)})",
+                (
+                    *(first, len(records), index_path(job.file.path)),
+                    *(found.agent, found.session, found.directory, found.title),
+                    *(job.file.stamp, job.file.bytes),
+                    records[-1].n if records else job.last_n,
+                ),
+            )
+
+    def find(
+        self, question: HistoryQuestion, is_wanted: Callable[[SessionSpan], bool]
+    ) -> list[SessionMatch]:
+        """Find sessions: those with most of the question in one place first, of equals the newest.
+
+        Of sessions whose best record is the same, only the newest.
+        """
+        terms, allowed = self.search(question)
+        if question.kinds:
+            allowed = self._of_kinds(question.kinds, terms, allowed)
+        spans = [span for span in self._spans() if is_wanted(span)]
+        firsts = [span.first for span in spans]
+        found: defaultdict[str, _SessionScore] = defaultdict(_SessionScore)
+        for term in terms:
+            for row in term.rows:
+                number = row >> PASSAGE_BITS
+                span = spans[place - 1] if (place := bisect_right(firsts, number)) else None
+                if span is None or number >= span.first + span.count:
+                    continue  # of a session that is gone or not asked for
+                if allowed is None or number in allowed:
+                    found[span.path].add(row, term, span)
+        ranked = sorted((score.best() for score in found.values()), reverse=True)
+        records = self._records(best.row >> PASSAGE_BITS for best in ranked)
+        unique: dict[int, SessionMatch] = {}
+        for best in ranked:
+            record = records[best.row >> PASSAGE_BITS]
+            unique.setdefault(record.digest, best.match(record))
+        return list(unique.values())
+
+    def _of_kinds(
+        self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
+    ) -> set[int]:
+        """Return the records with the words that are of one of these kinds."""
+        numbers = allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}
+        found = self._records(numbers)
+        return {number for number, record in found.items() if not kinds.isdisjoint(record.kinds)}
+
+    def _records(self, numbers: Iterable[int]) -> dict[int, SearchedRecord]:
+        query = "SELECT records.* FROM json_each(?) JOIN records ON number = value"
+        rows = self._connection.execute(query, (msgspec.json.encode(list(numbers)).decode(),))
+        return {
+            number: SearchedRecord(n, tuple(kinds.split()), first, last, digest)
+            for number, n, kinds, first, last, digest in rows
+        }
+
+    def _spans(self) -> list[SessionSpan]:
+        names = ", ".join(SessionSpan.__struct_fields__)
+        rows = self._connection.execute(f"SELECT {names} FROM spans WHERE count ORDER BY first")
+        return [SessionSpan(*row) for row in rows]
+
+
+class _SessionScore:
+    """Adds up what was found of one session."""
+
+    def __init__(self) -> None:
+        self._inside: defaultdict[int, float] = defaultdict(float)
+        """The weight of the words in each passage."""
+        self._spans: dict[int, SessionSpan] = {}
+        """By the number of the record."""
+        self._terms: dict[int, float] = {}
+
+    def add(self, row: int, term: TermRows, span: SessionSpan) -> None:
+        self._inside[row] += term.weight
+        self._spans[row >> PASSAGE_BITS] = span
+        self._terms[id(term)] = term.weight
+
+    def best(self) -> "_BestPassage":
+        weight, row = max((weight, row) for row, weight in self._inside.items())
+        score = weight + ELSEWHERE * (sum(self._terms.values()) - weight)
+        return _BestPassage(score, row, self._spans[row >> PASSAGE_BITS], len(self._spans))
+
+
+class _BestPassage(NamedTuple):
+    """The passage of a session that answers best; the higher of two is the better."""
+
+    score: float
+    row: int
+    span: SessionSpan
+    records: int
+
+    def match(self, record: SearchedRecord) -> SessionMatch:
+        passage = self.row & ((1 << PASSAGE_BITS) - 1)
+        return SessionMatch(span=self.span, record=record, passage=passage, records=self.records)

@@ -1,0 +1,208 @@
+"""What a program hands in, checked before anything is recorded.
+
+One bad block would be refused by the provider with every later request, so it is refused here,
+with the name of the argument and what would do. Dictionaries, the SDKs' typed ones and their
+objects, tuples and subclasses of `str` are all taken; what is recorded is plain JSON.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from longhold.core.log.entries import Section
+from longhold.core.messages import (
+    Block,
+    Content,
+    Json,
+    JsonObject,
+    ResultContent,
+    ToolResult,
+    block_from_wire,
+    block_to_wire,
+    is_blank,
+    result_content_from_wire,
+)
+from longhold.core.messages.rules import is_malformed
+from longhold.errors import InvalidArgument
+
+_SESSION_ID = re.compile(r"\w[\w.-]{0,199}")
+
+_RESERVED = frozenset({"messages", "input", "system", "instructions", "tools", "model", "stream"})
+"""What a session itself puts into a request."""
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
+
+
+@runtime_checkable
+class Dumpable(Protocol):
+    """An object of an SDK, which writes itself as plain values."""
+
+    def model_dump(self) -> Any: ...
+
+
+MessageLike: TypeAlias = Mapping[str, object] | Dumpable
+"""A message, a block or a tool definition: a dictionary, an SDK's typed one, or its object."""
+ContentLike: TypeAlias = str | Iterable[str | MessageLike | Block]
+
+
+def plain(value: object, argument: str) -> Json:
+    """Write a value as plain JSON, or say what in it cannot be."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str.__str__(value)
+        case int():
+            return int(value)
+        case float():
+            if not math.isfinite(value):
+                raise InvalidArgument(argument, f"{value!r} is no JSON; give a finite number")
+            return float(value)
+        case Mapping():
+            return {
+                _key(key, argument): plain(item, f"{argument}.{key}") for key, item in value.items()
+            }
+        case bytes() | bytearray() | memoryview():
+            raise InvalidArgument(argument, "bytes are no JSON; decode them, or give base64 text")
+        case Sequence():
+            return [plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
+    return _dumped(value, argument)
+
+
+def _key(key: object, argument: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidArgument(argument, f"the key {key!r} is no text")
+    return str.__str__(key)
+
+
+def _dumped(value: object, argument: str) -> Json:
+    dump = getattr(value, "model_dump", None)
+    if dump is not None:
+        return plain(dump(mode="json", exclude_unset=True), argument)
+    if hasattr(value, "__struct_fields__") and isinstance(value, Block):
+        return plain(block_to_wire(value), argument)
+    raise InvalidArgument(
+        argument,
+        f"a {type(value).__name__} is no JSON; give text, a dictionary, or an SDK's object",
+    )
+
+
+def plain_object(value: object, argument: str, wanted: str = "an object") -> JsonObject:
+    found = plain(value, argument)
+    if not isinstance(found, dict):
+        raise InvalidArgument(argument, f"expected {wanted}, not {_named(value)}")
+    return found
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def listed(values: object, argument: str, of: str) -> list[object]:
+    """Return an iterable's items; a string, a dictionary or nothing is no list of them."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidArgument(argument, f"{_named(values)} is no list; give a list of {of}")
+    return list(values)
+
+
+def checked_content(content: object, argument: str) -> Content:
+    """Return content as blocks; refuse what is empty, or no provider takes."""
+    raw = plain(content, argument)
+    match raw:
+        case str():
+            raw = [{"type": "text", "text": raw}]
+        case dict():
+            raw = [raw]
+        case list():
+            pass
+        case _:
+            raise InvalidArgument(argument, f"{_named(content)} is no content; give text or blocks")
+    blocks = tuple(_block(block, f"{argument}[{i}]") for i, block in enumerate(raw))
+    if all(map(is_blank, blocks)):
+        raise InvalidArgument(argument, "the content is empty; give some text or a block")
+    return blocks
+
+
+def _block(raw: Json, argument: str) -> Block:
+    if isinstance(raw, dict) and not isinstance(raw.get("type"), str):
+        raise InvalidArgument(argument, "a block has no type; give {'type': 'text', 'text': …}")
+    if not isinstance(raw, str | dict):
+        raise InvalidArgument(argument, f"{_named(raw)} is no block; give text or an object")
+    block = block_from_wire(raw)
+    check_block(block, argument)
+    return block
+
+
+def check_block(block: Block, argument: str) -> None:
+    """Refuse a block that has the type of one the API knows and not its shape."""
+    inside = block.content if isinstance(block, ToolResult) else ()
+    for one in (block, *(() if isinstance(inside, str) else inside)):
+        if is_malformed(one):
+            wire = block_to_wire(one)
+            raise InvalidArgument(
+                argument, f"a block of type {wire.get('type')!r} has not its fields: {wire!r:.200}"
+            )
+
+
+def checked_result(output: object, argument: str) -> ResultContent:
+    """Return a tool's output; an empty one is allowed, None is probably a forgotten return."""
+    raw = plain(output, argument)
+    if raw is None:
+        raise InvalidArgument(argument, "None is no result; give text, '' for an empty one")
+    if isinstance(raw, dict):
+        raw = [raw] if isinstance(raw.get("type"), str) else raw
+    content = result_content_from_wire(raw)
+    check_block(ToolResult(tool_use_id="", content=content), argument)
+    return content
+
+
+def checked_sections(system: object) -> tuple[Section, ...]:
+    """Return a system prompt's parts: text, text blocks, or sections."""
+    if isinstance(system, str):
+        return (Section(name="system", text=str.__str__(system)),) if system.strip() else ()
+    parts = listed(system, "system", "text blocks")
+    sections = [_section(part, i) for i, part in enumerate(parts)]
+    return tuple(section for section in sections if section.text.strip())
+
+
+def _section(part: object, i: int) -> Section:
+    if isinstance(part, Section):
+        return part
+    match plain(part, f"system[{i}]"):
+        case str(text) | {"type": "text", "text": str(text)}:
+            return Section(name="system" if i == 0 else f"system {i + 1}", text=text)
+    raise InvalidArgument(f"system[{i}]", "give text or {'type': 'text', 'text': …}")
+
+
+def checked_options(options: object) -> JsonObject:
+    """Return request parameters; those that a session decides are refused."""
+    found = plain_object(options, "options") if options is not None else {}
+    if taken := sorted(_RESERVED & set(found)):
+        raise InvalidArgument(
+            "options", f"{', '.join(taken)} is the session's; use the argument of that name"
+        )
+    if taken := sorted(_LIMITS & set(found)):
+        raise InvalidArgument("options", f"{', '.join(taken)} is given as max_tokens=")
+    return found
+
+
+def checked_model(model: object) -> str:
+    if not isinstance(model, str) or not model.strip():
+        raise InvalidArgument(
+            "model", f"{model!r} is no model's name; give one as the API takes it"
+        )
+    return str.__str__(model)
+
+
+def checked_limit(value: object, argument: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidArgument(argument, f"{value!r} is no number of tokens; give a whole number")
+    return int(value)
+
+
+def checked_id(id: object) -> str:
+    if not isinstance(id, str) or not _SESSION_ID.fullmatch(id) or id == "newest":
+        raise InvalidArgument(
+            "id", f"{id!r} is no name for a session; use up to 200 letters, digits, dots and dashes"
+        )
+    return str.__str__(id)

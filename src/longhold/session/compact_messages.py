@@ -1,0 +1,191 @@
+"""Compacting a list of messages: one call, for programs that want nothing else.
+
+Without a client the summary is a digest, made without a network. System messages stay in front;
+what the user said last and was not answered stays, and so do the last few messages on request. A
+list that a summary would not make shorter is returned as it is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from longhold.core.log.entries import Compacted
+from longhold.core.messages import Json, JsonObject, Usage
+from longhold.core.settings import Settings
+from longhold.core.stages.compact.compact import NothingToCompact
+from longhold.core.stages.compact.compose import Manner
+from longhold.core.stages.compact.draft import NotShorter
+from longhold.core.stages.compact.owner import CompactRequest
+from longhold.errors import ConfigError
+from longhold.insight.transcripts.formats import named, read_lines
+from longhold.session import Session
+from longhold.session.arguments import listed, plain_object
+from longhold.session.importing.provider import provider_of
+from longhold.session.scratch_session import on_paper, take, tried
+
+Style: TypeAlias = Literal["anthropic", "openai"]
+
+SYSTEM = frozenset({"system", "developer"})
+"""Roles whose words hold for the whole conversation: no summary stands for them."""
+ROLES: dict[Style, frozenset[str]] = {
+    "anthropic": frozenset({"user", "assistant", "system"}),
+    "openai": frozenset({"user", "assistant", "tool", "function"}) | SYSTEM,
+}
+"""Who may speak; any other message would be lost silently."""
+WANTED = "objects with role and content"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedMessages:
+    """A list of messages, and what was done to it."""
+
+    messages: list[JsonObject]
+    """To be sent instead; in the style they came in."""
+    by: Literal["model", "digest", "nobody"]
+    """Who wrote the summary; nobody, if the list is as it was."""
+    before_tokens: int
+    after_tokens: int
+    survived: float = 1.0
+    """The share of exact names in use lately that is still there."""
+    usage: Usage | None = None
+    """What a model's summary took."""
+
+
+async def compact(
+    messages: Sequence[Mapping[str, object]],
+    *,
+    model: str = "",
+    client: object = None,
+    focus: str = "",
+    keep: int = 0,
+    style: Style | None = None,
+    settings: Settings | None = None,
+) -> CompactedMessages:
+    """Let the history in a list of messages become a summary.
+
+    Args:
+        messages: in the style of Anthropic's Messages API or of chat completions.
+        model: who the messages are for: it tells the window, and who a client is asked for.
+        client: of Anthropic's or OpenAI's SDK, or a model; without one no model is asked.
+        focus: what a model's summary is to dwell on.
+        keep: how many of the last messages stay word for word at least.
+        style: the style, where it should not be told from the messages.
+        settings: instead of the defaults.
+
+    Raises:
+        ContextOverflow: what cannot be compacted is too much for the window by itself.
+        ConfigError: a client is given and no model, or a message cannot be read.
+    """
+    if client is not None and not (model := model or str(getattr(client, "name", ""))):
+        raise ConfigError("a client needs the name of the model to ask; give model=")
+    given = listed(messages, "messages", WANTED)
+    plain = [plain_object(one, f"messages[{i}]", WANTED) for i, one in enumerate(given)]
+    if not plain:
+        return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
+    style = style or _style(plain)
+    _check_roles(plain, style)
+    history = list(read_lines([_request(plain, style)], style))
+    with on_paper(history, settings or Settings(), client=client, model=model) as paper:
+        before = paper.fullness().used_tokens
+        entry = await _compacted(paper, keep, focus, by_model=client is not None)
+        if entry is None:
+            return CompactedMessages(
+                messages=plain, by="nobody", before_tokens=before, after_tokens=before
+            )
+        return CompactedMessages(
+            messages=[*filter(_is_system, plain), *_written(paper, style, like=plain)],
+            by="model" if entry.by == "model" else "digest",
+            before_tokens=before,
+            after_tokens=paper.fullness().used_tokens,
+            survived=entry.survived,
+            usage=entry.usage,
+        )
+
+
+async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -> Compacted | None:
+    request = _compact_request(paper, keep, focus, by_model=by_model)
+    if request is None:
+        return None
+    try:
+        return await take(paper, await tried(paper, request, Manner()), request)
+    except (NothingToCompact, NotShorter):
+        return None
+
+
+def _compact_request(
+    paper: Session, keep: int, focus: str, *, by_model: bool
+) -> CompactRequest | None:
+    """Say what is to be covered; nothing if all of it is to be kept."""
+    view = paper.view
+    if keep <= 0:
+        return CompactRequest(trigger="manual", focus=focus, by_model=by_model)
+    left, at = keep, len(view.items)
+    while at and left > 0:
+        at -= 1
+        left -= len(list(view.items[at].fragments("sent")))
+    if at < 2:
+        return None
+    pivot = view.items[at - 1].id
+    return CompactRequest(
+        trigger="manual", focus=focus, kind="up_to", pivot=pivot, by_model=by_model
+    )
+
+
+def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
+    """Write what is to be sent instead, without the system messages; strings where there were."""
+    request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
+    found = [message for message in request["messages"] if not _is_system(message)]
+    has_only_strings = all(isinstance(message.get("content"), str) for message in like)
+    return [_flat(message) for message in found] if has_only_strings else found
+
+
+def _request(messages: list[JsonObject], style: Style) -> bytes:
+    """Write the list so that its system messages are known as such, wherever they stood."""
+    system = [message for message in messages if _is_system(message)]
+    rest = [message for message in messages if not _is_system(message)]
+    if style == "openai" or not system:
+        return msgspec.json.encode([*system, *rest])
+    texts = (text for message in system for text in _texts(message.get("content")))
+    blocks = [{"type": "text", "text": text} for text in texts]
+    return msgspec.json.encode({"system": blocks, "messages": rest})
+
+
+def _texts(content: Json) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case list():
+            for block in content:
+                if isinstance(block, dict):
+                    yield str(block.get("text", ""))
+
+
+def _is_system(message: JsonObject) -> bool:
+    return message.get("role") in SYSTEM
+
+
+def _style(messages: list[JsonObject]) -> Style:
+    found = provider_of(msgspec.json.encode(messages))
+    if found is None:
+        raise ConfigError(f"these are no messages; give a list of {WANTED}")
+    return found
+
+
+def _check_roles(messages: list[JsonObject], style: Style) -> None:
+    for at, message in enumerate(messages):
+        if message.get("role") not in ROLES[style]:
+            known = ", ".join(sorted(ROLES[style]))
+            raise ConfigError(
+                f"message {at} has the role {message.get('role')!r}; in the style of {style} "
+                f"there are {known}"
+            )
+
+
+def _flat(message: JsonObject) -> JsonObject:
+    """Write text blocks as one string, as the list that came had it."""
+    content = message.get("content")
+    if not isinstance(content, list) or any(block.get("type") != "text" for block in content):
+        return message
+    return message | {"content": "\n\n".join(block["text"] for block in content)}

@@ -1,0 +1,370 @@
+"""Following a caller's list: what is known of it is recognised, what is new goes into the log.
+
+`FollowedList` knows the list as it was last: a key for each message, kept in the log, and a copy
+of each that was seen in this process, because comparing values is much quicker than hashing them.
+`Following` brings the log to what a new list says. A list that goes on is appended to; one that was
+cut, edited or compacted by its owner is rewound to the last message that stands, and taken in from
+there. Nothing is removed from the log.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from itertools import groupby
+from operator import ne
+from typing import Literal, TypeAlias
+
+from longhold.core.log.cursor import last_n
+from longhold.core.log.entries import AnyEntry, Followed, Ran, Replied, Rewound, Said
+from longhold.core.messages import Content, JsonObject, Text, ToolResult, ToolUse
+from longhold.core.turn.engine import Engine
+from longhold.core.view import View
+from longhold.core.view.block_roles import answerable, meant_by
+from longhold.core.view.items import Spoken
+from longhold.errors import InvalidArgument
+from longhold.session.arguments import plain_object
+from longhold.session.dialects import Dialect, Heard
+
+Reason: TypeAlias = Literal["shorter", "edited", "compacted", "replaced"]
+
+WHY: dict[Reason, str] = {
+    "shorter": "the program's list of messages is shorter than before",
+    "edited": "the program changed messages it had given before",
+    "compacted": "the program compacted its own list of messages",
+    "replaced": "the program began another list of messages",
+}
+
+
+class FollowedList:
+    """The list as it was last, message by message."""
+
+    def __init__(self, history: Iterable[AnyEntry] = ()) -> None:
+        self.keys: list[str] = []
+        self.ends: list[int] = []
+        """The last entry that each message brought."""
+        self._seen: list[object] = []
+        """Copies of the messages that were seen in this process, from the first."""
+        for entry in history:
+            if isinstance(entry, Followed):
+                self.take(entry)
+            elif isinstance(entry, Rewound):
+                self.rewind(entry)
+
+    def take(self, entry: Followed) -> None:
+        """Go on from the messages that were kept with those that an entry adds."""
+        self.keys[entry.kept :] = entry.keys
+        self.ends[entry.kept :] = entry.ends
+        del self._seen[entry.kept :]
+
+    def rewind(self, entry: Rewound) -> None:
+        """Forget the messages whose entries are gone."""
+        kept = bisect_right(self.ends, entry.after)
+        self.take(Followed(kept=kept))
+
+    def remember(self, messages: Sequence[object]) -> None:
+        """Copy what was not seen before, so that a later change in place is noticed."""
+        self._seen.extend(map(copied, messages[len(self._seen) :]))
+
+    def recognise(self, messages: Sequence[object], read: "_Reading", covered: int = 0) -> int:
+        """Count the leading messages that are the list's own.
+
+        The first `covered` stand behind a summary: they are only looked at if nothing after them
+        is known, so an owner that shortens its old messages undoes no decision.
+        """
+        end = min(len(messages), len(self.keys))
+        if 0 < covered < end:
+            found = self._first_other(messages, read, covered, end)
+            if found > covered:
+                return found
+        return self._first_other(messages, read, 0, end)
+
+    def _first_other(
+        self, messages: Sequence[object], read: "_Reading", start: int, end: int
+    ) -> int:
+        """Find the first message that is another than before, comparing values, then keys."""
+        seen = self._seen[start:end]
+        given = messages[start : start + len(seen)]
+        if given != seen:
+            changed = [i for i, differs in enumerate(map(ne, given, seen), start) if differs]
+            for i in changed:
+                if read.heard(i).key != self.keys[i]:
+                    return i
+                self._seen[i] = copied(messages[i])
+        for i in range(start + len(seen), end):
+            if read.heard(i).key != self.keys[i]:
+                return i
+        return end
+
+    def behind_summary(self, view: View) -> int:
+        """Count the leading messages that a summary stands for, whole."""
+        items = view.items
+        first = items[0] if items else None
+        if len(items) < 2 or not isinstance(first, Spoken) or first.kind != "summary":
+            return 0
+        return bisect_left(self.ends, items[1].order)
+
+
+class _Reading:
+    """Reads the messages of one list, each at most once."""
+
+    def __init__(self, messages: Sequence[object], dialect: Dialect, first: int) -> None:
+        self._messages, self._dialect, self._first = messages, dialect, first
+        self._heard: dict[int, Heard] = {}
+
+    def heard(self, i: int) -> Heard:
+        if i not in self._heard:
+            where = f"messages[{self._first + i}]"
+            self._heard[i] = self._dialect.hear(plain_object(self._messages[i], where), where)
+        return self._heard[i]
+
+    def from_place(self, i: int) -> list[Heard]:
+        return [self.heard(place) for place in range(i, len(self._messages))]
+
+
+class Following:
+    """Brings a session's log to what its caller's list says."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.known = FollowedList(engine.view.history)
+        """The list as it was last."""
+
+    def take(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> None:
+        """Take a whole list in; `first` is how many messages before it are the system's.
+
+        Everything is read and checked before anything is written.
+        """
+        read = _Reading(messages, dialect, first)
+        kept = self._recognised(messages, read)
+        fresh = read.from_place(kept)
+        self._check_results(fresh, first + kept)
+        if kept < len(self.known.keys):
+            kept = self._rewind(kept, [one.key for one in fresh])
+            fresh = read.from_place(kept)
+        ends = self._joined(fresh)
+        if fresh:
+            entry = Followed(kept=kept, keys=tuple(one.key for one in fresh), ends=tuple(ends))
+            self._engine.record(entry)
+            self.known.take(entry)
+        self.known.remember(messages)
+
+    def recognise(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> int:
+        """Count the leading messages of a list that are known; nothing is recorded."""
+        return self._recognised(messages, _Reading(messages, dialect, first))
+
+    def _recognised(self, messages: Sequence[object], read: "_Reading") -> int:
+        return self.known.recognise(messages, read, self.known.behind_summary(self._engine.view))
+
+    def _check_results(self, heard: Sequence[Heard], first: int) -> None:
+        """Refuse a result whose call is neither in the list before it nor in the view."""
+        view, calls = self._engine.view, set[str]()
+        for i, one in enumerate(heard):
+            calls.update(block.id for block in one.content if isinstance(block, ToolUse))
+            for id in (result.tool_use_id for result in one.results):
+                own = meant_by(id, view.open_round())
+                if id not in calls and view.round_of(own) is None:
+                    raise InvalidArgument(
+                        f"messages[{first + i}]",
+                        f"a result answers {id!r}, and no call before it has that id",
+                    )
+
+    def _rewind(self, kept: int, new: Sequence[str]) -> int:
+        """Go back to the last message that stands at a place where a conversation can be cut."""
+        view, known = self._engine.view, self.known
+        reason = _reason(known.keys, kept, new)
+        while kept and not is_whole_after(view.history, known.ends[kept - 1], view.in_force.dead):
+            kept -= 1
+        self._record_rewind(known.ends[kept - 1] if kept else 0, reason)
+        return kept
+
+    def _record_rewind(self, after: int, reason: Reason) -> None:
+        entry = Rewound(after=after, reason=reason, why=WHY[reason])
+        self._engine.record(entry)
+        self.known.rewind(entry)
+
+    def _joined(self, heard: Sequence[Heard]) -> list[int]:
+        """Append messages after the known ones, and return the last entry of each.
+
+        An answer that was settled, or a result that was handed in, is in the log before the list
+        has it, and is recognised. What is there and not in the list was given up by the caller.
+        """
+        view = self._engine.view
+        last = self.known.ends[-1] if self.known.ends else 0
+        waiting = list(pending(view.history, last, view.in_force.dead))
+        ends: list[int] = []
+        for run in _runs(heard):
+            found = matched(run, waiting, self._given_id) if waiting else None
+            if found is None:
+                break
+            last, waiting = found
+            ends += [last] * len(run)
+        rest = heard[len(ends) :]
+        if waiting:
+            self._record_rewind(last, "edited" if rest else "shorter")
+        return [*ends, *self._appended(rest)]
+
+    def _given_id(self, id: str) -> str:
+        """Return a call's id as the program knows it."""
+        owner = self._engine.view.round_of(id)
+        return owner.renamed.get(id, id) if owner is not None else id
+
+    def _appended(self, heard: Sequence[Heard]) -> Iterator[int]:
+        """Record messages; yield the last entry of each."""
+        engine = self._engine
+        for run in _runs(heard):
+            name = f"followed-{len(engine.view.history) + 1}"
+            for one in run:
+                if one.role == "assistant":
+                    self._answer(one.content, name)
+                else:
+                    for result in one.results:
+                        engine.take_result(
+                            result.tool_use_id, result.content, is_error=result.is_error
+                        )
+                    if one.rest:
+                        engine.say(one.rest, hidden=one.role == "system")
+                yield last_n(engine.view.history)
+
+    def _answer(self, content: Content, name: str) -> None:
+        calls = any(isinstance(block, ToolUse) for block in content)
+        self._engine.record(
+            Replied(
+                response_id=name,
+                content=answerable(content),
+                stop_reason="tool_use" if calls else "end_turn",
+            )
+        )
+
+
+def copied(message: object) -> object:
+    """Copy a message's containers; its texts are shared."""
+    if type(message) is dict:
+        return {key: copied(value) for key, value in message.items()}
+    if type(message) is list:
+        return [copied(value) for value in message]
+    return message if isinstance(message, str | int | float | None) else deepcopy(message)
+
+
+def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
+    """Yield messages one by one, but the pieces of one answer together."""
+    for is_answer, group in groupby(heard, lambda one: one.role == "assistant"):
+        if is_answer:
+            yield list(group)
+        else:
+            yield from ([one] for one in group)
+
+
+def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:
+    """Say what became of a list: cut, compacted by its owner, begun anew, or edited."""
+    if not new:
+        return "shorter"
+    if len(new) < len(known) - kept and not set(known[-2:]).isdisjoint(new):
+        return "compacted"
+    return "edited" if kept else "replaced"
+
+
+Given: TypeAlias = Said | Replied | Ran
+"""What a message of a list can stand for in the log."""
+
+
+def pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
+    """Yield what was said, answered and returned after an entry, oldest first."""
+    start = len(history)
+    while start and history[start - 1].n > after:
+        start -= 1
+    for entry in history[start:]:
+        if entry.n in dead or (isinstance(entry, Said) and entry.hidden):
+            continue
+        if isinstance(entry, Said | Replied | Ran):
+            yield entry
+
+
+def matched(
+    run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
+) -> tuple[int, list[Given]] | None:
+    """Find a message, or an answer's pieces, at the head of what waits.
+
+    Return the last entry that it stands for and what waits after it, or None.
+    """
+    if run[0].role == "assistant":
+        return _matched_answer([block for one in run for block in one.content], waiting, given_id)
+    [one] = run
+    left, last = list(waiting), 0
+    for result in one.results:
+        place = next(
+            (i for i, entry in enumerate(left) if _is_result(entry, result, given_id)), None
+        )
+        if place is None:
+            return None
+        last = max(last, left.pop(place).n)
+    if one.rest:
+        if not left or not _is_said(left[0], one):
+            return None
+        last = max(last, left.pop(0).n)
+    return (last, left) if last else None
+
+
+def _matched_answer(
+    content: Sequence[object], waiting: Sequence[Given], given_id: Callable[[str], str]
+) -> tuple[int, list[Given]] | None:
+    first = waiting[0]
+    if not isinstance(first, Replied):
+        return None
+    count = 1
+    while count < len(waiting):
+        piece = waiting[count]
+        if not isinstance(piece, Replied) or piece.response_id != first.response_id:
+            break
+        count += 1
+    pieces = waiting[:count]
+    ours = [block for piece in pieces if isinstance(piece, Replied) for block in piece.content]
+    if _essence(ours, given_id) != _essence(content, str):
+        return None
+    return pieces[-1].n, list(waiting[count:])
+
+
+def _essence(
+    content: Iterable[object], given_id: Callable[[str], str]
+) -> tuple[str, list[tuple[str, str, JsonObject]]]:
+    """Reduce an answer to what every caller hands back: its words and its calls."""
+    blocks = list(content)
+    words = "".join(block.text for block in blocks if isinstance(block, Text))
+    calls = [
+        (given_id(block.id), block.name, block.input)
+        for block in blocks
+        if isinstance(block, ToolUse)
+    ]
+    return "".join(words.split()), calls
+
+
+def _is_result(entry: Given, result: ToolResult, given_id: Callable[[str], str]) -> bool:
+    if not isinstance(entry, Ran) or result.tool_use_id != given_id(entry.tool_use_id):
+        return False
+    recorded = ToolResult(tool_use_id=entry.tool_use_id, content=entry.content)
+    given = ToolResult(tool_use_id=entry.tool_use_id, content=result.content)
+    return bool(entry.file) or Heard("user", (recorded,)).key == Heard("user", (given,)).key
+
+
+def _is_said(entry: Given, one: Heard) -> bool:
+    return (
+        isinstance(entry, Said)
+        and Heard(one.role, entry.content).key == Heard(one.role, one.rest).key
+    )
+
+
+def is_whole_after(history: Sequence[AnyEntry], n: int, dead: frozenset[int]) -> bool:
+    """Return whether no tool call is open right after entry `n`."""
+    ran, calls, answer = set[str](), set[str](), ""
+    for i in range(bisect_right(history, n, key=lambda entry: entry.n) - 1, -1, -1):
+        entry = history[i]
+        if entry.n in dead:
+            continue
+        match entry:
+            case Ran(tool_use_id=id) if not answer:
+                ran.add(id)
+            case Replied(response_id=name, content=content) if answer in ("", name):
+                answer = name
+                calls.update(block.id for block in content if isinstance(block, ToolUse))
+            case Said(hidden=False) | Replied():
+                break
+    return calls <= ran

@@ -1,0 +1,172 @@
+"""Makes entries that pair up of messages in the order of a file, however broken.
+
+An answer in pieces becomes one round; results go before what was said with them; a tool use id
+that is taken gets a new one, and its result follows it. What was mended is counted in the account;
+what cannot be (a result without a tool use) is still in the log.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Unpack
+
+import msgspec
+
+from longhold.core.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenContent, Switched
+from longhold.core.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
+from longhold.core.messages.measure import measure_content
+from longhold.core.messages.rules import typed_block
+from longhold.session.importing.parts import parted
+from longhold.session.importing.writer import OfAnswer, TranscriptWriter
+
+
+class Dialogue:
+    """Passes messages to a writer, keeping answers whole and results with their tool uses."""
+
+    def __init__(self, writer: TranscriptWriter) -> None:
+        self._writer = writer
+        self._repaired = writer.account.repaired
+        self._answer = ""
+        """The answer that goes on if another piece comes; empty once something came between."""
+        self._last_answer = ""
+        self._waiting: dict[str, list[str]] = {}
+        """Tool uses of the last answer without a result: the file's id, then ours."""
+        self._ours: dict[str, str] = {}
+        """For each of the file's ids: the one it was given last."""
+        self._taken: set[str] = {""}
+        self._copies: Counter[str] = Counter()
+        self._answered: set[str] = set()
+        self._first = 0
+        """The first entry that brought a message."""
+
+    def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
+        """Write what a request says beside its messages: the frame, and which model it asks."""
+        if request or frame.sections:
+            yield self._writer.framed(frame)
+        model = request.get("model")
+        if isinstance(model, str) and model:
+            yield self._writer.write(Switched(model=model))
+
+    def spoken(
+        self, message: JsonObject, number: int, content: Content, hidden_roles: Sequence[str]
+    ) -> Iterator[AnyEntry]:
+        """Write a message of whatever role as one on the user's side; all but the user's are hidden."""
+        role = message.get("role")
+        if not isinstance(role, str):
+            self._writer.account.malformed.append((number, "a message without a role"))
+            return
+        if role != "user" and role not in hidden_roles:
+            self._repaired[f"message of the role {role}"] += 1
+        origin = str(message.get("id") or "")
+        yield from self.said(content, origin=origin, hidden=role != "user")
+
+    def said(
+        self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
+    ) -> Iterator[AnyEntry]:
+        """Write what came on the user's side, the results in it first."""
+        results, rest = parted(map(typed_block, content))
+        yield from (self.ran(block, at=at, origin=origin) for block in results)
+        if self._is_empty(rest, is_all=not results):
+            return
+        self._answer = ""
+        self._first = self._first or self._writer.last + 1
+        yield self._writer.said(tuple(rest), at=at, origin=origin, hidden=hidden)
+
+    def replied(
+        self, content: Content, *, answer: str = "", **more: Unpack[OfAnswer]
+    ) -> Iterator[AnyEntry]:
+        """Write an answer; without an id it continues the last one if nothing came between."""
+        if more.get("usage") is None and self._is_empty(content):
+            return
+        self._first = self._first or self._writer.last + 1
+        name = self._begin(answer)
+        yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
+
+    def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
+        """Write a tool's result beside the use it answers."""
+        ours = self._asker(block.tool_use_id)
+        self._answered.add(ours)
+        self._answer = ""
+        block = msgspec.structs.replace(block, tool_use_id=ours)
+        return self._writer.ran(block, at=at, origin=origin)
+
+    def compacted(
+        self,
+        summary: SpokenContent,
+        *,
+        last: int | None = None,
+        before_tokens: int = 0,
+        at: float = 0.0,
+        origin: str = "",
+    ) -> Iterator[AnyEntry]:
+        """Write that all up to entry `last`, or up to here, is shown as a summary from now on."""
+        end = self._writer.last if last is None else last
+        if not self._first or end < self._first:
+            self._repaired["summary of nothing"] += 1
+            yield from self.said(summary, at=at, origin=origin, hidden=True)
+            return
+        self._answer = ""
+        entry = Compacted(
+            first=self._first,
+            last=end,
+            summary=summary,
+            by="import",
+            kept=(end + 1, self._writer.last) if end < self._writer.last else None,
+            before_tokens=before_tokens,
+            measure=measure_content(summary),
+            origin=origin,
+        )
+        yield self._writer.write(entry, at)
+
+    def waiting(self) -> list[str]:
+        """List the file's ids of the last answer's tool uses that have no result."""
+        return [theirs for theirs, ours in self._waiting.items() for _ in ours]
+
+    def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
+        """Return whether nothing is left to write; count it if there never was anything."""
+        if not all(is_blank(block) for block in content):
+            return False
+        if is_all:
+            self._repaired["empty message"] += 1
+        return True
+
+    def _begin(self, answer: str) -> str:
+        """Return the id of the answer that a piece belongs to: a new one unless it continues the last."""
+        name = answer or self._answer or f"answer-{self._writer.last + 1}"
+        if name == self._answer:
+            return name
+        if name == self._last_answer:
+            name = f"{name}-{self._writer.last + 1}"
+        missing = len(self.waiting())
+        if missing:
+            self._repaired["missing result"] += missing
+        self._waiting.clear()
+        self._answer = self._last_answer = name
+        return name
+
+    def _claimed(self, block: Block) -> Block:
+        block = typed_block(block)
+        if not isinstance(block, ToolUse):
+            return block
+        ours = block.id
+        while ours in self._taken:
+            self._copies[block.id] += 1
+            ours = f"{block.id or 'call'}-{self._copies[block.id] + 1}"
+        self._taken.add(ours)
+        self._ours[block.id] = ours
+        self._waiting.setdefault(block.id, []).append(ours)
+        if ours == block.id:
+            return block
+        self._repaired["repeated tool use id"] += 1
+        return msgspec.structs.replace(block, id=ours)
+
+    def _asker(self, theirs: str) -> str:
+        """Find the tool use that a result belongs to."""
+        waiting = self._waiting.get(theirs)
+        if waiting:
+            return waiting.pop(0)
+        ours = self._ours.get(theirs)
+        if ours is None:
+            self._repaired["orphaned result"] += 1
+            return theirs
+        self._repaired["second result" if ours in self._answered else "late result"] += 1
+        return ours

@@ -1,0 +1,254 @@
+"""JSON records, one per line or all in one document.
+
+What cannot be read is in the account with its line and the reason; half a character costs no more
+than itself. Numbers are lines, or places in the list where there is only one document.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
+from typing import NamedTuple
+
+import msgspec
+
+from longhold.core.log.cursor import possible
+from longhold.core.messages import Json, JsonObject
+from longhold.session.importing.writer import ImportAccount
+
+Numbered = Iterator[tuple[int, JsonObject]]
+
+MOST_LEVELS = 200
+"""JSON nested deeper than this is left out: walking it would overflow the stack. Real records go
+ten levels deep."""
+
+"""The last moment that can be written as a date."""
+
+LARGEST_COUNT = 2**53
+"""Larger numbers are not counts of anything, and some readers of JSON cannot hold them."""
+
+_first_value = json.JSONDecoder()
+"""Says where a value ends, which the quick decoder does not."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_HALF = r"\ufffd"
+"""Stands where half a character stood."""
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape in JSON; the group is half of a pair whose other half is not there."""
+
+
+class UnreadableRecord(NamedTuple):
+    reason: str
+
+
+class MessageList(NamedTuple):
+    """Messages as they come, and the rest of the request they stood in."""
+
+    request: JsonObject
+    messages: Numbered
+
+
+def decoded(
+    text: bytes | bytearray, account: ImportAccount | None = None
+) -> Json | UnreadableRecord:
+    """Decode JSON; half characters are mended and counted."""
+    value = _parsed(text)
+    if isinstance(value, UnreadableRecord) and (whole := _whole_characters(text)) != text:
+        value = _parsed(whole)
+        if account is not None and not isinstance(value, UnreadableRecord):
+            account.repaired["characters cut in half"] += 1
+    return value
+
+
+def first_record(text: bytes) -> Json | UnreadableRecord:
+    lines = spoken_lines(text.split(b"\n"))
+    return next((decoded(line) for _, line in lines), UnreadableRecord("there is no line"))
+
+
+def records(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
+    """Yield the object on each line with the line's number."""
+    yield from objects(spoken_lines(lines), account)
+
+
+def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number the lines and leave out the blank ones."""
+    for number, text in enumerate(lines, 1):
+        text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
+        if text.strip():
+            yield number, text
+
+
+def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
+    for number, text in lines:
+        account.count()
+        value = decoded(text, account)
+        if isinstance(value, UnreadableRecord) and (joined := _split(text)):
+            account.repaired["records that shared a line"] += len(joined)
+            for each in joined:
+                yield from checked(number, each, account)
+        else:
+            yield from checked(number, value, account)
+
+
+def _split(text: bytes | bytearray) -> list[Json]:
+    """Part the objects of a line that several writers or a lost newline ran together."""
+    left, found = text.decode("utf-8", "replace").strip(), []
+    while left:
+        try:
+            value, end = _first_value.raw_decode(left)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict) or _is_deep(value):
+            return []
+        found.append(value)
+        left = left[end:].lstrip()
+    return found
+
+
+def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
+    """Yield a value that is an object; report any other."""
+    if isinstance(value, dict):
+        yield number, value
+    elif isinstance(value, UnreadableRecord):
+        account.malformed.append((number, value.reason))
+    else:
+        account.malformed.append((number, f"not a record but {type(value).__name__}"))
+
+
+def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
+    """Find the messages in a document or in lines; lines are read only as they are asked for."""
+    source = iter(lines)
+    spoken = spoken_lines(source)
+    first = next(spoken, None)
+    if first is None:
+        return MessageList({}, iter(()))
+    value = decoded(first[1], account)
+    if isinstance(value, UnreadableRecord):
+        return _joined(first, source, account)
+    if _is_document(value):
+        return _document(value, spoken, account)
+    account.count()
+    return MessageList({}, chain(checked(first[0], value, account), objects(spoken, account)))
+
+
+def seconds(timestamp: Json) -> float:
+    """Read a moment given as text, or as milliseconds since the epoch; zero if it is neither.
+
+    Text without a zone is in UTC.
+    """
+    if isinstance(timestamp, bool) or not isinstance(timestamp, int | float | str):
+        return 0.0
+    try:
+        if not isinstance(timestamp, str):
+            return possible(timestamp / 1000)
+        timestamp = datetime.fromisoformat(timestamp)
+        return possible(
+            (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
+        )
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def count(value: Json) -> int:
+    """Read a number of something; anything else counts as 0."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and 0 <= value <= LARGEST_COUNT else 0
+
+
+def timestamp(at: float) -> str:
+    text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def line(record: JsonObject) -> bytes:
+    return msgspec.json.encode(record) + b"\n"
+
+
+def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[bytes]:
+    """Write a request with its messages as one document, message by message."""
+    head = msgspec.json.encode(request)[:-1]
+    yield head + (b',"messages":[' if request else b'"messages":[')
+    separator = b"\n"
+    for message in messages:
+        yield separator + msgspec.json.encode(message)
+        separator = b",\n"
+    yield b"\n]}\n"
+
+
+def _parsed(text: bytes | bytearray) -> Json | UnreadableRecord:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return UnreadableRecord(f"not JSON: {error}")
+    except RecursionError:
+        return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
+    if text.count(b"{") + text.count(b"[") > MOST_LEVELS and _is_deep(value):
+        return UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
+    return value
+
+
+def _is_deep(value: Json) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_LEVELS):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+def _whole_characters(text: bytes | bytearray) -> bytes:
+    """Replace half characters, written as bytes or as an escape."""
+    return _ESCAPE.sub(
+        lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
+    ).encode()
+
+
+def _is_document(value: Json) -> bool:
+    return isinstance(value, list) or (
+        isinstance(value, dict) and isinstance(value.get("messages"), list)
+    )
+
+
+def _document(
+    value: Json, rest: Iterable[tuple[int, bytes]], account: ImportAccount
+) -> MessageList:
+    for number, _ in rest:
+        account.malformed.append((number, "stands after the end of the document"))
+    request = {"messages": value} if isinstance(value, list) else dict(value)
+    messages = request.pop("messages")
+    return MessageList(request, _members(messages, account))
+
+
+def _members(values: list[Json], account: ImportAccount) -> Numbered:
+    for number, value in enumerate(values, 1):
+        account.count()
+        yield from checked(number, value, account)
+
+
+def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount) -> MessageList:
+    """Read the lines as one document; failing that, as records of which the first is broken."""
+    number, text = first
+    whole = bytearray(text.rstrip(b"\n"))
+    for text in rest:  # one buffer, so that a large document is not held twice
+        whole += b"\n" + text.rstrip(b"\n")
+    value = decoded(whole, account)
+    if _is_document(value):
+        return _document(value, (), account)
+    lines = list(enumerate(whole.split(b"\n"), number))
+    if any(isinstance(decoded(text), dict) for _, text in lines):
+        return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
+    reason = value.reason if isinstance(value, UnreadableRecord) else "not a list of messages"
+    account.count()
+    account.malformed.append((number, reason))
+    return MessageList({}, iter(()))

@@ -1,0 +1,79 @@
+"""The tools a session answers itself: History, which opens whatever left the view, and memory.
+
+A result that was shortened or cleared, and everything a summary stands for, is opened by its id,
+page by page, so no tool that reads files is needed.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from longhold.core.messages import JsonObject, ResultContent, ToolUse
+from longhold.core.models.assemble import parse_input
+from longhold.core.settings import home
+from longhold.core.stages.collapse import open_span
+from longhold.core.tools.context import ToolContext
+from longhold.core.tools.history.history import History, is_shown
+from longhold.core.tools.history.tool import history_tool
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.engine import Engine
+from longhold.errors import InvalidArgument
+from longhold.session.arguments import plain_object
+
+
+def history_over(engine: Engine) -> Tool:
+    """Make the tool by which the model looks up what left its view."""
+    history = History(
+        lambda: engine.view.history,
+        directory=engine.directory,
+        results=engine.results,
+        session=engine.log.header.session,
+        settings=engine.settings.history,
+        shows=lambda n: is_shown(engine.view, n),
+    )
+    return history_tool(
+        history,
+        window_tokens=lambda: engine.fullness().window.limit_tokens,
+        reopen=partial(open_span, engine),
+    )
+
+
+def context_over(engine: Engine) -> ToolContext:
+    return ToolContext(
+        root=Path(engine.log.header.directory or "."),
+        home=home(),
+        scratch=engine.directory / "scratch",
+    )
+
+
+def call_of(call: object) -> ToolUse:
+    """Read a tool call of any dialect: a block, a chat endpoint's call, or an item."""
+    if isinstance(call, ToolUse):
+        return call
+    found = plain_object(call, "call")
+    id = str(found.get("call_id") or found.get("id") or "")
+    match found:
+        case {"name": str(name), "input": dict(data)}:
+            return ToolUse(id=id, name=name, input=data)
+        case {"function": {"name": str(name)} as given}:
+            return ToolUse(id=id, name=name, input=_arguments(given))
+        case {"type": "function_call", "name": str(name)}:
+            return ToolUse(id=id, name=name, input=_arguments(found))
+    raise InvalidArgument("call", "this is no tool call; hand in the block that the model answered")
+
+
+def _arguments(given: JsonObject) -> JsonObject:
+    raw = given.get("arguments") or ""
+    return raw if isinstance(raw, dict) else parse_input(str(raw))
+
+
+async def answer(tools: Sequence[Tool], call: ToolUse, engine: Engine) -> ResultContent:
+    """Run one of our tools; a failure explains itself in the answer."""
+    found = {tool.name: tool for tool in tools}
+    if call.name not in found:
+        ours = " and ".join(found)
+        raise InvalidArgument(
+            "call", f"{call.name!r} is the program's own tool; only {ours} is ours"
+        )
+    outcome = await found[call.name].run(call.input, context_over(engine))
+    return outcome.content

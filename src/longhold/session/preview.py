@@ -1,0 +1,191 @@
+"""What a compaction would do, before it is made: sizes, prices, what goes, what survives.
+
+For partial compactions it finds the natural seams of the history. Nothing is changed and no model
+is asked.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longhold.core.messages import Image, Thinking, text_of
+from longhold.core.messages.measure import NOTHING
+from longhold.core.models.prices import cost
+from longhold.core.stages.compact.draft import CompactionDraft, after_tokens
+from longhold.core.stages.compact.restore import tokens_of
+from longhold.core.stages.compact.writing import OUTPUT_TOKENS
+from longhold.core.view import View
+from longhold.core.view.items import Item, Round, Spoken
+from longhold.session import Session
+
+SEAMS = 5
+"""More than this is no longer a suggestion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """What a compaction takes out of the view; all of it stays in the log or the transcript."""
+
+    said: int
+    """Messages of the user's,"""
+    verbatim: int
+    """and how many of them stand word for word in the summary."""
+    answers: int
+    results: dict[str, int]
+    """By tool, most first."""
+    pictures: int
+    thoughts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a compaction costs and saves, in US dollars; none where no price is published."""
+
+    model: str
+    call_before: float
+    """To read the context from the cache once more, as it is,"""
+    call_after: float
+    """and as it will be."""
+    first_after: float
+    """To write what is new into the cache."""
+    asking: float
+    """At most, for having the summary written by the model in one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    covered: int
+    """Messages that the summary stands for,"""
+    first: int
+    last: int
+    kept: int
+    """and those that stay, pinned ones among them."""
+    before_tokens: int
+    after_tokens: int
+    unseen_tokens: int
+    """In both: what the provider counted and the history does not hold, its prompt and tools."""
+    restored_tokens: int
+    by: str
+    names: int
+    """Exact names in use lately, and the share of them that is still there."""
+    survived: float
+    gone: Gone
+    price: Price | None
+    summary: str
+
+
+def preview(session: Session, draft: CompactionDraft) -> Preview:
+    view, segment = session.view, draft.material.segment
+    covered = [item for item in segment.items if not view.is_pinned(item)]
+    before = session.fullness().used_tokens
+    after = after_tokens(session.engine, draft, draft.restored)
+    survival = draft.composed.survival
+    return Preview(
+        covered=len(covered),
+        first=segment.items[0].order,  # of a summary, the first message that it stands for
+        last=segment.last,
+        kept=len(view.items) - len(covered),
+        before_tokens=before,
+        after_tokens=after,
+        unseen_tokens=unseen_tokens(session),
+        restored_tokens=tokens_of(draft.restored) if draft.restored else 0,
+        by=draft.by,
+        names=survival.names,
+        survived=survival.share,
+        gone=_gone(covered, draft.composed.text),
+        price=_price(session.engine.model, before, after),
+        summary=draft.composed.text,
+    )
+
+
+def unseen_tokens(session: Session) -> int:
+    """Say what is in every size of a history without a frame: what is sent besides messages."""
+    frame = session.view.frame
+    has_frame = frame is not None and bool(frame.sections or frame.tools)
+    return 0 if has_frame else max(0, session.engine.size_tokens(NOTHING))
+
+
+def _gone(items: Sequence[Item], summary: str) -> Gone:
+    asked = [item for item in items if _is_asked(item)]
+    rounds = [item for item in items if isinstance(item, Round)]
+    results = Counter(use.name for item in rounds for use in item.tool_uses())
+    blocks = [block for item in items for block in item.content]
+    shown = [
+        block
+        for item in rounds
+        for result in item.results
+        if not isinstance(result.content, str)
+        for block in result.content
+    ]
+    return Gone(
+        said=len(asked),
+        verbatim=sum(_is_in(text_of(item.content), summary) for item in asked),
+        answers=len(rounds),
+        results=dict(results.most_common()),
+        pictures=sum(isinstance(block, Image) for block in (*blocks, *shown)),
+        thoughts=sum(isinstance(block, Thinking) for block in blocks),
+    )
+
+
+def _is_in(said: str, summary: str) -> bool:
+    return " ".join(said.split()) in " ".join(summary.split())
+
+
+def _price(model: str, before: int, after: int) -> Price | None:
+    asking = cost(model, uncached_tokens=before, output_tokens=OUTPUT_TOKENS)
+    reading = cost(model, read_tokens=before)
+    shorter = cost(model, read_tokens=after)
+    writing = cost(model, write_5m_tokens=after)
+    if not (asking and reading and shorter and writing):
+        return None
+    return Price(
+        model=model,
+        call_before=reading.total,
+        call_after=shorter.total,
+        first_after=writing.total,
+        asking=asking.total,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seam:
+    """A place where one piece of work ends and another begins."""
+
+    up_to: int
+    """The last message of what came before,"""
+    start: int
+    """and the message of the user's that begins something new."""
+    pause_seconds: float
+    said: str
+    covers: int
+    """How many messages lie before it."""
+
+
+def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
+    """Find where a partial compaction would cut least: at new requests, after the longest pauses.
+
+    Without times, the seams nearest the middle come first: they make the most of it.
+    """
+    end = view.compactable()
+    at = {entry.n: entry.at for entry in view.history}
+    found = [
+        _seam(view.items, i, at)
+        for i in range(2, end)
+        if _is_asked(view.items[i]) and isinstance(view.items[i - 1], Round)
+    ]
+    ranked = sorted(found, key=lambda seam: (-seam.pause_seconds, abs(seam.covers - end / 2)))
+    return sorted(ranked[:most], key=lambda seam: seam.start)
+
+
+def _is_asked(item: Item) -> bool:
+    return isinstance(item, Spoken) and item.is_asked()
+
+
+def _seam(items: Sequence[Item], i: int, at: dict[int, float]) -> Seam:
+    before, item = items[i - 1], items[i]
+    results = before.results if isinstance(before, Round) else ()
+    last = max((result.id for result in results), default=before.id)
+    since, until = at.get(last, 0.0), at.get(item.id, 0.0)
+    pause = max(0.0, until - since) if since and until else 0.0
+    said = " ".join(text_of(item.content).split())
+    return Seam(up_to=before.id, start=item.id, pause_seconds=pause, said=said, covers=i)

@@ -1,0 +1,419 @@
+"""The side of a session that faces its program: dialect, limits, tools, and the list it follows.
+
+Whatever the program says about these is an entry: `Configured` for what it set up, `Framed` for
+the system prompt and tools of every request, `Followed` for how far its list is known.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from longhold.core.log import OpenLog
+from longhold.core.log.entries import Configured, Followed, Framed, Rewound, Section, Snipped
+from longhold.core.log.store import Store
+from longhold.core.memory.session_memory import MemoryJobs
+from longhold.core.memory.tool import MEMORY
+from longhold.core.messages import Content, Json, JsonObject, ToolResult, text_of
+from longhold.core.models.capabilities import capabilities, is_known
+from longhold.core.models.clients import DialectName
+from longhold.core.models.limits import ask_limits
+from longhold.core.models.protocol import Request
+from longhold.core.request.frame import frame, reframed
+from longhold.core.settings import Settings, home, load_settings
+from longhold.core.tools.describe import HISTORY
+from longhold.core.tools.protocol import Tool
+from longhold.core.turn.background import Background
+from longhold.core.turn.engine import Engine
+from longhold.core.turn.fork import AskFork
+from longhold.core.view import View
+from longhold.core.view.block_roles import meant_by
+from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
+from longhold.session.arguments import checked_sections, listed, plain_object
+from longhold.session.dialects import (
+    Dialect,
+    chosen_dialect,
+    dialect_named,
+    guessed_dialect,
+    worded,
+)
+from longhold.session.following import FollowedList, Following, copied
+from longhold.session.importing.openai import SYSTEM_ROLES
+from longhold.session.own_tools import history_over
+from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, checked_tools
+
+Differences = dict[str, dict[str, Json]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a program says when it opens or resumes a session; None leaves it as it was."""
+
+    dialect: str | None = None
+    max_tokens: int | None = None
+    window: int | None = None
+    settings: Settings | None = None
+    history: bool | None = None
+    paths: bool | None = None
+    memory: bool | None = None
+
+
+def configured(before: Configured | None, wishes: Wishes) -> Configured:
+    """Return a session's configuration with what the program says now."""
+    entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
+    given: dict[str, Any] = {
+        name: value
+        for name in ("dialect", "max_tokens", "history", "memory", "paths")
+        if (value := getattr(wishes, name)) is not None
+    }
+    said = entry.settings
+    if wishes.settings is not None:
+        said = differences(wishes.settings)
+    if wishes.window is not None:
+        said = with_window(said, wishes.window)
+    return structs.replace(entry, **given, settings=said)
+
+
+def with_window(said: Differences, window_tokens: int) -> Differences:
+    """Set the window; 0 asks the model table again."""
+    group = {k: v for k, v in said.get("window", {}).items() if k != "limit_tokens"}
+    group |= {"limit_tokens": window_tokens} if window_tokens else {}
+    rest = {name: values for name, values in said.items() if name != "window"}
+    return rest | ({"window": group} if group else {})
+
+
+def differences(settings: Settings) -> Differences:
+    """Return what in settings is not the default, by group and key."""
+    default, given = asdict(Settings()), asdict(settings)
+    changed = {
+        group: {key: value for key, value in values.items() if value != default[group][key]}
+        for group, values in given.items()
+    }
+    return {group: values for group, values in changed.items() if values}
+
+
+def settings_of(log: OpenLog) -> Settings:
+    """Return the settings of a session that was opened before: its files', and what was said."""
+    found = [entry for entry in log.entries if isinstance(entry, Configured)]
+    base = load_settings(Path(log.header.directory or "."))
+    return overlaid(base, found[-1].settings if found else {})
+
+
+def overlaid(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
+    """Put what a program said over what files say; a name this version does not have is ignored."""
+    groups: dict[str, Any] = {}
+    for group, values in said.items():
+        current = getattr(base, group, None)
+        if current is None:
+            continue
+        known = {field.name for field in fields(current)}
+        groups[group] = replace(current, **{k: v for k, v in values.items() if k in known})
+    return replace(base, **groups)
+
+
+SECTION = "long-term memory"
+"""The section of the system prompt that says how to use it, and what there is."""
+
+
+def memory_over(
+    engine: Engine,
+    ask: AskFork | None,
+    background: Background,
+    notify: Callable[[str], None],
+    clock: Callable[[], float],
+) -> MemoryJobs:
+    """Give a session the memories of its directory; without `ask` they are recalled by words."""
+    return MemoryJobs(
+        engine=engine,
+        root=Path(engine.log.header.directory or "."),
+        home=home(),
+        ask=ask,
+        unasked=None,
+        background=background,
+        notify=notify,
+        caller="chat",  # somebody wants it: what a chat does by default is done
+        clock=clock,
+    )
+
+
+def with_memory(
+    sections: tuple[Section, ...], before: tuple[Section, ...], memory: MemoryJobs | None
+) -> tuple[Section, ...]:
+    """Add what the prompt says about memory, as it was said `before`, so that the prompt is stable."""
+    if memory is None:
+        return sections
+    said = [section for section in before if section.name == SECTION]
+    return (*sections, *(said or [Section(name=SECTION, text=memory.section())]))
+
+
+class Program:
+    """What a session knows of the program that drives it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        registry: ToolRegistry | None = None,
+        client: object = None,
+        memory: MemoryJobs | None = None,
+    ) -> None:
+        self._engine = engine
+        self._client = client
+        self.memory = memory
+        self._registry = registry or ToolRegistry({})
+        engine.limits_chars.update(self._registry.limits())
+        self._following: Following | None = None
+        self._tools: tuple[Tool, ...] = ()
+        self._given: object = None
+        """The system prompt and the tools that came with the list before."""
+        self._asked_about = ""
+        """The model whose window the server was asked for, or the program warned about."""
+
+    @property
+    def configuration(self) -> Configured:
+        return self._engine.view.configured or Configured()
+
+    def configure(self, wishes: Wishes, why: str = "") -> None:
+        """Record what the program wants, if that is not what is in force already."""
+        before = self._engine.view.configured
+        entry = configured(before, wishes)
+        entry = structs.replace(entry, tools=dict(self._registry.traits))
+        if before is None or structs.replace(before, n=0, at=0.0, why="") != entry:
+            self._engine.record(structs.replace(entry, why=why))
+        self._engine.reconfigure(overlaid(self._engine.settings, entry.settings))
+        self._engine.limits_chars.update(self._registry.limits())
+
+    @property
+    def own_tools(self) -> tuple[Tool, ...]:
+        """The tools that the session answers, made when they are first needed: History comes first."""
+        if not self._tools:
+            memory = (self.memory.tool(),) if self.memory is not None else ()
+            self._tools = (history_over(self._engine), *memory)
+        return self._tools
+
+    def dialect(self) -> Dialect:
+        """Return the dialect in force; without any hint, that of the Messages API."""
+        return dialect_named(self._chosen() or "anthropic")
+
+    def _chosen(self) -> DialectName | None:
+        able = capabilities(self._engine.model)
+        return chosen_dialect(self.configuration.dialect, self._client, able)
+
+    def worded(self, request: Request) -> Request:
+        able = capabilities(self._engine.model)
+        return worded(request, self.dialect().name, able, self._client)
+
+    def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
+        """Take in what is declared about the program's tools; add the session's own to them."""
+        self._registry.declare(found.traits)
+        self.configure(Wishes(), why)
+        return self._listed(found.definitions)
+
+    def _listed(self, theirs: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+        """Add the tools that the model is to have of the session to the program's."""
+        wanted = {HISTORY: self.configuration.history, MEMORY: self.configuration.memory}
+        if not any(wanted.values()):
+            return tuple(theirs)
+        own = {tool.name: tool.definition() for tool in self.own_tools if wanted[tool.name]}
+        return (*(tool for tool in theirs if tool.get("name") not in own), *own.values())
+
+    def set_up(
+        self, wishes: Wishes, system: Sequence[Section], tools: DeclaredTools, options: JsonObject
+    ) -> Framed:
+        """Record what the program wants of a new session; return what its requests begin with."""
+        self.configure(wishes)
+        definitions = self.declare(tools, "opened")
+        return frame(self._sections(system), definitions, options)
+
+    def _sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
+        """Complete the program's system prompt with what it must say about the session's tools."""
+        before = self._engine.view.frame
+        return with_memory(tuple(given), before.sections if before else (), self.memory)
+
+    def reframe(
+        self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None
+    ) -> None:
+        """Let requests begin with another system prompt or other tools from here on."""
+        old = self._engine.frame
+        sections = self._sections(_theirs(old.sections) if system is None else system)
+        new = old.tools if tools is None else tools
+        if (sections, new) != (old.sections, old.tools):
+            changed = structs.replace(old, sections=sections, rests_on=())
+            self._engine.record(reframed(changed, new))
+
+    def follow(
+        self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
+    ) -> None:
+        """Bring log and frame to what a program's whole list says."""
+        if not messages:
+            raise InvalidArgument("messages", "the list is empty; give at least one message")
+        head = system_head(messages)
+        if not self._chosen():
+            guess = guessed_dialect([plain_object(one, "messages") for one in messages])
+            self.configure(Wishes(dialect=guess), "by the shape of its messages")
+        self._take_frame(messages[:head], system, tools)
+        self._follower().take(messages[head:], self.dialect(), first=head)
+
+    @property
+    def followed(self) -> FollowedList:
+        """The program's list as it was last, without the system's messages at its head."""
+        return self._follower().known
+
+    def recognise(self, messages: Sequence[object]) -> int:
+        """Count the leading messages of a list that are known, without those of the system."""
+        head = system_head(messages)
+        return self._follower().recognise(messages[head:], self.dialect(), first=head)
+
+    def _follower(self) -> Following:
+        if self._following is None:
+            self._following = Following(self._engine)
+        return self._following
+
+    def _take_frame(
+        self, head: Sequence[object], system: object, tools: Iterable[ToolLike] | None
+    ) -> None:
+        given_tools = None if tools is None else listed(tools, "tools", "tool definitions")
+        given = (system, list(head), given_tools)
+        if given == self._given:
+            return
+        sections = list(checked_sections(system)) if system is not None else []
+        for i, message in enumerate(head):
+            heard = self.dialect().hear(plain_object(message, f"messages[{i}]"), f"messages[{i}]")
+            sections.append(Section(name=f"message {i + 1}", text=text_of(heard.content)))
+        definitions = None
+        if given_tools is not None:
+            definitions = self.declare(checked_tools(given_tools), "other tools")
+        self.reframe(sections if system is not None or head else None, definitions)
+        self._given = copied(given)
+
+    def take_up(
+        self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
+    ) -> list[str]:
+        """Repair what a dead process left, and take in what is said anew; return what to tell.
+
+        Where a list is followed, it brings the results of open calls itself.
+        """
+        engine, had_memory = self._engine, self.configuration.memory
+        follows = any(isinstance(entry, Followed) for entry in engine.view.history)
+        lines = engine.resume(repairs=not follows)
+        is_set_up = replace(wishes, settings=None) != Wishes()
+        if engine.view.configured is not None or is_set_up or tools is not None:
+            self.configure(wishes, "resumed")
+        definitions = self.declare(tools, "resumed") if tools is not None else None
+        if definitions is None and had_memory != self.configuration.memory:
+            theirs = (tool for tool in engine.frame.tools if tool.get("name") != MEMORY)
+            definitions = self._listed(theirs)
+        self.reframe(system, definitions)
+        return lines
+
+    def take_user(self, blocks: Content) -> None:
+        """Record what the user says; results of tools among the blocks, as such."""
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        ids = [self.check_call(block.tool_use_id, "content") for block in results]
+        for id, block in zip(ids, results, strict=True):
+            self._engine.take_result(id, block.content, is_error=block.is_error)
+        rest = tuple(block for block in blocks if not isinstance(block, ToolResult))
+        if rest:
+            self._engine.say(rest)
+
+    def check_call(self, id: object, argument: str) -> str:
+        """Refuse an id that no call has; return the one under which it is in the view."""
+        view = self._engine.view
+        own = meant_by(id, view.open_round()) if isinstance(id, str) else ""
+        if view.round_of(own) is None:
+            last = view.open_round()
+            waiting = ", ".join(use.id for use in last.missing()) if last else "none"
+            raise InvalidArgument(
+                argument, f"the model made no call {id!r}; calls without a result: {waiting}"
+            )
+        return own
+
+    def check_answered(self) -> None:
+        """Refuse to go on while calls have no result: the provider would."""
+        last = self._engine.view.open_round()
+        if last is not None:
+            ids = ", ".join(use.id for use in last.missing())
+            raise RequestRejected(
+                f"the calls {ids} have no result; give each one with tool_result(), "
+                "or in the list of messages, before the next request"
+            )
+
+    async def know_window(self) -> None:
+        """Ask the server for the window of a model that is in no table, or warn, once."""
+        model = self._engine.model
+        if (
+            is_known(model)
+            or self._asked_about == model
+            or self._engine.settings.window.limit_tokens
+        ):
+            return
+        self._asked_about = model
+        own = getattr(self._client, "capabilities", None)
+        if own is not None:  # a model of ours says it itself
+            self.configure(Wishes(window=own.window_tokens), "the model says so")
+            return
+        limits = await ask_limits(self._client, model) if self._client is not None else None
+        if limits is not None:
+            self.configure(Wishes(window=limits.window_tokens), f"the server of {model} says so")
+            return
+        guess = capabilities(model).window_tokens
+        warnings.warn(
+            f"the window of {model!r} is not known and taken to be {guess:,} tokens; "
+            "give window=, or a client whose server says it",
+            stacklevel=4,
+        )
+
+    def output_limit(self) -> int:
+        """Return how long an answer may be: as chosen, and where guessed, what the window leaves."""
+        engine = self._engine
+        chosen = self.configuration.max_tokens
+        if chosen or is_known(engine.model) or not engine.settings.window.limit_tokens:
+            return chosen or engine.output_limit()
+        return max(1, min(engine.output_limit(), engine.fullness().window.reserve_tokens))
+
+
+def system_head(messages: Sequence[object]) -> int:
+    """Count the system's messages at the head of a list: they belong to the frame."""
+    head = 0
+    while head < len(messages) and _role_of(messages[head]) in SYSTEM_ROLES:
+        head += 1
+    return head
+
+
+def _role_of(message: object) -> object:
+    return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+
+
+def _theirs(sections: Sequence[Section]) -> tuple[Section, ...]:
+    return tuple(section for section in sections if section.name != SECTION)
+
+
+def retraction(view: View, n: object) -> Rewound | Snipped:
+    """Plan how the n-th last message leaves the view: the last one by going back before it."""
+    items = view.items
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= len(items):
+        raise NotInHistory(f"there are {len(items)} messages to take back, not {n!r}")
+    item, why = items[-n], "taken back by the program"
+    if n == 1 and item.id == item.order:
+        return Rewound(after=item.order - 1, reason="retracted", why=why)
+    return Snipped(targets=(item.id,), why=why)
+
+
+def newest_in(store: Store, directory: Path) -> str:
+    """Return the newest session of a directory, never another's."""
+    here = store.sessions(directory)
+    if not here:
+        raise SessionNotFound(f"{directory} has no session; give the id of one")
+    return here[0].id
+
+
+def open_log(store: Store, id: str, directory: Path) -> OpenLog:
+    """Open the session of exactly this id: one that only begins with it is another user's."""
+    name = newest_in(store, directory) if id == "newest" else id
+    log = store.open(name)
+    if log.header.session != name:
+        log.close()
+        raise SessionNotFound(f"there is no session {name!r}; give the whole id of one")
+    return log

@@ -1,0 +1,97 @@
+"""A compaction tried out on a history: looked at first, perhaps edited, then taken or left.
+
+The history, of a session or of another agent's transcript, becomes a session on a log that is
+thrown away, in which a draft is made as in any other. Nothing here touches the original; `take`
+records a draft in the session it belongs to.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from msgspec import structs
+
+from longhold.core.log import Header, Log, write_log
+from longhold.core.log.entries import AnyEntry, Compacted, Forked
+from longhold.core.log.shared import SharedRecords
+from longhold.core.settings import Settings
+from longhold.core.stages.compact.compose import Composed, Manner, compose
+from longhold.core.stages.compact.draft import CompactionDraft, recorded
+from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
+from longhold.core.stages.compact.survival import check_survival, recent_names
+from longhold.core.turn.engine import Engine
+from longhold.session import Session
+
+PAPER = "paper"
+"""What the log that is thrown away is called."""
+
+
+@contextmanager
+def on_paper(
+    history: Sequence[AnyEntry],
+    settings: Settings,
+    *,
+    client: object = None,
+    model: str = "",
+    shared: SharedRecords | None = None,
+    hooks: Callable[[Engine], CompactionHooks] | None = None,
+) -> Iterator[Session]:
+    """Make a session of a history, on a log that is thrown away; nothing is learnt from it.
+
+    `shared` has what was learnt before, where that is not in files.
+    """
+    quiet = replace(settings, gauge=replace(settings.gauge, calibrate=False))
+    with tempfile.TemporaryDirectory(prefix="longhold-") as place:
+        path = Path(place) / f"{PAPER}.jsonl"
+        write_log(path, Header(session=PAPER), history)
+        session = Session.over(Log.open(path, shared=shared), quiet, client=client, hooks=hooks)
+        try:
+            if model and session.view.model != model:
+                session.switch(model, "tried out")
+            yield session
+        finally:
+            session.close()
+
+
+def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
+    """Put a person's words in the place of a summary, and see which names survive in them."""
+    if text == draft.composed.text:
+        return draft
+    material = draft.material
+    wanted = recent_names(material.segment.items, material.ledger.open_texts())
+    composed = Composed(
+        text=text,
+        survival=check_survival(text, wanted, budget_tokens=0),  # nothing is added to their words
+    )
+    return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
+
+
+async def tried(session: Session, request: CompactRequest, manner: Manner) -> CompactionDraft:
+    """Draft a compaction that points at the original, as `manner` says, not at the paper."""
+    stage = session.layers.compact
+    draft = await stage.draft(session.engine, request)
+    manual = replace(manner, is_auto=False)
+    return replace(draft, composed=compose(draft.material, draft.made.written, manual))
+
+
+async def take(
+    session: Session, draft: CompactionDraft, request: CompactRequest, *, seconds: float = 0.0
+) -> Compacted:
+    """Record a draft in a session, with what is restored and what became of the requests.
+
+    Every draft of the same history will do, also one that was made on paper.
+    """
+    entry = recorded(session.engine, draft, request.trigger, seconds=seconds)
+    await session.layers.compact.hooks.after(entry)
+    return entry
+
+
+def carry_over(paper: Session, session: Session, draft: CompactionDraft) -> CompactionDraft:
+    """Let a session know what was spent on a draft that was made on paper."""
+    since = len(session.view.history)
+    for entry in paper.view.history[draft.since :]:
+        if isinstance(entry, Forked):
+            session.engine.record(structs.replace(entry, n=0))
+    return replace(draft, since=since)

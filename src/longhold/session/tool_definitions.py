@@ -1,0 +1,153 @@
+"""A program's tools: their definitions in any dialect, and what is declared about them in place.
+
+    Tool({"name": "lookup", …}, kind="fetch")                    around a definition
+    {"name": "lookup", …, "longhold": {"kind": "fetch"}}         or inside it, never sent
+
+A kind says whether old results may be cleared and how long a result may be; each can also be said
+by itself. What is not declared goes by the tool's name, and an unknown one is never cleared.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from longhold.core.log.entries import ToolTraits
+from longhold.core.messages import Json, JsonObject
+from longhold.core.tools.describe import Described, described_as, description_of
+from longhold.errors import InvalidArgument
+from longhold.session.arguments import MessageLike, listed, plain_object
+
+FIELD = "longhold"
+"""Where a definition declares what is not for the model."""
+
+Kind: TypeAlias = Literal["", "read", "search", "shell", "fetch", "write", "ask", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTool:
+    """A tool's definition with what a session should know about it."""
+
+    definition: MessageLike
+    kind: Kind = ""
+    """What it does: it decides how its results are treated."""
+    clearable: bool | None = None
+    """Whether its old results may be cleared to make room; None goes by the kind."""
+    limit_chars: int | None = None
+    """Longer results are shown as a preview; None goes by the kind."""
+
+
+Tool: TypeAlias = DeclaredTool
+"""How programs call it."""
+
+ToolLike: TypeAlias = MessageLike | DeclaredTool
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTools:
+    """Definitions as requests carry them, and the traits that were declared, by name."""
+
+    definitions: tuple[JsonObject, ...]
+    traits: Mapping[str, ToolTraits]
+
+
+def checked_tools(tools: Iterable[object]) -> DeclaredTools:
+    """Read tool definitions of any dialect."""
+    definitions: list[JsonObject] = []
+    traits: dict[str, ToolTraits] = {}
+    for i, tool in enumerate(listed(tools, "tools", "tool definitions")):
+        where = f"tools[{i}]"
+        given = tool if isinstance(tool, DeclaredTool) else None
+        raw = plain_object(given.definition if given else tool, where)
+        inside = _declared_inside(raw, where)
+        definition = _definition(raw, where)
+        name = str(definition.get("name") or definition.get("type") or "")
+        if any(name == other.get("name") for other in definitions):
+            raise InvalidArgument(where, f"a second tool is called {name!r}; rename one of them")
+        definitions.append(definition)
+        found = _traits(given, inside, where)
+        if found != ToolTraits():
+            traits[name] = found
+    return DeclaredTools(tuple(definitions), traits)
+
+
+def _declared_inside(raw: JsonObject, where: str) -> JsonObject:
+    """Take what is ours out of a definition."""
+    function = raw.get("function")
+    holder = function if isinstance(function, dict) and FIELD in function else raw
+    declared: Json = holder.pop(FIELD, {})
+    if not isinstance(declared, dict):
+        raise InvalidArgument(f"{where}.{FIELD}", "give an object such as {'kind': 'fetch'}")
+    return declared
+
+
+def _traits(given: DeclaredTool | None, inside: JsonObject, where: str) -> ToolTraits:
+    said = (
+        {"kind": given.kind, "clearable": given.clearable, "limit_chars": given.limit_chars}
+        if given
+        else {}
+    )
+    wanted = inside | {key: value for key, value in said.items() if value not in (None, "")}
+    if unknown := sorted(set(wanted) - set(ToolTraits.__struct_fields__)):
+        known = ", ".join(ToolTraits.__struct_fields__)
+        raise InvalidArgument(
+            where, f"{', '.join(unknown)} is not known of tools; there are {known}"
+        )
+    try:
+        return msgspec.convert(wanted, ToolTraits)
+    except msgspec.ValidationError as error:
+        raise InvalidArgument(
+            where, f"{error}; kinds are read, search, shell, fetch, write, ask, other"
+        ) from None
+
+
+def _definition(raw: JsonObject, where: str) -> JsonObject:
+    """Return a definition in the shape frames hold; tools of the provider's own stay as they are."""
+    match raw:
+        case {"type": "function", "function": {"name": str()} as function}:
+            return _renamed(function)
+        case {"type": "function", "name": str()}:
+            return _renamed({key: value for key, value in raw.items() if key != "type"})
+        case {"name": str(name), "input_schema": dict()} if name:
+            return {key: value for key, value in raw.items() if key != "cache_control"}
+        case {"type": str(kind)} if kind not in ("function", "custom"):
+            return {key: value for key, value in raw.items() if key != "cache_control"}
+        case {"type": "custom"}:
+            return raw
+    raise InvalidArgument(
+        where,
+        "give a definition with name and input_schema, or one of type function; "
+        f"this has {', '.join(sorted(raw)) or 'nothing'}",
+    )
+
+
+def _renamed(function: JsonObject) -> JsonObject:
+    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    rest = {key: value for key, value in function.items() if key != "parameters"}
+    return rest | {"input_schema": schema}
+
+
+class ToolRegistry:
+    """What is declared about a session's tools; the layers ask it by name."""
+
+    def __init__(self, traits: Mapping[str, ToolTraits]) -> None:
+        self.traits = dict(traits)
+
+    def declare(self, traits: Mapping[str, ToolTraits]) -> bool:
+        """Take declarations in; return whether any is new."""
+        before = dict(self.traits)
+        self.traits.update(traits)
+        return self.traits != before
+
+    def describe(self, name: str) -> Described:
+        traits = self.traits.get(name)
+        if traits is None:
+            return description_of(name)
+        found = described_as(traits.kind) if traits.kind else description_of(name)
+        limit = traits.limit_chars if traits.limit_chars is not None else found.limit_chars
+        return replace(found, clearable=traits.clearable, limit_chars=limit)
+
+    def limits(self) -> dict[str, int | None]:
+        """Return how long results may be, for the tools that say so."""
+        return {n: t.limit_chars for n, t in self.traits.items() if t.limit_chars is not None}

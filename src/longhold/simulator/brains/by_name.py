@@ -1,0 +1,115 @@
+"""Brains by name, for the command line and settings.
+
+Brains that need a model on this machine are not built here but passed to the server as values.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from longhold.core.messages import Text, Thinking, ToolUse, block_to_wire
+from longhold.core.models.protocol import Model, Request, collect
+from longhold.core.request.billing.request import JsonObject
+from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, thinking
+from longhold.simulator.brains.digest import DigestBrain
+from longhold.simulator.brains.scripted import ScriptedBrain
+
+
+class ModelBrain:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def answer(self, request: BrainRequest) -> BrainAnswer:
+        """Ask the model; drop the ids and signatures it made."""
+        kwargs: JsonObject = {
+            "model": self._model.name,
+            "max_tokens": min(request.max_tokens, self._model.capabilities.max_output_tokens),
+            "system": list(request.system),
+            "messages": list(request.messages),
+        }
+        if request.tools:
+            kwargs["tools"] = list(request.tools)
+        reply = await collect(self._model.stream(Request(kwargs=kwargs)))
+        spoken = [b for b in reply.content if isinstance(b, Text | Thinking | ToolUse)]
+        return BrainAnswer(blocks=tuple(map(_plain, spoken)), stop_reason=reply.stop_reason or None)
+
+
+def _plain(block: Text | Thinking | ToolUse) -> JsonObject:
+    wire = block_to_wire(block)
+    return {key: value for key, value in wire.items() if key not in ("id", "signature")}
+
+
+if TYPE_CHECKING:
+
+    def _conforms(model: Model) -> None:
+        _: Brain = ModelBrain(model)
+
+
+EXHAUSTED = "The recording has ended."
+
+
+class ReplayBrain:
+    """Returns recorded answers by their place in the conversation."""
+
+    def __init__(self, recorded: Iterable[Sequence[JsonObject]]) -> None:
+        self._recorded = [tuple(_replayable(blocks)) for blocks in recorded]
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        """Return the answer that followed as many assistant messages as the request has."""
+        if request.purpose == "summary":
+            return BrainAnswer(blocks=(text("Summary of a replayed conversation."),))
+        given = sum(message["role"] == "assistant" for message in request.messages)
+        if given >= len(self._recorded):
+            return BrainAnswer(blocks=(text(EXHAUSTED),))
+        return BrainAnswer(blocks=self._recorded[given])
+
+
+def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
+    """Keep what a model writes; drop what only a server writes."""
+    for block in blocks:
+        match block.get("type"):
+            case "thinking":
+                yield thinking(str(block.get("thinking", "")))
+            case "text" if block.get("text"):
+                yield text(str(block["text"]))
+            case "tool_use":
+                yield {key: block[key] for key in ("type", "id", "name", "input")}
+
+
+if TYPE_CHECKING:
+    _: Brain = ReplayBrain([])
+
+
+class EchoBrain:
+    """Answers every request with one short deterministic sentence."""
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        """Report how many messages there were, and how the last one begins."""
+        count = len(request.messages)
+        head = _last_text(request)[:60]
+        return BrainAnswer(blocks=(text(f"Message {count} received: {head!r}."),))
+
+
+def _last_text(request: BrainRequest) -> str:
+    for block in reversed(request.messages[-1]["content"] if request.messages else ()):
+        if block.get("type") == "text":
+            return str(block["text"])
+    return ""
+
+
+if TYPE_CHECKING:
+    _: Brain = EchoBrain()
+
+
+_PLAIN: dict[str, Callable[[], Brain]] = {"digest": DigestBrain, "echo": EchoBrain}
+BRAIN_NAMES = (*sorted(_PLAIN), "scripted")
+
+
+def brain_by_name(name: str, script: str | None = None) -> Brain:
+    """Make a brain; `scripted` needs a script in the line language."""
+    if name == "scripted":
+        if script is None:
+            raise ValueError("the scripted brain wants a script")
+        return ScriptedBrain(script)
+    if name not in _PLAIN:
+        raise ValueError(f"unknown brain {name!r}; one of {', '.join(BRAIN_NAMES)}")
+    return _PLAIN[name]()

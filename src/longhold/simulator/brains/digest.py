@@ -1,0 +1,339 @@
+"""A deterministic coder: it really explores, edits and tests through the tools it is offered.
+
+It understands no language; it follows a fixed plan. List the files, search for what the prompt
+names, read the file it names, make the edit if the prompt asks for one in a plain form, run the
+tests if there was an edit or tests were mentioned, and report what the tools returned. Asked to
+summarise, it lists the requests, files, commands and edits of the conversation. Asked to keep
+memories, it records what the user asked to be remembered. It invents nothing.
+
+Plain forms: `replace "old" with "new" in path`, `create path with "content"`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longhold.core.request.billing.request import JsonObject
+from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, tool_use
+
+TOOL = "memory"
+REMEMBER = re.compile(r"^(?:please\s+)?(remember(?:\s+that|:)|always|never)\s+(.+)", re.I)
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+KEEPS, TIDIES = "You now keep the memory", "You now put the memory"
+"""How the two requests begin."""
+NAME_WORDS = 5
+"""Enough of a sentence to name its file."""
+
+
+def wants_memories(task: str) -> bool:
+    """Return whether a prompt asks to extract or tidy memories."""
+    return task.startswith((KEEPS, TIDIES))
+
+
+def memory_calls(said: Sequence[str], task: str, names: Sequence[str]) -> list[JsonObject]:
+    """Return the inputs of the calls that record what the user asked to be remembered."""
+    if TOOL not in names or not task.startswith(KEEPS):
+        return []
+    facts = {
+        found.group(2).strip().rstrip("."): found.group(1).lower()
+        for words in said
+        if words != task
+        for sentence in SENTENCE.split(words)
+        if (found := REMEMBER.match(sentence.strip()))
+    }
+    return [
+        _memory_call(fact, word) for fact, word in facts.items() if fact.lower() not in task.lower()
+    ]
+
+
+def _memory_call(fact: str, word: str) -> JsonObject:
+    is_rule = not word.startswith("remember")
+    text = f"{word.capitalize()} {fact}" if is_rule else fact[0].upper() + fact[1:]
+    name = "-".join(re.findall(r"[a-z0-9]+", fact.lower())[:NAME_WORDS])
+    head = f"---\nname: {text}\ndescription: {text}\ntype: {'feedback' if is_rule else 'project'}\n---\n"
+    return {
+        "command": "create",
+        "path": f"/memories/{name}.md",
+        "file_text": f"{head}\n{text}.\n",
+    }
+
+
+KINDS: dict[str, str] = {
+    "list": r"glob|list|^ls$|find",
+    "search": r"grep|search|ripgrep",
+    "edit": r"edit|replace|patch",
+    "write": r"write|create",
+    "read": r"read|view|^cat$|open",
+    "shell": r"bash|shell|exec|terminal|command|^run",
+}
+"""What a tool is for, by its name; the first kind that matches counts."""
+FIELDS: dict[str, tuple[str, ...]] = {
+    "path": ("file_path", "path", "filename", "file"),
+    "pattern": ("pattern", "query", "regex", "glob"),
+    "command": ("command", "cmd", "script"),
+    "old": ("old_string", "old_str", "old", "search"),
+    "new": ("new_string", "new_str", "new", "replace"),
+    "content": ("content", "file_text", "text", "contents"),
+}
+"""What an input is for, by its name in the tool's schema."""
+QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
+PATH = r"[\w./-]*\w\.\w{1,5}"
+REPLACE = re.compile(
+    rf"(?:replace|change)\s+{QUOTED}\s+(?:with|by|to)\s+{QUOTED}\s+in\s+`?({PATH})", re.I
+)
+CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
+REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
+CONTINUED = "This session goes on from an earlier part"
+DIRECTIVE = re.compile(r"^T\d+ \[#\d+\][^:\n]*: (.+)$", re.M)
+NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
+RECENT_CALLS = 5  # what counts as the work at hand in a summary
+TEST_COMMAND = "python -m pytest -q"
+QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
+LINE_CHARS = 160  # of each tool result in a report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrainStep:
+    """One tool call of the plan: a kind of tool and the inputs by purpose."""
+
+    kind: str
+    inputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsTaken:
+    """A call that was made, and its result."""
+
+    name: str
+    input: JsonObject
+    result: str
+    is_error: bool
+
+
+class DigestBrain:
+    """Follows the plan one call at a time; its only state is the conversation."""
+
+    def __init__(self, test_command: str = TEST_COMMAND) -> None:
+        self._test_command = test_command
+
+    def answer(self, request: BrainRequest) -> BrainAnswer:
+        """Take the next step, report when there is none, or summarise when asked to."""
+        task, done = _task(request.messages)
+        if request.purpose == "summary" or _asks_for_summary(task):
+            asked = request.instructions or task
+            summary = under_headings(asked, request.messages) or summarise(request.messages)
+            return BrainAnswer(blocks=(text(_tagged(summary, asked)),))
+        if wants_memories(task):
+            return _remembered(request, task, done)
+        steps = [
+            use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
+        ]
+        if len(done) < len(steps):
+            return BrainAnswer(blocks=(steps[len(done)],))
+        if request.forced_tool and not done:
+            return BrainAnswer(blocks=(_forced(request),))
+        return BrainAnswer(blocks=(text(report(done)),))
+
+
+def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
+    """Record all that the user asked to be remembered at once, then stop."""
+    said = [words for message in request.messages if (words := _said(message, "user"))]
+    names = [str(tool.get("name")) for tool in request.tools]
+    calls = [] if done else memory_calls(said, task, names)
+    if not calls:
+        return BrainAnswer(
+            blocks=(text(f"{len(done)} written down." if done else "All is in order."),)
+        )
+    return BrainAnswer(blocks=tuple(tool_use(TOOL, call) for call in calls))
+
+
+def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
+    """Lay out the steps a prompt asks for, in their fixed order."""
+    yield BrainStep(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
+    replacement, creation = REPLACE.search(task), CREATE.search(task)
+    if named := re.search(QUOTED, task):
+        yield BrainStep(
+            kind="search", inputs=(("pattern", re.escape(named.group(1))), ("path", "."))
+        )
+    if creation:
+        path, content = creation.groups()
+        yield BrainStep(kind="write", inputs=(("path", path), ("content", content)))
+    elif path_match := re.search(PATH, task):
+        path = replacement.group(3) if replacement else path_match.group()
+        yield BrainStep(kind="read", inputs=(("path", path), ("command", f"cat {path}")))
+    if replacement:
+        old, new, path = replacement.groups()
+        yield BrainStep(kind="edit", inputs=(("path", path), ("old", old), ("new", new)))
+    if replacement or creation or re.search(r"\btests?\b", task, re.I):
+        yield BrainStep(kind="shell", inputs=(("command", test_command),))
+
+
+def report(done: Sequence[StepsTaken]) -> str:
+    """List what was done, and the last line of each result."""
+    if not done:
+        return "There was nothing to do with the tools at hand."
+    lines = [f"Done in {len(done)} steps."]
+    for each in done:
+        mark = "failed" if each.is_error else "ok"
+        lines.append(f"- {each.name} {_subject(each.input)}: {mark}: {_last_line(each.result)}")
+    return "\n".join(lines)
+
+
+def summarise(messages: Sequence[JsonObject]) -> str:
+    """Summarise a conversation mechanically: requests, files, edits, commands, last words."""
+    calls = _calls(messages)
+    requests = [words[:QUOTE_CHARS] for m in messages if (words := _said(m, "user"))]
+    answers = [words for m in messages if (words := _said(m, "assistant"))]
+    files = sorted({str(path) for done in calls if (path := _field(done.input, "path"))})
+    commands = [d for d in calls if _field(d.input, "command")]
+    edits = [d for d in calls if _field(d.input, "old") or _field(d.input, "content")]
+    parts = [
+        _section("Requests", requests),
+        _section("Files", files),
+        _section("Edits", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in edits]),
+        _section("Commands", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in commands]),
+        _section("Last answer", answers[-1:]),
+    ]
+    return "\n\n".join(part for part in parts if part) or "Nothing was said."
+
+
+def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
+    """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
+    calls = _calls(messages)
+    requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := _said(m, "user"))]
+    answers = [words for m in messages if (words := _said(m, "assistant"))]
+    done = [f"{d.name} {_subject(d.input)}: {_last_line(d.result)}" for d in calls]
+    known = {
+        "request": requests,
+        "concept": sorted({d.name for d in calls}),
+        "error": [line for d, line in zip(calls, done, strict=True) if d.is_error],
+        "problem": [_subject(d.input) for d in calls if _field(d.input, "old")],
+        "work": done[-RECENT_CALLS:],
+        "next": answers[-1:],
+    }
+    summary = []
+    for number, title in NUMBERED.findall(asked):
+        lines = next((found for word, found in known.items() if word in title.lower()), [])
+        summary.append(f"## {number}. {title}")
+        summary += [f"- {line}" for line in lines] or ["Nothing that was said."]
+    return "\n".join(summary)
+
+
+def _section(title: str, items: Sequence[str]) -> str:
+    return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
+
+
+def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
+    """Return the last user request, and the calls made since."""
+    for index in range(len(messages) - 1, -1, -1):
+        if words := _said(messages[index], "user"):
+            return _resumed(messages[index]) or words, _calls(messages[index:])
+    return "", _calls(messages)
+
+
+def _resumed(message: JsonObject) -> str:
+    """Find the task in a message that begins with a summary: after it, or its last request."""
+    words = [REMINDER.sub("", str(b["text"])) for b in message["content"] if b["type"] == "text"]
+    for place, said in enumerate(words):
+        if said.startswith(CONTINUED):
+            behind = [text for text in words[place + 1 :] if not text.startswith("[")]
+            tasks = DIRECTIVE.findall(said.partition("\n## ")[0]) or DIRECTIVE.findall(said)
+            return "\n".join(behind).strip() or (str(tasks[-1]) if tasks else "")
+    return ""
+
+
+def _said(message: JsonObject, role: str) -> str:
+    """Join a message's text, without reminders."""
+    if message["role"] != role:
+        return ""
+    words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]
+    return REMINDER.sub("", "\n".join(words)).strip()
+
+
+def _calls(messages: Sequence[JsonObject]) -> list[StepsTaken]:
+    """Pair tool calls with their results, in order."""
+    blocks = [block for message in messages for block in message["content"]]
+    results = {b.get("tool_use_id"): b for b in blocks if b.get("type") == "tool_result"}
+    return [
+        StepsTaken(
+            name=str(block["name"]),
+            input=block["input"],
+            result=_result_text(results[block["id"]].get("content")),
+            is_error=bool(results[block["id"]].get("is_error")),
+        )
+        for block in blocks
+        if block.get("type") == "tool_use" and block.get("id") in results
+    ]
+
+
+def _result_text(content: object) -> str:
+    """Join a result's text, without the reminders that clients append."""
+    parts = content if isinstance(content, list) else [{"text": content or ""}]
+    return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
+
+
+def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
+    """Turn a step into a call of a tool that can do it; None if there is none."""
+    inputs = dict(step.inputs)
+    for kind in (step.kind, "shell"):
+        for tool in tools:
+            if _kind(str(tool.get("name", ""))) != kind:
+                continue
+            properties = (tool.get("input_schema") or {}).get("properties") or {}
+            chosen = {
+                name: inputs[purpose]
+                for purpose, names in FIELDS.items()
+                if purpose in inputs
+                for name in [n for n in names if n in properties][:1]
+            }
+            required = (tool.get("input_schema") or {}).get("required") or ()
+            if chosen and all(name in chosen for name in required):
+                return tool_use(str(tool["name"]), chosen)
+    return None
+
+
+def _kind(name: str) -> str | None:
+    lowered = name.lower()
+    return next((kind for kind, shape in KINDS.items() if re.search(shape, lowered)), None)
+
+
+def _forced(request: BrainRequest) -> JsonObject:
+    """Call the forced tool, with the last user text as its first text input."""
+    named = [t for t in request.tools if request.forced_tool in ("any", t.get("name"))]
+    tool = (named or request.tools)[0]
+    schema = tool.get("input_schema") or {}
+    names = schema.get("required") or list(schema.get("properties") or {})[:1]
+    words = _task(request.messages)[0][:LINE_CHARS]
+    return tool_use(str(tool["name"]), dict.fromkeys(names, words))
+
+
+def _asks_for_summary(task: str) -> bool:
+    lowered = task.lower()
+    return "summar" in lowered and ("conversation" in lowered or "<summary>" in lowered)
+
+
+def _tagged(summary: str, asked: str) -> str:
+    """Wrap a summary in the tags that its prompt mentions."""
+    return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
+
+
+def _field(inputs: JsonObject, purpose: str) -> str | None:
+    return next((str(inputs[name]) for name in FIELDS[purpose] if name in inputs), None)
+
+
+def _subject(inputs: JsonObject) -> str:
+    """Name what a call was about."""
+    for purpose in ("path", "command", "pattern"):
+        if (found := _field(inputs, purpose)) and found != ".":
+            return found[:LINE_CHARS]
+    return ""
+
+
+def _last_line(result: str) -> str:
+    lines = [line.strip() for line in result.splitlines() if line.strip()]
+    return lines[-1][:LINE_CHARS] if lines else "no output"
+
+
+if TYPE_CHECKING:
+    _: Brain = DigestBrain()

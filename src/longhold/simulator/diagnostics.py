@@ -1,0 +1,128 @@
+"""Explains a cache miss by comparing a request with an earlier one.
+
+A request that sends `diagnostics` leaves a fingerprint under its response's id; a later request
+that names the id gets the earliest difference. Fingerprints are hashes, and the oldest are
+dropped.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece, PromptTier
+from longhold.core.request.billing.preparation import PreparedPrompt
+from longhold.core.request.billing.request import ApiRequest, JsonObject
+from longhold.core.request.billing.thinking import digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFingerprint:
+    """What is compared: hashes and token counts, no text."""
+
+    model: tuple[str, str]
+    tools: bytes
+    system: bytes
+    messages: bytes
+    """The blocks' digests, end to end."""
+    message_tokens: "array[int]"
+    """Each message block's tokens; compact, as thousands of these are kept."""
+    tools_tokens: int
+    system_tokens: int
+    others: bytes
+
+
+class Diagnostics:
+    """Fingerprints of recent requests, by workspace and response id."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: OrderedDict[tuple[str, str], RequestFingerprint] = OrderedDict()
+
+    def remember(self, prepared: PreparedPrompt, message_id: str) -> None:
+        """Keep a request's fingerprint under its response's id."""
+        key = prepared.caller.workspace, message_id
+        self._known[key] = fingerprint(prepared)
+        while len(self._known) > self._limit:
+            self._known.popitem(last=False)
+
+    def diagnose(self, prepared: PreparedPrompt) -> JsonObject | None:
+        """Answer a request's `diagnostics`; None if it named no id or nothing differs."""
+        previous_id = (prepared.request.diagnostics or {}).get("previous_message_id")
+        if previous_id is None:
+            return None
+        previous = self._known.get((prepared.caller.workspace, str(previous_id)))
+        if previous is None:
+            return {"cache_miss_reason": {"type": "previous_message_not_found"}}
+        reason = compare(previous, fingerprint(prepared))
+        return None if reason is None else {"cache_miss_reason": reason}
+
+    def clear(self) -> None:
+        self._known.clear()
+
+
+def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
+    tiers: dict[PromptTier, list[PromptPiece]] = {"tools": [], "system": [], "messages": []}
+    for piece in prepared.sent:
+        tiers[piece.tier].append(piece)
+    request = prepared.request
+    return RequestFingerprint(
+        model=(prepared.able.model, request.speed or "standard"),
+        tools=_joined(tiers["tools"]),
+        system=_joined(tiers["system"]),
+        messages=_joined(tiers["messages"]),
+        message_tokens=array("Q", (piece.tokens for piece in tiers["messages"])),
+        tools_tokens=sum(piece.tokens for piece in tiers["tools"]),
+        system_tokens=sum(piece.tokens for piece in tiers["system"]),
+        others=_others(request, prepared.caller.betas),
+    )
+
+
+def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonObject | None:
+    """Return the earliest difference, and roughly how many tokens it cost."""
+    after_tools = previous.system_tokens + sum(previous.message_tokens)
+    total = previous.tools_tokens + after_tools
+    if previous.model != current.model:
+        return _reason("model_changed", total)
+    if previous.tools != current.tools:
+        return _reason("tools_changed", total)
+    if previous.system != current.system:
+        return _reason("system_changed", after_tools)
+    same = _common_blocks(previous.messages, current.messages)
+    if same < len(previous.message_tokens):
+        return _reason("messages_changed", sum(previous.message_tokens[same:]))
+    if previous.others != current.others:
+        return {"type": "unavailable"}
+    return None
+
+
+def _joined(pieces: Iterable[PromptPiece]) -> bytes:
+    return b"".join(piece.digest for piece in pieces)
+
+
+def _common_blocks(one: bytes, other: bytes) -> int:
+    for start in range(0, min(len(one), len(other)), DIGEST_BYTES):
+        if one[start : start + DIGEST_BYTES] != other[start : start + DIGEST_BYTES]:
+            return start // DIGEST_BYTES
+    return min(len(one), len(other)) // DIGEST_BYTES
+
+
+def _others(request: ApiRequest, betas: frozenset[str]) -> bytes:
+    """Hash what shapes the prompt without being part of it."""
+    return digest(
+        msgspec.json.encode(
+            (
+                request.tool_choice,
+                request.thinking,
+                request.output_config,
+                request.context_management,
+                sorted(betas),
+            )
+        )
+    )
+
+
+def _reason(kind: str, tokens: int) -> JsonObject:
+    return {"type": kind, "cache_missed_input_tokens": tokens}

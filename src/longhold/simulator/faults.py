@@ -1,0 +1,137 @@
+"""Faults on demand: refusals, and streams that fail in the ways real ones do.
+
+A fault is requested by a header on one request, by a queue that the next requests use up, or by
+a rate with a seed. This module decides which fault a request gets; the server and the stream
+carry it out.
+"""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from longhold.core.request.billing.errors import ERROR_TYPES, ApiError, invalid
+from longhold.core.request.billing.request import JsonObject
+
+StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
+STREAM_FAULTS: tuple[StreamFault, ...] = (
+    "cut",
+    "stall",
+    "error_event",
+    "one_byte",
+    "repeat",
+    "end_early",
+)
+DEFAULT_RETRY_AFTER_SECONDS = 1.0  # what a 429 advises by default
+DEFAULT_AFTER_EVENTS = 3  # past message_start and the first delta: midway
+MESSAGES = {
+    429: "This request would exceed your organization's rate limit. Please try again later.",
+    500: "Internal server error",
+    504: "The request timed out.",
+    529: "Overloaded",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedFault:
+    """What goes wrong with one request."""
+
+    status: int | None = None
+    """Refuse with this status."""
+    stream: StreamFault | None = None
+    """Let the body go wrong; without a stream only cut, stall and one_byte apply."""
+    after_events: int = DEFAULT_AFTER_EVENTS
+    """How many events leave before the stream goes wrong."""
+    retry_after_seconds: float | None = None
+    message: str | None = None
+    code: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name under which the fault is requested."""
+        return str(self.status) if self.stream is None else self.stream
+
+    def error(self) -> ApiError:
+        """Make the refusal, or the error an `error_event` carries."""
+        status = self.status or 529
+        retry = self.retry_after_seconds
+        if retry is None and status == 429:
+            retry = DEFAULT_RETRY_AFTER_SECONDS
+        message = self.message or MESSAGES.get(status, ERROR_TYPES.get(status, "error"))
+        return ApiError(status, message, code=self.code, retry_after_seconds=retry)
+
+
+class Faults:
+    """The queue and the rate; a header on the request overrides both."""
+
+    def __init__(self) -> None:
+        self._queue: deque[InjectedFault | None] = deque()
+        self._rate = 0.0
+        self._kinds: Sequence[InjectedFault] = ()
+        self._random = random.Random(0)
+
+    def clear(self) -> None:
+        self._queue.clear()
+        self._rate, self._kinds = 0.0, ()
+
+    def take(self, header: str | None) -> InjectedFault | None:
+        """Decide the fault for the next request."""
+        if header:
+            return parse_fault(header)
+        if self._queue:
+            return self._queue.popleft()
+        if self._kinds and self._random.random() < self._rate:
+            return self._random.choice(self._kinds)
+        return None
+
+    def plan(self, order: JsonObject) -> JsonObject:
+        """Carry out a control request: `queue`, or `rate` with `seed` and `kinds`."""
+        queue = [parse_fault(item) for item in order.get("queue") or ()]
+        kinds = [parse_fault(item) for item in order.get("kinds") or ()]
+        rate = float(order.get("rate", 0.0))
+        if not 0.0 <= rate <= 1.0:
+            raise invalid(f"rate: {rate!r} is not between 0 and 1")
+        if rate and not any(kinds):
+            raise invalid("kinds: a rate needs at least one kind of fault")
+        self._queue.extend(queue)
+        self._rate = rate
+        self._kinds = [kind for kind in kinds if kind is not None]
+        self._random = random.Random(int(order.get("seed", 0)))
+        return {"queued": len(self._queue), "rate": self._rate}
+
+
+def parse_fault(order: object) -> InjectedFault | None:
+    """Read `429`, `cut:2`, an object with the fields, or `none` for a request without a fault."""
+    if isinstance(order, dict):
+        return _from_fields(order)
+    kind, _, rest = str(order).partition(":")
+    fields: JsonObject = {"kind": kind}
+    if rest:
+        is_status = kind.isdigit()
+        fields["retry_after_seconds" if is_status else "after_events"] = rest
+    return _from_fields(fields)
+
+
+def _from_fields(fields: JsonObject) -> InjectedFault | None:
+    kind = str(fields.get("kind", "none"))
+    retry = fields.get("retry_after_seconds")
+    after = int(fields.get("after_events", DEFAULT_AFTER_EVENTS))
+    message, code = fields.get("message"), fields.get("code")
+    if kind == "none":
+        return None
+    if kind.isdigit() and int(kind) in ERROR_TYPES:
+        seconds = None if retry is None else float(retry)
+        return InjectedFault(
+            status=int(kind), retry_after_seconds=seconds, message=message, code=code
+        )
+    if kind in STREAM_FAULTS:
+        status = fields.get("status")
+        return InjectedFault(
+            stream=kind,
+            after_events=after,
+            status=None if status is None else int(status),
+            message=message,
+        )
+    allowed = [str(status) for status in ERROR_TYPES] + list(STREAM_FAULTS)
+    raise invalid(f"fault: {kind!r} is not one of {', '.join(allowed)}")

@@ -1,0 +1,166 @@
+"""Turns a brain's answer into what the API returns: limits, ids, signatures, counts.
+
+A brain may answer at any length: output is cut at max_tokens, at a stop sequence, or at the end
+of the window, and the stop reason says which.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from longhold.core.request.billing.pieces import PieceMeter
+from longhold.core.request.billing.preparation import PreparedPrompt
+from longhold.core.request.billing.request import ApiRequest, JsonObject
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.thinking import digest, link_conversation, seal_thinking
+from longhold.core.request.billing.tokens import decode, encode
+from longhold.simulator.brains import BrainAnswer
+
+ID_CHARS = 24  # as long as the providers' own
+
+_random = random.SystemRandom()
+_drawn = random.Random(_random.getrandbits(128))
+
+
+def new_id(prefix: str) -> str:
+    """Make an id with a prefix such as `msg_`."""
+    return f"{prefix}{_drawn.getrandbits(4 * ID_CHARS):0{ID_CHARS}x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedAnswer:
+    """An answer ready to be sent."""
+
+    blocks: list[JsonObject]
+    stop_reason: str
+    stop_sequence: str | None
+    output_tokens: int
+    thinking_tokens: int
+
+
+def finish(
+    answer: BrainAnswer, prepared: PreparedPrompt, prompt_tokens: int, signer: Signer
+) -> FinishedAnswer:
+    """Cut, sign and count an answer."""
+    request, able = prepared.request, prepared.able
+    blocks = [block for block in answer.blocks if _is_wanted(block, request)]
+    reason = answer.stop_reason or natural_reason(blocks)
+    blocks, sequence = stop_at_sequence(blocks, request.stop_sequences or ())
+    if sequence is not None:
+        reason = "stop_sequence"
+    room = able.window_tokens - prompt_tokens
+    limit = request.max_tokens or 0
+    fitted = fit(blocks, min(limit, room), prepared.measure)
+    if fitted.is_cut:
+        reason = "max_tokens" if limit <= room else "model_context_window_exceeded"
+        sequence = None
+    return FinishedAnswer(
+        blocks=_completed(fitted.blocks, prepared, signer),
+        stop_reason=reason,
+        stop_sequence=sequence,
+        output_tokens=fitted.tokens,
+        thinking_tokens=fitted.thinking_tokens,
+    )
+
+
+def block_text(block: JsonObject) -> str:
+    """Return the text by which an output block is counted."""
+    match block.get("type"):
+        case "thinking":
+            return str(block.get("thinking", ""))
+        case "tool_use":
+            return f"{block.get('name')} {block.get('input')}"
+        case _:
+            return str(block.get("text", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedAnswer:
+    """The part of an answer that fits its limit."""
+
+    blocks: list[JsonObject]
+    tokens: int
+    thinking_tokens: int
+    is_cut: bool
+
+
+def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> FittedAnswer:
+    """Take blocks while they fit; cut the text that does not, and leave a cut tool call out."""
+    taken: list[JsonObject] = []
+    tokens = thinking_tokens = 0
+    is_cut = False
+    for block in blocks:
+        cost = measure.text_tokens(block_text(block)) + 1
+        if tokens + cost <= limit:
+            taken.append(block)
+        else:
+            is_cut = True
+            cost = max(limit - tokens, 0)
+            if block.get("type") == "text" and cost > 0:
+                text = decode(encode(str(block["text"]))[:cost])
+                if text.strip():
+                    taken.append({**block, "text": text})
+        tokens += cost
+        thinking_tokens += cost if block.get("type") == "thinking" else 0
+        if is_cut:
+            break
+    return FittedAnswer(blocks=taken, tokens=tokens, thinking_tokens=thinking_tokens, is_cut=is_cut)
+
+
+def _is_wanted(block: JsonObject, request: ApiRequest) -> bool:
+    """Return whether to keep a block: thinking is dropped where it is switched off."""
+    is_off = (request.thinking or {}).get("type") == "disabled"
+    return not (is_off and block.get("type") == "thinking")
+
+
+def natural_reason(blocks: Sequence[JsonObject]) -> str:
+    """Return the stop reason of an answer that was not cut."""
+    return "tool_use" if any(b.get("type") == "tool_use" for b in blocks) else "end_turn"
+
+
+def stop_at_sequence(
+    blocks: Sequence[JsonObject], sequences: Sequence[str]
+) -> tuple[list[JsonObject], str | None]:
+    """Cut at the first stop sequence in a text."""
+    for index, block in enumerate(blocks):
+        if block.get("type") != "text":
+            continue
+        text = str(block["text"])
+        found = [(text.find(s), s) for s in sequences if s and s in text]
+        if found:
+            position, sequence = min(found)
+            head = [*blocks[:index]]
+            if position:
+                head.append({**block, "text": text[:position]})
+            return head, sequence
+    return list(blocks), None
+
+
+def _completed(
+    blocks: Sequence[JsonObject], prepared: PreparedPrompt, signer: Signer
+) -> list[JsonObject]:
+    """Add ids to tool calls and signatures to thinking."""
+    if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
+        return list(blocks)
+    links = link_conversation(prepared.sent, signer)
+    named = [
+        {**block, "id": block.get("id") or _tool_id(links.end, index), "type": "tool_use"}
+        if block.get("type") == "tool_use"
+        else _displayed(block, prepared.request)
+        for index, block in enumerate(blocks)
+    ]
+    able, workspace = prepared.able, prepared.caller.workspace
+    return seal_thinking(named, links, able.model, workspace, signer)
+
+
+def _tool_id(link: bytes, index: int) -> str:
+    """Derive an id from the conversation: stable for a test, unique within a session."""
+    return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
+
+
+def _displayed(block: JsonObject, request: ApiRequest) -> JsonObject:
+    """Empty a thinking block where the request asks not to see it."""
+    is_hidden = (request.thinking or {}).get("display") == "omitted"
+    if is_hidden and block.get("type") == "thinking":
+        return {**block, "thinking": ""}
+    return block

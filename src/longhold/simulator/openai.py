@@ -1,0 +1,315 @@
+"""The chat-completions endpoint: the same brains and clock, another provider's rules.
+
+Prompts are cached automatically by prefix; usage counts the cached tokens within the prompt's,
+as that API does. Only what an agent needs is supported: text, images by count, tools, streams.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+
+import msgspec
+
+from longhold.core.messages import Json
+from longhold.core.models.capabilities import Capabilities, capabilities, known_models
+from longhold.core.models.prices import cost
+from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.pieces import PieceMeter
+from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
+from longhold.core.request.billing.request import Caller, JsonObject
+from longhold.core.request.billing.tokens import encode
+from longhold.simulator.brains import BrainRequest
+from longhold.simulator.chat_shapes import (
+    chat_message,
+    check_chat,
+    conversation_of,
+    system_of,
+    tools_of,
+)
+from longhold.simulator.faults import InjectedFault
+from longhold.simulator.finishing import FittedAnswer, fit, natural_reason, new_id, stop_at_sequence
+from longhold.simulator.simulation import Simulation
+from longhold.simulator.stats import ServedRequest
+from longhold.simulator.stream import slices
+
+FINISH_REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
+CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+OVERFLOW = (
+    "Your input exceeds the context window of this model. Please adjust your input and try again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A complete chat response, not yet sent."""
+
+    chunks: list[bytes]
+    is_stream: bool
+    match: PrefixMatch
+    record: ServedRequest
+
+
+class ChatEndpoint:
+    """Chat completions over a simulation."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._encoded: dict[bytes, array[int]] = {}
+
+    @property
+    def delta_chars(self) -> int:
+        return self._simulation.settings.delta_chars
+
+    async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
+        """Answer a chat request, or raise that API's refusal."""
+        able = self.checked(body, "messages")
+        check_chat(body["messages"])
+        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        parts = (*(body.get("tools") or ()), *body["messages"])
+        stop = body.get("stop") or ()
+        served = await self.serve(
+            able,
+            caller,
+            parts,
+            int(limit or able.max_output_tokens),
+            partial(_brain_request, body),
+            stop=[stop] if isinstance(stop, str) else list(stop),
+        )
+        return self._reply(body, served)
+
+    async def serve(
+        self,
+        able: Capabilities,
+        caller: Caller,
+        parts: Iterable[Json],
+        room: int,
+        request: Callable[[int], BrainRequest],
+        *,
+        stop: Sequence[str] = (),
+    ) -> "ServedAnswer":
+        """Ask the brain what `request` makes of the room that is left after a prompt's parts."""
+        started = self._simulation.clock.now()
+        owner = f"{caller.workspace}|{able.model}"
+        match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started)
+        if match.prompt_tokens > able.window_tokens:
+            raise invalid(OVERFLOW, "context_length_exceeded")
+        room = min(room, able.window_tokens - match.prompt_tokens)
+        answer = await self._simulation.ask(request(room))
+        spoken = [block for block in answer.blocks if block["type"] != "thinking"]
+        cut, _ = stop_at_sequence(spoken, stop)
+        fitted = fit(cut, room, PieceMeter(self._simulation.bench.counter, able.tokenizer_scale))
+        return ServedAnswer(
+            able=able,
+            caller=caller,
+            match=match,
+            fitted=fitted,
+            reason="max_tokens" if fitted.is_cut else answer.stop_reason or natural_reason(cut),
+            started=started,
+            is_written=able.model in known_models() and match.prompt_tokens >= MINIMUM_TOKENS,
+        )
+
+    def begin(self, reply: ChatReply, fault: InjectedFault | None) -> None:
+        """Record that a response's first byte is sent."""
+        self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
+        self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
+
+    def checked(self, body: JsonObject, list_field: str) -> Capabilities:
+        """Return what the model of a request can do, or refuse the request."""
+        for name in ("model", list_field):
+            if name not in body:
+                raise invalid(
+                    f"Missing required parameter: '{name}'.", "missing_required_parameter"
+                )
+        able = capabilities(str(body["model"]))
+        is_known = able.model in known_models() or able.family == "simulator"
+        if not is_known and not self._simulation.settings.accepts_unknown_models:
+            raise ApiError(404, f"The model `{body['model']}` does not exist")
+        return able
+
+    def _tokens(self, parts: Iterable[Json]) -> "array[int]":
+        """Encode the parts of a prompt, each remembered by its digest."""
+        tokens = array("I")
+        for part in parts:
+            raw = msgspec.json.encode(part)
+            key = blake2b(raw, digest_size=16).digest()
+            if key not in self._encoded:
+                if len(self._encoded) >= self._simulation.settings.token_memo_blocks:
+                    self._encoded.clear()
+                self._encoded[key] = array("I", encode(raw.decode()))
+            tokens.extend(self._encoded[key])
+        return tokens
+
+    def reply(
+        self,
+        chunks: list[bytes],
+        id: str,
+        endpoint: str,
+        *,
+        is_stream: bool,
+        served: "ServedAnswer",
+    ) -> ChatReply:
+        record = _record(id, endpoint, served)
+        return ChatReply(chunks=chunks, is_stream=is_stream, match=served.match, record=record)
+
+    def _reply(self, body: JsonObject, served: "ServedAnswer") -> ChatReply:
+        completion = _completion(body, served)
+        is_stream = bool(body.get("stream"))
+        options = body.get("stream_options") or {}
+        chunks = (
+            list(
+                _stream(
+                    completion, self.delta_chars, shows_usage=bool(options.get("include_usage"))
+                )
+            )
+            if is_stream
+            else [msgspec.json.encode(completion)]
+        )
+        return self.reply(
+            chunks, completion["id"], "chat/completions", is_stream=is_stream, served=served
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedAnswer:
+    """One answered request, before it is written in either shape."""
+
+    able: Capabilities
+    caller: Caller
+    match: PrefixMatch
+    fitted: FittedAnswer
+    reason: str
+    started: float
+    is_written: bool
+    """Whether new prefix tokens are billed as cache writes."""
+
+    @property
+    def fresh_tokens(self) -> int:
+        """Count the prompt's tokens that were not cached."""
+        return self.match.prompt_tokens - self.match.cached_tokens
+
+    @property
+    def written_tokens(self) -> int:
+        """Count the tokens billed as cache writes."""
+        return self.fresh_tokens if self.is_written else 0
+
+    @property
+    def cache_details(self) -> JsonObject:
+        cached = self.match.cached_tokens
+        return {"cached_tokens": cached, "cache_write_tokens": self.written_tokens}
+
+
+def openai_error(error: ApiError) -> JsonObject:
+    """Build that API's error body."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    code = error.code or CODES.get(error.status)
+    param = "messages" if code == "context_length_exceeded" else None
+    return {"error": {"message": error.message, "type": kind, "param": param, "code": code}}
+
+
+def with_error_event(chunks: list[bytes], fault: InjectedFault) -> list[bytes]:
+    """End a stream with an error, as that API does after a 200."""
+    return [*chunks[: fault.after_events], _data(openai_error(fault.error()))]
+
+
+def _brain_request(body: JsonObject, room: int) -> BrainRequest:
+    choice = body.get("tool_choice")
+    forced = "any" if choice == "required" else None
+    if isinstance(choice, dict):
+        forced = (choice.get("function") or {}).get("name")
+    return BrainRequest(
+        model=str(body["model"]),
+        system=system_of(body["messages"]),
+        tools=tools_of(body.get("tools") or ()),
+        messages=conversation_of(body["messages"]),
+        max_tokens=room,
+        forced_tool=forced,
+    )
+
+
+def _completion(body: JsonObject, served: ServedAnswer) -> JsonObject:
+    blocks = [
+        {**b, "id": b.get("id") or new_id("call_")} if b["type"] == "tool_use" else b
+        for b in served.fitted.blocks
+    ]
+    choice = {
+        "index": 0,
+        "message": chat_message(blocks),
+        "finish_reason": FINISH_REASONS.get(served.reason, "stop"),
+        "logprobs": None,
+    }
+    return {
+        "id": new_id("chatcmpl-"),
+        "object": "chat.completion",
+        "created": int(served.started),
+        "model": body["model"],
+        "choices": [choice],
+        "usage": _usage(served),
+    }
+
+
+def _usage(served: ServedAnswer) -> JsonObject:
+    prompt, output = served.match.prompt_tokens, served.fitted.tokens
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": output,
+        "total_tokens": prompt + output,
+        "prompt_tokens_details": served.cache_details,
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def _record(id: str, endpoint: str, served: ServedAnswer) -> ServedRequest:
+    read, written = served.match.cached_tokens, served.written_tokens
+    uncached, output = served.fresh_tokens - written, served.fitted.tokens
+    return ServedRequest(
+        endpoint=endpoint,
+        model=served.able.model,
+        workspace=served.caller.workspace,
+        at=served.started,
+        status=200,
+        stop_reason=served.reason,
+        message_id=id,
+        read_tokens=read,
+        write_5m_tokens=written,
+        uncached_tokens=uncached,
+        output_tokens=output,
+        cost=cost(
+            served.able.model,
+            read_tokens=read,
+            write_5m_tokens=written,
+            uncached_tokens=uncached,
+            output_tokens=output,
+        ),
+    )
+
+
+def _stream(completion: JsonObject, size: int, *, shows_usage: bool) -> Iterator[bytes]:
+    """Render a completion as chunks: role, content, tool calls, finish, usage, DONE."""
+    shared = {key: completion[key] for key in ("id", "created", "model")}
+    choice = completion["choices"][0]
+    message = choice["message"]
+
+    def chunk(delta: JsonObject, finish: str | None = None) -> bytes:
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
+        return _data({**shared, "object": "chat.completion.chunk", "choices": choices})
+
+    yield chunk({"role": "assistant", "content": ""})
+    for text in slices(message["content"] or "", size):
+        yield chunk({"content": text})
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        function = call["function"]
+        opening = {**call, "function": {**function, "arguments": ""}, "index": index}
+        yield chunk({"tool_calls": [opening]})
+        for part in slices(function["arguments"], size):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield chunk({}, choice["finish_reason"])
+    if shows_usage:
+        last = {"object": "chat.completion.chunk", "choices": [], "usage": completion["usage"]}
+        yield _data({**shared, **last})
+    yield b"data: [DONE]\n\n"
+
+
+def _data(body: JsonObject) -> bytes:
+    return b"data: %s\n\n" % msgspec.json.encode(body)

@@ -1,0 +1,174 @@
+"""The Responses endpoint: the chat endpoint's rules, that API's items and events.
+
+A conversation comes whole with each request; nothing is stored. A freeform tool takes one text,
+which a brain gives as `input`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+import msgspec
+
+from longhold.core.messages import Json, Opaque, block_to_wire
+from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.request import Caller, JsonObject
+from longhold.session.dialects import dialect_named, is_system
+from longhold.simulator.brains import BrainRequest
+from longhold.simulator.finishing import new_id
+from longhold.simulator.openai import ChatEndpoint, ChatReply, ServedAnswer
+from longhold.simulator.stream import StreamEvent, slices
+
+STORED = ("previous_response_id", "conversation")
+FREEFORM = {"type": "object", "properties": {"input": {"type": "string"}}}
+DELTAS = {
+    "message": "response.output_text",
+    "function_call": "response.function_call_arguments",
+    "custom_tool_call": "response.custom_tool_call_input",
+}
+FULL_TEXT = {"message": "text", "function_call": "arguments", "custom_tool_call": "input"}
+
+
+async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) -> ChatReply:
+    """Answer a request, or raise that API's refusal."""
+    for field in STORED:
+        if body.get(field):
+            raise invalid(f"Unsupported parameter: '{field}'.", "unsupported_parameter")
+    able = chat.checked(body, "input")
+    given = body["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    tools = {tool["name"]: tool for tool in _tools(body, items)}
+    room = body.get("max_output_tokens") or able.max_output_tokens
+    parts = (body.get("instructions") or "", *(body.get("tools") or ()), *items)
+    served = await chat.serve(able, caller, parts, room, partial(_asked, body, items, tools))
+    response = _response(body, served, tools)
+    is_stream = bool(body.get("stream"))
+    events = _events(response, chat.delta_chars) if is_stream else ()
+    chunks = [event.encoded() for event in events] or [msgspec.json.encode(response)]
+    return chat.reply(chunks, response["id"], "responses", is_stream=is_stream, served=served)
+
+
+def _tools(body: JsonObject, items: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the functions and freeform tools of a request, each with the namespace it is in."""
+    late = [item["tools"] for item in items if item.get("type") == "additional_tools"]
+    for tool in (*(body.get("tools") or ()), *(tool for tools in late for tool in tools)):
+        if tool.get("type") == "namespace":
+            yield from ({**one, "namespace": tool["name"]} for one in tool["tools"])
+        elif tool.get("type") in ("function", "custom"):
+            yield tool
+
+
+def _asked(
+    body: JsonObject, items: Iterable[JsonObject], tools: Mapping[str, JsonObject], room: int
+) -> BrainRequest:
+    hear, messages, system = dialect_named("responses").hear, list[JsonObject](), list[JsonObject]()
+    if body.get("instructions"):
+        system.append({"type": "text", "text": body["instructions"]})
+    for at, item in enumerate(items):
+        heard = hear(item, f"input[{at}]")
+        blocks = [block_to_wire(one) for one in heard.content if not isinstance(one, Opaque)]
+        role = "assistant" if heard.role == "assistant" else "user"
+        if is_system(item):
+            system += blocks
+        elif messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        elif blocks:
+            messages.append({"role": role, "content": blocks})
+    described = [
+        {
+            "name": name,
+            "description": tool.get("description", ""),
+            "input_schema": tool.get("parameters") or FREEFORM,
+        }
+        for name, tool in tools.items()
+    ]
+    return BrainRequest(
+        model=str(body["model"]),
+        system=tuple(system),
+        tools=tuple(described),
+        messages=tuple(messages),
+        max_tokens=room,
+    )
+
+
+def _response(
+    body: JsonObject, served: ServedAnswer, tools: Mapping[str, JsonObject]
+) -> JsonObject:
+    is_cut = served.reason == "max_tokens"
+    output = served.fitted.tokens
+    usage = {
+        "input_tokens": served.match.prompt_tokens,
+        "input_tokens_details": served.cache_details,
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": served.match.prompt_tokens + output,
+    }
+    return {
+        "id": new_id("resp_"),
+        "object": "response",
+        "created_at": int(served.started),
+        "status": "incomplete" if is_cut else "completed",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+        "model": body["model"],
+        "output": [_item(block, tools) for block in served.fitted.blocks],
+        "parallel_tool_calls": bool(body.get("parallel_tool_calls", True)),
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "usage": usage,
+    }
+
+
+def _item(block: JsonObject, tools: Mapping[str, JsonObject]) -> JsonObject:
+    if block["type"] == "text":
+        part = {"type": "output_text", "text": block["text"], "annotations": [], "logprobs": []}
+        item = {"type": "message", "id": new_id("msg_"), "role": "assistant", "content": [part]}
+        return {**item, "status": "completed"}
+    tool = tools.get(block["name"], {})
+    call = {"call_id": block.get("id") or new_id("call_"), "name": block["name"]}
+    if namespace := tool.get("namespace"):
+        call["namespace"] = namespace
+    if tool.get("type") == "custom":
+        call |= {"type": "custom_tool_call", "input": str(block["input"].get("input", ""))}
+        return {**call, "id": new_id("ctc_"), "status": "completed"}
+    arguments = msgspec.json.encode(block["input"]).decode()
+    call |= {"type": "function_call", "arguments": arguments}
+    return {**call, "id": new_id("fc_"), "status": "completed"}
+
+
+def _events(response: JsonObject, size: int) -> Iterator[StreamEvent]:
+    """Render a response as its events, numbered."""
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    last = f"response.{response['status']}"
+    events = [
+        ("response.created", {"response": begun}),
+        *(
+            event
+            for index, item in enumerate(response["output"])
+            for event in _item_events(item, index, size)
+        ),
+        (last, {"response": response}),
+    ]
+    for number, (name, fields) in enumerate(events):
+        yield StreamEvent(name, {"type": name, "sequence_number": number, **fields})
+
+
+def _item_events(item: JsonObject, index: int, size: int) -> Iterator[tuple[str, dict[str, Json]]]:
+    kind = item["type"]
+    name, field, at = DELTAS[kind], FULL_TEXT[kind], {"output_index": index}
+    of_item = {**at, "item_id": item["id"]}
+    if kind == "message":
+        [part] = item["content"]
+        empty, full = {**item, "content": []}, part["text"]
+        of_item |= {"content_index": 0, "logprobs": []}
+        opened = {**of_item, "part": {**part, "text": ""}}
+    else:
+        empty, full = {**item, field: ""}, item[field]
+    yield "response.output_item.added", {**at, "item": {**empty, "status": "in_progress"}}
+    if kind == "message":
+        yield "response.content_part.added", opened
+    for text in slices(full, size):
+        yield f"{name}.delta", {**of_item, "delta": text}
+    yield f"{name}.done", {**of_item, field: full}
+    if kind == "message":
+        yield "response.content_part.done", {**of_item, "part": part}
+    yield "response.output_item.done", {**at, "item": item}

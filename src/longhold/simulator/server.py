@@ -1,0 +1,334 @@
+"""The HTTP server: routes, authentication, faults and error bodies.
+
+What a request means is in `simulation` and `openai`. `serve` blocks, for the command line;
+`running` serves from a thread on a free loopback port, for tests, benchmarks and demonstrations.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from longhold.core.http import LOOPBACK, in_thread, is_loopback, listen, server_of
+from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.simulator.brains import Brain
+from longhold.simulator.brains.by_name import EchoBrain
+from longhold.simulator.faults import InjectedFault
+from longhold.simulator.finishing import new_id
+from longhold.simulator.model_list import DEFAULT_PAGE, find_model, model_list
+from longhold.simulator.openai import ChatEndpoint, ChatReply, openai_error, with_error_event
+from longhold.simulator.responses import create_response
+from longhold.simulator.simulation import ServedOutcome, Simulation
+from longhold.simulator.stats import ServedRequest
+from longhold.simulator.stream import StreamEvent, message_events
+from longhold.simulator.wire import Headers, WireResponse
+
+
+def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObject:
+    match action:
+        case "stats":
+            return simulation.stats.to_json()
+        case "clock":
+            return _clock(simulation, order)
+        case "faults":
+            return simulation.faults.plan(order)
+        case "reset":
+            simulation.reset()
+            return {"reset": True}
+        case _:
+            raise ApiError(404, f"no control action {action!r}")
+
+
+def advance(simulation: Simulation, seconds: object) -> None:
+    """Move the clock; raise a 400 if the amount is invalid."""
+    try:
+        simulation.clock.advance(float(str(seconds)))
+    except ValueError as error:
+        raise invalid(f"advance_seconds: {error}") from error
+
+
+def _clock(simulation: Simulation, order: JsonObject) -> JsonObject:
+    if "advance_seconds" in order:
+        advance(simulation, order["advance_seconds"])
+    return {"now": simulation.clock.now()}
+
+
+DEFAULT_PORT = 8787  # free on most machines; any other will do
+JSON_TYPE = b"application/json"
+STREAM_TYPE = b"text/event-stream; charset=utf-8"
+CHANGING = ("clock", "faults", "reset")
+"""Control actions that a mere look at an address must not set off."""
+FAULT_HEADER = "x-simulator-fault"
+ADVANCE_HEADER = "x-simulator-advance-seconds"
+
+Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """A simulator that is being served."""
+
+    url: str
+    simulation: Simulation
+
+
+def application(simulation: Simulation) -> Starlette:
+    """Build the ASGI application around a simulation."""
+    server = _Server(simulation)
+    return Starlette(
+        routes=[
+            Route("/v1/messages", server.guarded(server.messages), methods=["POST"]),
+            Route(
+                "/v1/messages/count_tokens", server.guarded(server.count_tokens), methods=["POST"]
+            ),
+            Route(
+                "/v1/chat/completions", server.guarded(server.chat, is_chat=True), methods=["POST"]
+            ),
+            Route(
+                "/v1/responses", server.guarded(server.responses, is_chat=True), methods=["POST"]
+            ),
+            Route("/v1/models", server.guarded(server.models)),
+            Route("/v1/models/{name:path}", server.guarded(server.model)),
+            Route("/simulator/{action}", server.guarded(server.control), methods=["GET", "POST"]),
+            Route("/{path:path}", server.guarded(server.unknown), methods=["GET", "POST"]),
+        ]
+    )
+
+
+def serve(
+    host: str = LOOPBACK,
+    port: int = DEFAULT_PORT,
+    brain: Brain | None = None,
+    settings: SimulatorSettings | None = None,
+    *,
+    started: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until interrupted; `started` is called with the address once it is reachable."""
+    simulation = Simulation(brain or EchoBrain(), settings)
+    with listen(host, port) as listener:
+        started(f"http://{host}:{listener.getsockname()[1]}")
+        server_of(application(simulation)).run([listener])
+
+
+@contextmanager
+def running(
+    brain: Brain | None = None,
+    settings: SimulatorSettings | None = None,
+    clock: SimulatorClock | None = None,
+) -> Iterator[RunningServer]:
+    """Serve from a thread on a free loopback port until the block ends."""
+    simulation = Simulation(brain or EchoBrain(), settings, clock)
+    with in_thread(server_of(application(simulation))) as url:
+        yield RunningServer(url=url, simulation=simulation)
+
+
+class _Server:
+    """The endpoints, over one simulation."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._chat = ChatEndpoint(simulation)
+
+    def guarded(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
+        """Turn refusals and failures of an endpoint into the API's error bodies."""
+
+        async def guard(http: HttpRequest) -> ASGIApp:
+            try:
+                self._check_host(http)
+                return await endpoint(http)
+            except ApiError as error:
+                return self._refusal(http, error, is_chat=is_chat)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                # A body of the wrong inner shape; the API would name the field, we name the trouble.
+                problem = invalid(f"invalid request: {type(error).__name__}: {error}")
+                return self._refusal(http, problem, is_chat=is_chat)
+
+        return guard
+
+    async def messages(self, http: HttpRequest) -> ASGIApp:
+        """Create a message, whole or streamed."""
+        fault = self._before(http)
+        caller = self._caller(http)
+        request = parse_request(await self._body(http))
+        outcome = await self._simulation.create(request, caller)
+        if self._simulation.settings.first_byte_delay_seconds:
+            await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
+        if request.stream:
+            return self._streamed(outcome, fault)
+        body = msgspec.json.encode(outcome.message)
+        return self._sent([body], outcome, fault, is_stream=False)
+
+    async def count_tokens(self, http: HttpRequest) -> ASGIApp:
+        self._before(http)
+        caller = self._caller(http)
+        request = parse_request(await self._body(http))
+        return _json(self._simulation.count(request, caller))
+
+    async def chat(self, http: HttpRequest) -> ASGIApp:
+        """Create a chat completion, whole or streamed."""
+        return await self._openai(http, self._chat.create)
+
+    async def responses(self, http: HttpRequest) -> ASGIApp:
+        """Create a response, whole or streamed."""
+        return await self._openai(http, partial(create_response, self._chat))
+
+    async def _openai(
+        self, http: HttpRequest, create: Callable[[JsonObject, Caller], Awaitable[ChatReply]]
+    ) -> ASGIApp:
+        fault = self._before(http)
+        caller = self._caller(http, needs_version=False)
+        reply = await create(parse_object(await self._body(http)), caller)
+        chunks = reply.chunks
+        if reply.is_stream and fault is not None and fault.stream == "error_event":
+            chunks = with_error_event(chunks, fault)
+        return WireResponse(
+            chunks,
+            headers=_headers(STREAM_TYPE if reply.is_stream else JSON_TYPE),
+            begin=lambda: self._chat.begin(reply, fault),
+            fault=fault,
+            is_stream=reply.is_stream,
+            stalled_seconds=self._simulation.settings.stalled_seconds,
+            between_seconds=self._simulation.settings.between_events_seconds,
+        )
+
+    async def models(self, http: HttpRequest) -> ASGIApp:
+        self._caller(http, needs_version=False)
+        limit = int(http.query_params.get("limit", DEFAULT_PAGE))
+        return _json(model_list(limit, http.query_params.get("after_id")))
+
+    async def model(self, http: HttpRequest) -> ASGIApp:
+        self._caller(http, needs_version=False)
+        return _json(find_model(http.path_params["name"], self._simulation.settings))
+
+    async def control(self, http: HttpRequest) -> ASGIApp:
+        """Serve the control endpoints."""
+        action = http.path_params["action"]
+        if http.method == "GET" and action in CHANGING:
+            raise ApiError(405, f"{action} changes the simulator; use POST")
+        body = await self._body(http)
+        order = parse_object(body) if body else {}
+        return _json(control(self._simulation, action, order))
+
+    async def unknown(self, http: HttpRequest) -> ASGIApp:
+        """Describe the service at the root; 404 elsewhere."""
+        if http.path_params["path"] == "":
+            return _json({"name": "longhold simulator"})
+        if "upgrade" in http.headers:
+            raise ApiError(426, "only HTTP is served here")
+        raise ApiError(404, f"Not found: {http.url.path}")
+
+    def _before(self, http: HttpRequest) -> InjectedFault | None:
+        """Move the clock if asked, and refuse if a fault says so."""
+        seconds = http.headers.get(ADVANCE_HEADER)
+        if seconds is not None:
+            advance(self._simulation, seconds)
+        fault = self._simulation.faults.take(http.headers.get(FAULT_HEADER))
+        if fault is not None and fault.stream is None:
+            raise fault.error()
+        return fault
+
+    async def _body(self, http: HttpRequest) -> bytes:
+        """Read a body, and no further than it may be long."""
+        body, most = bytearray(), self._simulation.settings.max_body_bytes
+        async for piece in http.stream():
+            body += piece
+            if len(body) > most:
+                raise ApiError(413, "Request exceeds the maximum size")
+        return bytes(body)
+
+    def _check_host(self, http: HttpRequest) -> None:
+        """Refuse a name that is not ours: a page in a browser could have had it point here."""
+        server = http.scope.get("server")
+        bound = str(server[0]) if server else LOOPBACK
+        name = http.url.hostname or ""
+        if is_loopback(bound) and name != "localhost" and not is_loopback(name):
+            raise ApiError(403, f"this server is not {name!r}; use the address it was started with")
+
+    def _caller(self, http: HttpRequest, *, needs_version: bool = True) -> Caller:
+        """Read who asks: the key is the workspace."""
+        settings, headers = self._simulation.settings, http.headers
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        key = headers.get("x-api-key") or bearer
+        if not key and settings.requires_key:
+            raise ApiError(401, "x-api-key header is required")
+        version = headers.get("anthropic-version")
+        if version is None and needs_version and settings.requires_version:
+            raise invalid("anthropic-version: header is required")
+        owner = f"{key}|{headers.get('anthropic-workspace-id', '')}"
+        betas = ",".join(headers.getlist("anthropic-beta")).split(",")
+        return Caller(
+            workspace=blake2b(owner.encode(), digest_size=6).hexdigest(),
+            version=version or "2026-10-21",
+            betas=frozenset(beta.strip() for beta in betas if beta.strip()),
+        )
+
+    def _streamed(self, outcome: ServedOutcome, fault: InjectedFault | None) -> ASGIApp:
+        events = list(message_events(outcome, self._simulation.settings.delta_chars))
+        if fault is not None and fault.stream == "error_event":
+            error = fault.error().body(new_id("req_"))
+            events = [*events[: fault.after_events], StreamEvent("error", error)]
+        return self._sent([event.encoded() for event in events], outcome, fault, is_stream=True)
+
+    def _sent(
+        self,
+        chunks: list[bytes],
+        outcome: ServedOutcome,
+        fault: InjectedFault | None,
+        *,
+        is_stream: bool,
+    ) -> ASGIApp:
+        simulation = self._simulation
+
+        def begin() -> None:
+            simulation.begin(outcome)
+            simulation.record(outcome, fault.name if fault else None)
+
+        return WireResponse(
+            chunks,
+            headers=_headers(STREAM_TYPE if is_stream else JSON_TYPE),
+            begin=begin,
+            fault=fault,
+            is_stream=is_stream,
+            stalled_seconds=simulation.settings.stalled_seconds,
+            between_seconds=simulation.settings.between_events_seconds,
+        )
+
+    def _refusal(self, http: HttpRequest, error: ApiError, *, is_chat: bool) -> Response:
+        request_id = new_id("req_")
+        body = openai_error(error) if is_chat else error.body(request_id)
+        headers = {"request-id": request_id}
+        if error.retry_after_seconds is not None:
+            headers["retry-after"] = f"{error.retry_after_seconds:g}"
+        if http.url.path.startswith("/v1/"):
+            self._simulation.stats.add(
+                ServedRequest(
+                    endpoint=http.url.path.removeprefix("/v1/"),
+                    model="",
+                    workspace="",
+                    at=self._simulation.clock.now(),
+                    status=error.status,
+                    fault=error.type,
+                )
+            )
+        return _json(body, error.status, headers)
+
+
+def _headers(content_type: bytes) -> Headers:
+    return [(b"content-type", content_type), (b"request-id", new_id("req_").encode())]
+
+
+def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    own = {"request-id": new_id("req_"), **(headers or {})}
+    return Response(msgspec.json.encode(body), status, own, media_type="application/json")

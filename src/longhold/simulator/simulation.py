@@ -1,0 +1,302 @@
+"""The simulated service: prepares requests, keeps the cache, asks the brain, bills.
+
+A `ServedOutcome` is the whole response, before a byte of it is sent. `begin` is called when the
+first byte is sent: only then can others read what this request wrote. HTTP, streams and faults
+are handled in `server`.
+"""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from longhold.core.request.billing.cache import CachePlan, PromptCache
+from longhold.core.request.billing.clock import SimulatorClock
+from longhold.core.request.billing.compaction import (
+    ON_DEMAND_BETA,
+    THRESHOLD_BETA,
+    Threshold,
+    instructions_of,
+    is_due,
+    make_signed_block,
+    make_threshold_block,
+    threshold_of,
+)
+from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.pieces import PromptPiece
+from longhold.core.request.billing.prefix_cache import PrefixCache
+from longhold.core.request.billing.preparation import (
+    PreparedPrompt,
+    Workbench,
+    messages_of,
+    prepare,
+)
+from longhold.core.request.billing.prompt import chain_prompt, salts_of
+from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
+from longhold.core.request.billing.settings import SimulatorSettings
+from longhold.core.request.billing.signing import Signer
+from longhold.core.request.billing.thinking import BINDING_BETA, link_conversation
+from longhold.core.request.billing.tokens import TokenCounter
+from longhold.core.request.billing.validate import CACHE_EDITS_BETA
+from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
+from longhold.simulator.diagnostics import Diagnostics
+from longhold.simulator.faults import Faults
+from longhold.simulator.finishing import FinishedAnswer, finish, new_id
+from longhold.simulator.stats import ServedRequest, Stats
+from longhold.simulator.usage import BilledUsage, Iteration
+
+SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedOutcome:
+    """A complete response, not yet sent."""
+
+    prepared: PreparedPrompt
+    message: JsonObject
+    usage: BilledUsage
+    plans: Sequence[CachePlan]
+    """What becomes readable when the response begins."""
+    started: float
+
+
+class Simulation:
+    """Everything the server remembers between requests."""
+
+    def __init__(
+        self,
+        brain: Brain,
+        settings: SimulatorSettings | None = None,
+        clock: SimulatorClock | None = None,
+    ) -> None:
+        self.settings = settings or SimulatorSettings()
+        self.clock = clock or SimulatorClock()
+        self.brain = brain
+        self.faults = Faults()
+        self.stats = Stats(self.settings.remembered_requests)
+        self.cache = PromptCache(self.settings)
+        self.prefixes = PrefixCache(self.settings.openai_cache_seconds)
+        self.bench = Workbench(
+            settings=self.settings,
+            counter=TokenCounter(self.settings),
+            signer=Signer(self.settings.secret),
+        )
+        self._diagnostics = Diagnostics(self.settings.remembered_fingerprints)
+
+    def reset(self) -> None:
+        """Clear cache, faults, statistics and diagnostics; the clock keeps its time."""
+        self.cache.clear()
+        self.prefixes.clear()
+        self.faults.clear()
+        self.stats.clear()
+        self._diagnostics.clear()
+
+    def count(self, request: ApiRequest, caller: Caller) -> JsonObject:
+        """Count a request's tokens; nothing is cached and no compaction is triggered."""
+        prepared = prepare(request, caller, self.bench, is_count=True)
+        counted: JsonObject = {"input_tokens": prepared.prompt.total_tokens}
+        if request.context_management is not None:
+            counted["context_management"] = {"original_input_tokens": prepared.original_tokens}
+        return counted
+
+    async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
+        """Answer a request, or raise the API's refusal."""
+        started = self.clock.now()
+        prepared = prepare(request, caller, self.bench)
+        plan = self.cache.look_up(
+            prepared.prompt, caller.workspace, prepared.able.cache_minimum_tokens, started
+        )
+        _check_window(prepared, plan.prompt_tokens)
+        if request.compaction is not None:
+            return await self._compact_on_demand(prepared, plan, started)
+        threshold = threshold_of(request)
+        if threshold is not None and is_due(threshold, plan.prompt_tokens, self.settings):
+            return await self._compact_and_answer(prepared, plan, threshold, started)
+        return await self._answer(prepared, plan, started)
+
+    def begin(self, outcome: ServedOutcome) -> None:
+        """Record that a response's first byte is sent: its cache entries become readable."""
+        now = self.clock.now()
+        for plan in outcome.plans:
+            self.cache.commit(plan, now)
+        if outcome.prepared.request.diagnostics is not None:
+            self._diagnostics.remember(outcome.prepared, outcome.message["id"])
+
+    def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
+        """Add a response to the statistics."""
+        request, usage = outcome.prepared.request, outcome.usage
+        plan = usage.message.plan
+        compactions = [i for i in usage.iterations if i.kind == "compaction"]
+        self.stats.add(
+            ServedRequest(
+                endpoint="messages",
+                model=request.model,
+                workspace=outcome.prepared.caller.workspace,
+                at=outcome.started,
+                status=200,
+                stop_reason=outcome.message["stop_reason"],
+                message_id=outcome.message["id"],
+                read_tokens=plan.read_tokens,
+                write_5m_tokens=plan.write_5m_tokens,
+                write_1h_tokens=plan.write_1h_tokens,
+                uncached_tokens=plan.uncached_tokens,
+                deleted_tokens=plan.deleted_tokens,
+                output_tokens=usage.message.output_tokens,
+                compaction_input_tokens=sum(i.plan.prompt_tokens for i in compactions),
+                compaction_output_tokens=sum(i.output_tokens for i in compactions),
+                cost=usage.cost(request.model),
+                fault=fault,
+            )
+        )
+
+    async def ask(self, request: BrainRequest) -> BrainAnswer:
+        """Ask the brain, and await it if it is asynchronous."""
+        answer = self.brain.answer(request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def _answer(
+        self, prepared: PreparedPrompt, plan: CachePlan, started: float
+    ) -> ServedOutcome:
+        if prepared.request.max_tokens == 0:
+            return self._outcome(prepared, (_message_iteration(plan, None),), [], started)
+        answer = await self.ask(brain_request(prepared, prepared.read))
+        finished = finish(answer, prepared, plan.prompt_tokens, self.bench.signer)
+        iterations = (_message_iteration(plan, finished),)
+        return self._outcome(prepared, iterations, finished.blocks, started, finished)
+
+    async def _compact_on_demand(
+        self, prepared: PreparedPrompt, plan: CachePlan, started: float
+    ) -> ServedOutcome:
+        """Return a signed summary of the whole conversation, and nothing else."""
+        summary = await self._summarise(prepared, instructions_of(prepared.request))
+        links = link_conversation(prepared.sent, self.bench.signer)
+        last_role = prepared.request.messages[-1].role
+        block = make_signed_block(summary, links, prepared.able, last_role, self.bench.signer)
+        iterations = (self._compaction_iteration(prepared, plan, summary),)
+        return self._outcome(prepared, iterations, [block], started)
+
+    async def _compact_and_answer(
+        self, prepared: PreparedPrompt, plan: CachePlan, threshold: Threshold, started: float
+    ) -> ServedOutcome:
+        """Summarise past the threshold, then continue from the summary unless asked to pause."""
+        summary = await self._summarise(prepared, threshold.instructions)
+        block = make_threshold_block(summary)
+        closing = self._compaction_iteration(prepared, plan, summary)
+        if threshold.pauses:
+            return self._outcome(prepared, (closing,), [block], started)
+        shorter = _resting_on(prepared, block, self.settings)
+        able, workspace = prepared.able, prepared.caller.workspace
+        rest = self.cache.look_up(shorter.prompt, workspace, able.cache_minimum_tokens, started)
+        answer = await self.ask(brain_request(shorter, shorter.read))
+        finished = finish(answer, shorter, rest.prompt_tokens, self.bench.signer)
+        iterations = (closing, _message_iteration(rest, finished))
+        return self._outcome(prepared, iterations, [block, *finished.blocks], started, finished)
+
+    async def _summarise(self, prepared: PreparedPrompt, instructions: str | None) -> str:
+        asked = replace(
+            brain_request(prepared, prepared.read),
+            purpose="summary",
+            instructions=instructions,
+            max_tokens=SUMMARY_OUTPUT_TOKENS,
+        )
+        answer = await self.ask(asked)
+        texts = [str(block["text"]) for block in answer.blocks if block.get("type") == "text"]
+        return "\n".join(texts) or "The conversation so far held nothing to keep."
+
+    def _compaction_iteration(
+        self, prepared: PreparedPrompt, plan: CachePlan, summary: str
+    ) -> Iteration:
+        return Iteration(
+            kind="compaction", plan=plan, output_tokens=prepared.measure.text_tokens(summary)
+        )
+
+    def _outcome(
+        self,
+        prepared: PreparedPrompt,
+        iterations: tuple[Iteration, ...],
+        blocks: list[JsonObject],
+        started: float,
+        finished: FinishedAnswer | None = None,
+    ) -> ServedOutcome:
+        request, betas = prepared.request, prepared.caller.betas
+        usage = BilledUsage(
+            iterations=iterations,
+            speed=request.speed,
+            shows_iterations=bool(betas & {ON_DEMAND_BETA, THRESHOLD_BETA}),
+            shows_deleted=CACHE_EDITS_BETA in betas,
+        )
+        message: JsonObject = {
+            "id": new_id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "model": request.model,
+            "content": blocks,
+            "stop_reason": _stop_reason(finished, blocks),
+            "stop_sequence": finished.stop_sequence if finished else None,
+            "usage": usage.to_json(),
+        }
+        if request.context_management is not None:
+            message["context_management"] = {"applied_edits": list(prepared.applied_edits)}
+        if request.diagnostics is not None:
+            message["diagnostics"] = self._diagnostics.diagnose(prepared)
+        if BINDING_BETA in betas:
+            message["input_transformations"] = list(prepared.transformations)
+        plans = [iteration.plan for iteration in iterations]
+        return ServedOutcome(
+            prepared=prepared, message=message, usage=usage, plans=plans, started=started
+        )
+
+
+def brain_request(prepared: PreparedPrompt, pieces: Sequence[PromptPiece]) -> BrainRequest:
+    """Build what a brain reads: the same as the model would."""
+    request = prepared.request
+    choice = request.tool_choice or {}
+    forced = {"any": "any", "tool": choice.get("name")}.get(str(choice.get("type")))
+    return BrainRequest(
+        model=request.model,
+        system=tuple(request.system_blocks()),
+        tools=tuple(request.tools or ()),
+        messages=messages_of(pieces),
+        max_tokens=request.max_tokens or 0,
+        forced_tool=forced,
+    )
+
+
+def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
+    """Refuse a prompt that does not fit; older models also reserve room for the output."""
+    window = prepared.able.window_tokens
+    if tokens > window:
+        raise invalid(f"prompt is too long: {tokens} tokens > {window} maximum")
+    limit = prepared.request.max_tokens or 0
+    if not prepared.able.overruns_window and tokens + limit > window:
+        raise invalid(
+            f"input length and `max_tokens` exceed context limit: {tokens} + {limit} > {window}, "
+            "decrease input length or `max_tokens` and try again"
+        )
+
+
+def _resting_on(
+    prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
+) -> PreparedPrompt:
+    """Replace the conversation by its compaction."""
+    frame = [piece for piece in prepared.read if piece.tier != "messages"]
+    standing = prepared.measure.piece("messages", "assistant", block, (0, 0))
+    pieces = [*frame, standing]
+    salts = salts_of(prepared.request, pieces, prepared.able, settings)
+    return replace(prepared, read=pieces, prompt=chain_prompt(pieces, salts, frozenset()))
+
+
+def _message_iteration(plan: CachePlan, finished: FinishedAnswer | None) -> Iteration:
+    if finished is None:
+        return Iteration(kind="message", plan=plan, output_tokens=0)
+    return Iteration(
+        kind="message",
+        plan=plan,
+        output_tokens=finished.output_tokens,
+        thinking_tokens=finished.thinking_tokens,
+    )
+
+
+def _stop_reason(finished: FinishedAnswer | None, blocks: Sequence[JsonObject]) -> str:
+    if finished is not None:
+        return finished.stop_reason
+    return "compaction" if blocks else "max_tokens"

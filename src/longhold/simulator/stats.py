@@ -1,0 +1,103 @@
+"""What the simulator has served, for `GET /simulator/stats`.
+
+The last requests are kept one by one; the sums cover everything since the last reset.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, fields
+
+from longhold.core.models.prices import Cost
+from longhold.core.request.billing.request import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRequest:
+    """One served or refused request."""
+
+    endpoint: str
+    model: str
+    workspace: str
+    at: float
+    status: int
+    stop_reason: str | None = None
+    message_id: str | None = None
+    read_tokens: int = 0
+    write_5m_tokens: int = 0
+    write_1h_tokens: int = 0
+    uncached_tokens: int = 0
+    deleted_tokens: int = 0
+    output_tokens: int = 0
+    compaction_input_tokens: int = 0
+    compaction_output_tokens: int = 0
+    cost: Cost | None = None
+    fault: str | None = None
+
+
+COUNTED = (
+    "read_tokens",
+    "write_5m_tokens",
+    "write_1h_tokens",
+    "uncached_tokens",
+    "output_tokens",
+    "compaction_input_tokens",
+    "compaction_output_tokens",
+)
+
+
+class Stats:
+    """Running sums and the most recent records."""
+
+    def __init__(self, limit: int) -> None:
+        self._recent: deque[ServedRequest] = deque(maxlen=limit)
+        self.clear()
+
+    def clear(self) -> None:
+        self._recent.clear()
+        self._requests: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._cost = Cost()
+        self._unpriced = 0
+
+    def add(self, record: ServedRequest) -> None:
+        self._recent.append(record)
+        self._requests[record.endpoint] += 1
+        self._statuses[str(record.status)] += 1
+        for name in COUNTED:
+            self._tokens[name] += getattr(record, name)
+        if record.cost is not None:
+            self._cost += record.cost
+        elif record.output_tokens:
+            self._unpriced += 1
+
+    def to_json(self) -> JsonObject:
+        """Return the totals and the recent requests, oldest first."""
+        prompt = sum(
+            self._tokens[name]
+            for name in ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")
+        )
+        return {
+            "totals": {
+                "requests": sum(self._requests.values()),
+                "by_endpoint": dict(self._requests),
+                "by_status": dict(self._statuses),
+                **{name: self._tokens[name] for name in COUNTED},
+                "prompt_tokens": prompt,
+                "cache_read_ratio": self._tokens["read_tokens"] / prompt if prompt else 0.0,
+                "cost_usd": cost_json(self._cost),
+                "requests_without_price": self._unpriced,
+            },
+            "requests": [_record_json(record) for record in self._recent],
+        }
+
+
+def cost_json(cost: Cost) -> JsonObject:
+    parts = {field.name: getattr(cost, field.name) for field in fields(cost)}
+    return {**parts, "total": cost.total}
+
+
+def _record_json(record: ServedRequest) -> JsonObject:
+    plain = {field.name: getattr(record, field.name) for field in fields(record)}
+    plain["cost_usd"] = cost_json(record.cost) if record.cost else None
+    del plain["cost"]
+    return plain

@@ -1,0 +1,96 @@
+"""A response as server-sent events, in the order and shapes the API uses.
+
+message_start, for each block its start, deltas and stop, then message_delta with the final
+usage, then message_stop. `wire` applies faults to the chunks.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from longhold.core.request.billing.request import JsonObject
+from longhold.simulator.simulation import ServedOutcome
+
+
+class StreamEvent(NamedTuple):
+    """One server-sent event."""
+
+    name: str
+    data: JsonObject
+
+    def encoded(self) -> bytes:
+        return b"event: %s\ndata: %s\n\n" % (self.name.encode(), msgspec.json.encode(self.data))
+
+
+def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamEvent]:
+    message = outcome.message
+    yield _event("message_start", message=_start_events(outcome))
+    yield _event("ping")
+    for index, block in enumerate(message["content"]):
+        yield from _block_events(index, block, delta_chars)
+    yield _closing(outcome)
+    yield _event("message_stop")
+
+
+def slices(text: str, size: int) -> Sequence[str]:
+    """Cut text into deltas; empty text gives none."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _event(name: str, **fields: object) -> StreamEvent:
+    return StreamEvent(name, {"type": name, **fields})
+
+
+def _start_events(outcome: ServedOutcome) -> JsonObject:
+    """The message before any content; its usage already has the prompt."""
+    opening = {
+        **outcome.message,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": outcome.usage.to_json(is_start=True),
+    }
+    opening.pop("context_management", None)
+    return opening
+
+
+def _closing(outcome: ServedOutcome) -> StreamEvent:
+    message = outcome.message
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
+    fields: JsonObject = {"delta": delta, "usage": message["usage"]}
+    if "context_management" in message:
+        fields["context_management"] = message["context_management"]
+    return _event("message_delta", **fields)
+
+
+def _block_events(index: int, block: JsonObject, size: int) -> Iterator[StreamEvent]:
+    empty, deltas = _unrolled(block, size)
+    yield _event("content_block_start", index=index, content_block=empty)
+    for delta in deltas:
+        yield _event("content_block_delta", index=index, delta=delta)
+    yield _event("content_block_stop", index=index)
+
+
+def _unrolled(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
+    """Split a block into its empty start and the deltas that fill it."""
+    match block["type"]:
+        case "text":
+            texts = slices(str(block["text"]), size)
+            return {**block, "text": ""}, [{"type": "text_delta", "text": t} for t in texts]
+        case "thinking":
+            texts = slices(str(block["thinking"]), size)
+            deltas: list[JsonObject] = [{"type": "thinking_delta", "thinking": t} for t in texts]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case "tool_use":
+            arguments = msgspec.json.encode(block["input"]).decode()
+            parts = ["", *slices(arguments, size)]
+            return {**block, "input": {}}, [
+                {"type": "input_json_delta", "partial_json": part} for part in parts
+            ]
+        case "compaction":
+            delta = {**block, "type": "compaction_delta"}
+            return {**block, "content": None}, [delta]
+        case _:
+            return block, []

@@ -1,0 +1,95 @@
+"""The usage a response reports: the cache plan and the output, in the API's fields.
+
+Compaction is an iteration of its own: its tokens are never in the top-level fields, so the bill
+is the sum of the iterations.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from longhold.core.models.prices import Cost, cost
+from longhold.core.request.billing.cache import CachePlan
+from longhold.core.request.billing.request import JsonObject
+
+NOTHING = CachePlan(read_tokens=0, write_5m_tokens=0, write_1h_tokens=0, uncached_tokens=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """One sampling by the model, with its own prompt."""
+
+    kind: Literal["message", "compaction"]
+    plan: CachePlan
+    output_tokens: int
+    thinking_tokens: int = 0
+
+    def to_json(self) -> JsonObject:
+        """Write the entry for `usage.iterations`."""
+        return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
+
+    def cost(self, model: str, speed: str | None) -> Cost | None:
+        """Price this iteration; None if the model has no published price."""
+        return cost(
+            model,
+            uncached_tokens=self.plan.uncached_tokens,
+            read_tokens=self.plan.read_tokens,
+            write_5m_tokens=self.plan.write_5m_tokens,
+            write_1h_tokens=self.plan.write_1h_tokens,
+            output_tokens=self.output_tokens,
+            speed="fast" if speed == "fast" else "standard",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledUsage:
+    """All iterations of one response, and which of the optional fields to show."""
+
+    iterations: tuple[Iteration, ...]
+    speed: str | None = None
+    shows_iterations: bool = False
+    shows_deleted: bool = False
+
+    @property
+    def message(self) -> Iteration:
+        """The iteration that the top-level fields describe; empty if only a compaction ran."""
+        last = self.iterations[-1]
+        if last.kind == "message":
+            return last
+        return Iteration(kind="message", plan=NOTHING, output_tokens=0)
+
+    def to_json(self, *, is_start: bool = False) -> JsonObject:
+        """Render the usage object; at a stream's start there is almost no output yet."""
+        message = self.message
+        output = min(message.output_tokens, 1) if is_start else message.output_tokens
+        fields = {
+            **_prompt_json(message.plan),
+            "output_tokens": output,
+            "service_tier": "standard",
+        }
+        if message.thinking_tokens and not is_start:
+            fields["output_tokens_details"] = {"thinking_tokens": message.thinking_tokens}
+        if self.speed is not None:
+            fields["speed"] = self.speed
+        if self.shows_deleted:
+            fields["cache_deleted_input_tokens"] = message.plan.deleted_tokens
+        if self.shows_iterations and not is_start:
+            fields["iterations"] = [iteration.to_json() for iteration in self.iterations]
+        return fields
+
+    def cost(self, model: str) -> Cost | None:
+        """Price the whole response."""
+        parts = [iteration.cost(model, self.speed) for iteration in self.iterations]
+        known = [part for part in parts if part is not None]
+        return sum(known, Cost()) if known else None
+
+
+def _prompt_json(plan: CachePlan) -> JsonObject:
+    return {
+        "input_tokens": plan.uncached_tokens,
+        "cache_creation_input_tokens": plan.write_5m_tokens + plan.write_1h_tokens,
+        "cache_read_input_tokens": plan.read_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": plan.write_5m_tokens,
+            "ephemeral_1h_input_tokens": plan.write_1h_tokens,
+        },
+    }

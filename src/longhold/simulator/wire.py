@@ -1,0 +1,102 @@
+"""ASGI responses, whole or in chunks, and how faults break them.
+
+A connection is broken by leaving the response unfinished: the server underneath then closes it,
+and the client sees what it would see with a real provider.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from starlette.types import Receive, Scope, Send
+
+from longhold.simulator.faults import InjectedFault
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class WireResponse:
+    """An ASGI response made of chunks, with a fault or without."""
+
+    def __init__(
+        self,
+        chunks: Sequence[bytes],
+        *,
+        headers: Headers,
+        begin: Callable[[], None],
+        fault: InjectedFault | None = None,
+        is_stream: bool = False,
+        stalled_seconds: float = 0.0,
+        between_seconds: float = 0.0,
+    ) -> None:
+        self._chunks = chunks
+        self._headers = headers
+        self._begin = begin
+        self._fault = fault
+        self._is_stream = is_stream
+        self._stalled_seconds = stalled_seconds
+        self._between_seconds = between_seconds if is_stream else 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = list(self._headers)
+        if not self._is_stream:
+            size = sum(len(chunk) for chunk in self._chunks)
+            headers.append((b"content-length", str(size).encode()))
+        self._begin()
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        kind = self._fault.stream if self._fault else None
+        for chunk in self._bent():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if self._between_seconds:
+                await asyncio.sleep(self._between_seconds)
+        match kind:
+            case "cut":
+                return
+            case "stall":
+                await self._wait(receive)
+                return
+            case _:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _bent(self) -> Sequence[bytes]:
+        """Return the chunks to send, with the fault applied."""
+        fault, chunks = self._fault, self._chunks
+        if fault is None and self._between_seconds:
+            return chunks
+        if fault is None:
+            return [chunks[0], b"".join(chunks[1:])] if len(chunks) > 1 else chunks
+        after = fault.after_events
+        if not self._is_stream:
+            return _bent_body(b"".join(chunks), fault)
+        match fault.stream:
+            case "cut" | "stall" | "end_early":
+                return chunks[:after]
+            case "one_byte":
+                return [bytes([byte]) for chunk in chunks for byte in chunk]
+            case "repeat":
+                return [*chunks[:after], *chunks[max(after - 1, 0) :]]
+            case _:
+                return chunks
+
+    async def _wait(self, receive: Receive) -> None:
+        """Stay silent until the client gives up."""
+
+        async def gone() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        try:
+            await asyncio.wait_for(gone(), self._stalled_seconds)
+        except TimeoutError:
+            return
+
+
+def _bent_body(body: bytes, fault: InjectedFault) -> Sequence[bytes]:
+    match fault.stream:
+        case "cut":
+            return [body[: len(body) // 2]]
+        case "stall":
+            return []
+        case "one_byte":
+            return [bytes([byte]) for byte in body]
+        case _:
+            return [body]
