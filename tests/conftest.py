@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 HERE = Path(__file__).parent
 RECORDED = HERE.parent.parent / "shared" / "data" / "transcripts"
 
-sys.path.insert(0, str(HERE))  # so that tests can import the strategies they share
+sys.path[:0] = [str(HERE / "support"), str(HERE)]  # what tests share
 
 QUICK_EXAMPLES = 120
 """Enough to find most of what there is within seconds."""

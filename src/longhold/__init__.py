@@ -50,19 +50,19 @@ __all__ = [
 
 _MODULES = {
     "errors": ("LongholdError",),
-    "log": ("Header", "Log", "load"),
-    "log.store": ("FileStore",),
-    "messages.rules": ("violations",),
-    "reports.context": ("Context", "describe"),
+    "core.log": ("Header", "Log", "load"),
+    "core.log.store": ("FileStore",),
+    "core.messages.rules": ("violations",),
+    "insight.context": ("Context", "describe"),
     "session": ("Session",),
     "session.compact_messages": ("CompactedMessages", "compact"),
     "session.sync": ("sync",),
     "session.tool_definitions": ("Tool",),
-    "transcripts.formats": ("open_transcript", "read_lines"),
-    "view": ("View", "fold"),
-    "view.gauge": ("Follower", "replay"),
-    "view.tokens": ("Gauge",),
-    "view.window": ("Window", "window_for"),
+    "insight.transcripts.formats": ("open_transcript", "read_lines"),
+    "core.view": ("View", "fold"),
+    "core.view.gauge": ("Follower", "replay"),
+    "core.view.tokens": ("Gauge",),
+    "core.view.window": ("Window", "window_for"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _PACKAGES = {module.partition(".")[0] for module in _MODULES}

@@ -62,7 +62,7 @@ def _sleepers(home: str) -> list[int]:
 @pytest.fixture
 def killed(project):
     """The id of a session whose process was killed while agents worked; its commands are gone."""
-    here = str(Path(__file__).parents[2])
+    here = str(Path(__file__).parents[2] / "support")
     words = [sys.executable, "-c", PARENT, str(project), here]
     parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     session = parent.stdout.readline().strip()

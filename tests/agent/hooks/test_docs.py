@@ -1,0 +1,45 @@
+"""What the pages say is what is read."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from longhold.agent.hooks import EVENTS, load_hooks
+from longhold.agent.hooks.verdict import read_verdict
+from longhold.agent.permissions import load_permissions
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def blocks(page):
+    """Give the JSON examples of a page."""
+    return re.findall(r"```json\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+
+
+def test_the_example_of_hooks_loads(tmp_path):
+    """The first example on the page is a settings file."""
+    (tmp_path / "hooks.json").write_text(blocks("hooks.md")[0])
+    plan = load_hooks(None, at=tmp_path)
+    assert ([hook.event for hook in plan.hooks], plan.skipped) == (["PreToolUse", "Stop"], ())
+
+
+def test_the_example_of_an_answer_is_understood():
+    """The second example on the page is an answer."""
+    outcome = read_verdict(EVENTS["PreToolUse"], 0, blocks("hooks.md")[1], "")
+    assert (outcome.permission, outcome.reason) == ("deny", "not on a Friday")
+
+
+def test_the_example_of_rules_loads(tmp_path):
+    """The example of permissions is a settings file."""
+    text = blocks("permissions.md")[0]
+    (tmp_path / "settings.json").write_text(text)
+    loaded = load_permissions(None, at=tmp_path)
+    assert len(loaded.rules.allow) == len(json.loads(text)["permissions"]["allow"])
+
+
+@pytest.mark.parametrize("event", sorted(EVENTS))
+def test_every_event_is_on_the_page(event):
+    """A new event needs its line."""
+    assert f"| `{event}` |" in (DOCS / "hooks.md").read_text(encoding="utf-8")

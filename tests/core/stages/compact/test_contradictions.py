@@ -1,0 +1,47 @@
+"""What a model's summary says against the log."""
+
+import pytest
+from tests.core.stages.facts.conftest import Talk
+
+from longhold.core.stages.compact.compose import marked
+from longhold.core.stages.facts.calls import extract
+
+
+@pytest.fixture
+def talk():
+    """A session under construction."""
+    return Talk()
+
+
+def test_a_name_that_is_nowhere_in_the_log_is_marked(talk):
+    """A hash or a file that nobody saw was made up; one that was seen stays as it is."""
+    talk.call("Bash", "[main 3f9c2ab] Round\n", command="git commit -am x")
+    talk.call("Read", "x", file_path="/p/src/sums.py")
+    said = marked(
+        "Commit 3f9c2ab, then 77aa11b. See src/sums.py and src/rates.py.",
+        extract(talk.items),
+        talk.items,
+    )
+    assert said == (
+        "Commit 3f9c2ab, then 77aa11b [not found in the log]. "
+        "See src/sums.py and src/rates.py [not found in the log]."
+    )
+
+
+def test_tests_that_failed_last_do_not_pass(talk):
+    """The last run decides, and what is wanted or denied claims nothing."""
+    talk.call("Bash", "12 passed", command="pytest -q")
+    talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
+    facts = extract(talk.items)
+    assert marked("All tests pass.", facts, talk.items) == (
+        "All tests pass. [the log says otherwise: `pytest -q` failed [#2]]"
+    )
+    for claim in ("The tests do not pass.", "Make sure all tests pass.", "Done."):
+        assert marked(claim, facts, talk.items) == claim
+
+
+def test_tests_that_passed_last_pass(talk):
+    """An earlier failure is no contradiction."""
+    talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
+    talk.call("Bash", "12 passed", command="pytest -q")
+    assert marked("All tests pass.", extract(talk.items), talk.items) == "All tests pass."
