@@ -23,10 +23,11 @@ from longhold.core.log.entries import (
     Switched,
     Undone,
 )
+from longhold.core.log.entry_lines import describe_entry
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_content
 from longhold.insight.cost import bill
-from longhold.insight.explain import describe_entry, explain
+from longhold.insight.explain import explain
 from longhold.insight.transcripts.formats import read_lines
 from longhold.simulator.sessions import generate
 

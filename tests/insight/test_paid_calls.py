@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-
 from command_line import longhold
+
 from longhold.core.log.entries import AnyEntry, Cleared, Failed, Forked
 from longhold.core.view.window import evident_window
 from longhold.insight.cost import bill

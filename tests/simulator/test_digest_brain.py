@@ -5,8 +5,9 @@ import sys
 
 import anthropic
 
+from longhold.core.stages.compact.plain_summary import summarise
 from longhold.simulator.brains import BrainRequest, text
-from longhold.simulator.brains.digest import DigestBrain, plan, summarise
+from longhold.simulator.brains.digest import DigestBrain, plan
 
 
 def tool(name, *inputs):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from longhold.agent.agent import Agent, StopHooks
 from longhold.agent.compaction_hooks import compaction_hooks
-from longhold.agent.framing import Framing
+from longhold.agent.framing import Framer, Framing
 from longhold.agent.hook_events import HookEvents
 from longhold.agent.hooks import Hooks, load_hooks
 from longhold.agent.instructions import Nearby, ground
@@ -45,7 +45,6 @@ from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import ToolUse
 from longhold.core.models.capabilities import is_simulated
 from longhold.core.models.protocol import Model
-from longhold.core.request.frame import Framer
 from longhold.core.request.tool_references import is_deferred
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.settings.files import private_directory

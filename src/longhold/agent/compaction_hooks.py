@@ -15,11 +15,11 @@ from typing import TypeAlias
 from longhold.agent.framing import Framing
 from longhold.agent.hooks import HookVerdict
 from longhold.agent.parts import AgentParts
+from longhold.agent.restoring import Restoring
 from longhold.agent.tools.read import READ
 from longhold.core.log.entries import Compacted, SpokenContent
 from longhold.core.messages import JsonObject, Text, text_of
 from longhold.core.stages.compact.owner import Before, CompactionHooks, Trigger
-from longhold.core.stages.compact.restore import Restoring
 
 AskHooks: TypeAlias = Callable[[str, JsonObject], Awaitable[HookVerdict]]
 """Runs the hooks of an event; what they print for the user is shown by whoever gives this."""

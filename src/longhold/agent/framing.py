@@ -5,7 +5,8 @@ instruction files that change, and those near a file that was touched are said a
 """
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from msgspec import structs
 
 from longhold.agent.instructions import (
     Gathered,
+    Ground,
     LoadReason,
     instruction_changes,
     load,
@@ -20,16 +22,96 @@ from longhold.agent.instructions import (
     said,
     sources,
 )
+from longhold.agent.mcp import ServerOffer
 from longhold.agent.parts import AgentParts
 from longhold.agent.permissions import trusted
-from longhold.agent.prompt.sections import servers_news
+from longhold.agent.prompt.sections import (
+    Environment,
+    boundary,
+    custom,
+    look_at_repository,
+    sections,
+    server_digests,
+    servers_news,
+    servers_text,
+)
 from longhold.agent.toolkit import Toolkit
+from longhold.agent.tools.skills import Skill, listing
 from longhold.core.log.cursor import LogCursor
-from longhold.core.log.entries import AnyEntry, Framed, Said, Source
+from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Source
 from longhold.core.messages import Text
-from longhold.core.request.frame import Framer, MadeFrame, make_frame, reframed
+from longhold.core.request.frame import reframed, weighed
+from longhold.core.request.server_side import excluding
+from longhold.core.settings import PromptSettings
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Spoken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framer:
+    """Where the parts of a session's frame come from."""
+
+    ground: Ground
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    skills: Callable[[], tuple[Skill, ...]] = tuple
+    """Finds the skills there are now."""
+    scratchpad: Path | None = None
+    memory: Callable[[], str] = str
+    """Renders the section on long-term memory as it is now."""
+    system: str = ""
+    """A custom prompt; replaces all sections."""
+    servers: Callable[[], tuple[ServerOffer, ...]] = tuple
+    """What the MCP servers offer just now."""
+    more: tuple[Section, ...] = ()
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeFrame:
+    frame: Framed
+    gathered: Gathered
+
+
+async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
+    """Look at everything, for a session's start and again after a clear or a compaction.
+
+    Tools, options, lifetime, headers and a custom prompt are those of `old`.
+    """
+    gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
+    listed, offers = await _sections(framer, old), framer.servers()
+    is_custom = not boundary(listed)
+    if not is_custom and (text := servers_text(offers)):
+        listed = (*listed, Section(name="mcp", text=text))
+    fresh = structs.replace(
+        old,
+        sections=listed,
+        instructions=said(gathered.parts, "start"),
+        sources=sources(gathered.parts),
+        servers={} if is_custom else server_digests(offers),
+    )
+    return MadeFrame(frame=weighed(excluding(fresh)), gathered=gathered)
+
+
+async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
+    if framer.system:
+        return custom(framer.system)
+    if old.sections and not boundary(old.sections):
+        return old.sections
+    names = tuple(str(tool.get("name")) for tool in old.tools)
+    skills = await asyncio.to_thread(framer.skills) if "Skill" in names else ()
+    return sections(
+        Environment(
+            directory=framer.ground.directory,
+            date=time.strftime("%Y-%m-%d", time.localtime(framer.clock())),
+            repository=await look_at_repository(framer.ground.directory, framer.prompt),
+            tools=names,
+            skills=listing(skills),
+            memory=framer.memory(),
+            language=framer.prompt.language,
+            scratchpad=framer.scratchpad,
+            more=framer.more,
+        )
+    )
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ import click
 from longhold.agent.compaction_hooks import CompactionEvents
 from longhold.agent.hooks import HookContext, Hooks, HookVerdict, load_hooks
 from longhold.agent.permissions import Gate, Places, load_permissions
+from longhold.agent.restoring import Restoring
 from longhold.agent.tools.read import READ
 from longhold.cli import options
 from longhold.cli.export_command import write_out
@@ -32,7 +33,6 @@ from longhold.core.settings import Settings, home, load_settings
 from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import spent_in
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest, manual_request
-from longhold.core.stages.compact.restore import Restoring
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine

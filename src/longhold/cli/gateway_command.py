@@ -3,6 +3,7 @@
 from functools import partial
 
 import click
+from starlette.applications import Starlette
 
 from longhold.cli import options as shared
 from longhold.cli.output import report
@@ -13,6 +14,7 @@ from longhold.errors import ConfigError
 from longhold.gateway.planner import Planner
 from longhold.gateway.proxy import UPSTREAMS
 from longhold.gateway.server import DASHBOARD, DEFAULT_PORT, GatewayOptions, serve
+from longhold.insight.pages.app import application
 from longhold.insight.pages.followed import FollowedSessions
 
 
@@ -38,7 +40,7 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
     if upstream and not upstream.startswith(("http://", "https://")):
         raise ConfigError(f"--upstream: {upstream!r} is not an address; give http://… or https://…")
     upstreams = dict.fromkeys(UPSTREAMS, upstream) if upstream else UPSTREAMS
-    options = GatewayOptions(upstreams=upstreams, token=token, pages=dashboard_sessions)
+    options = GatewayOptions(upstreams=upstreams, token=token, pages=dashboard)
 
     def started(url: str) -> None:
         where = upstream or "the provider's own API"
@@ -50,12 +52,19 @@ def command(host: str, port: int, upstream: str, token: str, as_json: bool) -> N
     serve(host, port, options, started=started)
 
 
-def dashboard_sessions(planner: Planner) -> FollowedSessions:
-    """List the sessions of gateways, with what each has saved."""
+def dashboard(planner: Planner, key: str, port: int) -> Starlette:
+    """Show the sessions of gateways, with what each has saved."""
     settings = load_settings()
-    return FollowedSessions(
+    sessions = FollowedSessions(
         lambda: (one for one in listed([home()]) if one.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
         settings.page,
         billed=planner.figures,
+    )
+    return application(
+        sessions,
+        token=key,
+        port=port,
+        follow_seconds=settings.page.follow_seconds,
+        undo=planner.undo,
     )

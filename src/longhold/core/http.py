@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import secrets
 import socket
 import threading
 import time
@@ -89,3 +90,10 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+Headers = list[tuple[bytes, bytes]]

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from longhold.core.log.spending import BilledFigures
 from longhold.core.messages import JsonObject
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.conversation import Conversation
@@ -16,7 +17,6 @@ from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint, Call, read_call
 from longhold.gateway.shadow import BilledCall, SessionBill, Shadow
 from longhold.gateway.tenants import TenantBudgets
-from longhold.insight.pages.followed import BilledFigures
 
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 PREFIX = "longhold_gateway_"

@@ -13,12 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from longhold.core.http import LOOPBACK, is_loopback
+from longhold.core.http import LOOPBACK, Headers, is_loopback
 from longhold.core.settings import GatewaySettings
 from longhold.gateway.answer import PassingAnswer
 from longhold.gateway.endpoints import ENDPOINTS, ApiEndpoint, Upstream, upstream_of
 from longhold.gateway.planner import Plan, Planner
-from longhold.simulator.wire import Headers
 
 OURS = b"x-longhold-"
 TOKEN = "x-longhold-token"

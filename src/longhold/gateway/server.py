@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from longhold.core.http import LOOPBACK, in_thread, is_loopback, listen, server_of
+from longhold.core.http import LOOPBACK, in_thread, is_loopback, listen, new_token, server_of
 from longhold.core.settings import GatewaySettings, Settings, home, load_settings
 from longhold.core.settings.files import write_private
 from longhold.errors import ConfigError
@@ -35,9 +35,6 @@ from longhold.gateway.proxy import (
 )
 from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
-from longhold.insight.pages.app import application as pages_application
-from longhold.insight.pages.app import new_token
-from longhold.insight.pages.followed import FollowedSessions
 
 
 def limited_heads(settings: GatewaySettings) -> type[HttpToolsProtocol]:
@@ -111,8 +108,8 @@ class GatewayOptions:
     """Required of every request; needed beyond loopback."""
     apart: bool = True
     """Keep the conversations of different credentials apart."""
-    pages: Callable[[Planner], FollowedSessions] | None = None
-    """Makes the sessions of the dashboard; only whoever has its key can look, on this machine."""
+    pages: Callable[[Planner, str, int], Starlette] | None = None
+    """Makes the dashboard from the planner, its key and the port. It is served on loopback only."""
     key: str = field(default_factory=new_token)
 
 
@@ -128,7 +125,7 @@ def application(
     planner: Planner, settings: Settings, options: GatewayOptions, port: int = 0
 ) -> ASGIApp:
     """Build the ASGI application around a planner; a dashboard needs to know its port."""
-    dashboard = _dashboard(planner, settings, options, port)
+    dashboard = options.pages(planner, options.key, port) if options.pages else None
     own = settings.gateway
     timeout = httpx2.Timeout(own.read_seconds, connect=own.connect_seconds, pool=None)
     verified = httpx2.create_ssl_context()
@@ -181,20 +178,6 @@ def _reports(planner: Planner, token: str) -> list[Route]:
         Route("/longhold/stats", guarded(stats)),
         Route("/longhold/metrics", guarded(metrics)),
     ]
-
-
-def _dashboard(
-    planner: Planner, settings: Settings, options: GatewayOptions, port: int
-) -> Starlette | None:
-    if options.pages is None:
-        return None
-    return pages_application(
-        options.pages(planner),
-        token=options.key,
-        port=port,
-        follow_seconds=settings.page.follow_seconds,
-        undo=planner.undo,
-    )
 
 
 def build_planner(

@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from longhold.core.messages import JsonObject
+from longhold.core.settings.installation import NAME as OUR_NAME
+from longhold.core.settings.installation import program as our_program
 from longhold.errors import ConfigError
 from longhold.gateway.endpoints import Upstream
 from longhold.gateway.proxy import UPSTREAMS
 from longhold.gateway.server import GatewayOptions, running
-from longhold.insight.clients.install import NAME as OUR_NAME
-from longhold.insight.clients.install import program as our_program
 
 NOT_FOUND = 127
 """What a shell answers for a command that does not exist."""

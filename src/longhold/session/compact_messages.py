@@ -19,14 +19,16 @@ from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.errors import ConfigError
-from longhold.insight.transcripts.formats import named, read_lines
 from longhold.session import Session
 from longhold.session.arguments import listed, plain_object
+from longhold.session.importing import anthropic, openai
 from longhold.session.importing.provider import provider_of
+from longhold.session.importing.writer import TranscriptWriter
 from longhold.session.scratch_session import on_paper, take, tried
 
 Style: TypeAlias = Literal["anthropic", "openai"]
 
+STYLES = {"anthropic": anthropic, "openai": openai}
 SYSTEM = frozenset({"system", "developer"})
 """Roles whose words hold for the whole conversation: no summary stands for them."""
 ROLES: dict[Style, frozenset[str]] = {
@@ -86,7 +88,7 @@ async def compact(
         return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
     style = style or _style(plain)
     _check_roles(plain, style)
-    history = list(read_lines([_request(plain, style)], style))
+    history = list(STYLES[style].read(iter([_request(plain, style)]), TranscriptWriter()))
     with on_paper(history, settings or Settings(), client=client, model=model) as paper:
         before = paper.fullness().used_tokens
         entry = await _compacted(paper, keep, focus, by_model=client is not None)
@@ -135,7 +137,7 @@ def _compact_request(
 
 def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
     """Write what is to be sent instead, without the system messages; strings where there were."""
-    request = msgspec.json.decode(b"".join(named(style).write(paper.view)))
+    request = msgspec.json.decode(b"".join(STYLES[style].write(paper.view)))
     found = [message for message in request["messages"] if not _is_system(message)]
     has_only_strings = all(isinstance(message.get("content"), str) for message in like)
     return [_flat(message) for message in found] if has_only_strings else found

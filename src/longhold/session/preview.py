@@ -12,7 +12,7 @@ from longhold.core.messages import Image, Thinking, text_of
 from longhold.core.messages.measure import NOTHING
 from longhold.core.models.prices import cost
 from longhold.core.stages.compact.draft import CompactionDraft, after_tokens
-from longhold.core.stages.compact.restore import tokens_of
+from longhold.core.stages.compact.segment import tokens_of
 from longhold.core.stages.compact.writing import OUTPUT_TOKENS
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from longhold.core.http import LOOPBACK, in_thread, is_loopback, listen, server_of
+from longhold.core.http import LOOPBACK, Headers, in_thread, is_loopback, listen, server_of
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.errors import ApiError, invalid
 from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
@@ -33,7 +33,7 @@ from longhold.simulator.responses import create_response
 from longhold.simulator.simulation import ServedOutcome, Simulation
 from longhold.simulator.stats import ServedRequest
 from longhold.simulator.stream import StreamEvent, message_events
-from longhold.simulator.wire import Headers, WireResponse
+from longhold.simulator.wire import WireResponse
 
 
 def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObject:

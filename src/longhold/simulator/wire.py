@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 
 from starlette.types import Receive, Scope, Send
 
+from longhold.core.http import Headers
 from longhold.simulator.faults import InjectedFault
-
-Headers = list[tuple[bytes, bytes]]
 
 
 class WireResponse:

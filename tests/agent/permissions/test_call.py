@@ -8,7 +8,7 @@ import pytest
 
 from longhold.agent.permissions import decide, examine, parse_rules
 from longhold.agent.permissions.call import MAX_BASES, find_reach
-from longhold.core.tools.environment import reading_variables
+from longhold.agent.tools.git import reading_variables
 from longhold.core.tools.shell_reader import read_script
 
 

@@ -9,9 +9,8 @@ from attacks.repositories import HOSTILE, forge_repositories, git, make_reposito
 from longhold.agent.permissions import Places, decide, examine, parse_rules
 from longhold.agent.permissions.repositories import suspect
 from longhold.agent.tools.bash import BASH
-from longhold.agent.tools.git import git_variables
+from longhold.agent.tools.git import git_variables, reading_variables
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.environment import reading_variables
 
 COMMANDS = (
     "git status",

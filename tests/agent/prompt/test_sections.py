@@ -12,11 +12,11 @@ from longhold.agent.prompt.sections import (
     Repository,
     boundary,
     custom,
-    memory_text,
     sections,
 )
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.log.entries import Section
+from longhold.core.memory.session_memory import memory_text
 
 BARE = Environment(directory=Path("/p"), platform="Linux 6", shell="/bin/bash", date="2026-11-15")
 FULL = Environment(

@@ -6,12 +6,12 @@ from dataclasses import replace
 from longhold.agent.hooks.config import Hook
 from longhold.agent.hooks.run import HookContext, Hooks
 from longhold.agent.tools.bash import BASH
-from longhold.agent.tools.git import run_git
+from longhold.agent.tools.git import reading_variables, run_git
 from longhold.agent.tools.grep import GREP
 from longhold.core.messages import text_of
 from longhold.core.settings import ShellSettings
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.environment import reading_variables, shell_variables
+from longhold.core.tools.environment import shell_variables
 
 KEYS = (
     "ANTHROPIC_API_KEY",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.memory.forks import ScriptedFork, creating
 from longhold.core.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.tool import memories_only
@@ -10,7 +11,6 @@ from longhold.core.models.protocol import Finished, Reply
 from longhold.core.settings import DreamSettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import ToolBegan, let_pass
-from core.memory.forks import ScriptedFork, creating
 
 
 @pytest.fixture

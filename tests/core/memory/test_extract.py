@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.memory.forks import PREFIX, USAGE, ScriptedFork, creating
 from longhold.core.log.entries import Remembered
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.extract import Extraction, NewMessages, NotExtracted, extracted_up_to
@@ -15,7 +16,6 @@ from longhold.core.settings import MemorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
 from longhold.errors import ModelUnavailable
-from core.memory.forks import PREFIX, USAGE, ScriptedFork, creating
 
 STRETCH = NewMessages(cursor=9, messages=4, asked=7)
 TUESDAY = creating("deploys.md", "deploys go out on Tuesday nights")

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from core.memory.forks import PREFIX, ScriptedFork, creating
 from longhold.core.log import outbox
 from longhold.core.log.entries import Remembered
 from longhold.core.memory.extract import Extraction, NewMessages
@@ -14,7 +15,6 @@ from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tool import memories_only
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
-from core.memory.forks import PREFIX, ScriptedFork, creating
 
 STRETCH = NewMessages(cursor=9, messages=4, asked=7)
 CALLS = [creating("a.md", "one thing"), creating("ops/b.md", "another thing")]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.memory.forks import creating
 from longhold.core.memory.inbox import WAITS, ConsentedMemories, Inbox
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
@@ -11,7 +12,6 @@ from longhold.core.memory.tool import memory_tool
 from longhold.core.settings import MemorySettings, load_settings
 from longhold.core.tools.context import ToolContext
 from longhold.errors import ConfigError
-from core.memory.forks import creating
 
 
 @pytest.fixture

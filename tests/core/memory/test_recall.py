@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.memory.forks import ScriptedFork
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.provenance import source_hash
@@ -13,7 +14,6 @@ from longhold.core.memory.team import TeamMemories
 from longhold.core.memory.tool import Shown
 from longhold.core.settings import MemorySettings
 from longhold.errors import ModelUnavailable, RequestRejected
-from core.memory.forks import ScriptedFork
 
 DAY = 86_400.0
 NOW = 1_790_000_000.0

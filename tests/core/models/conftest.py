@@ -1,7 +1,6 @@
 """The raw server as fixtures."""
 
 import pytest
-
 import raw_server
 
 

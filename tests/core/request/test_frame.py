@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 from msgspec import structs
 
+from longhold.agent.framing import Framer, make_frame
 from longhold.agent.instructions import ground
 from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.skills import find_skills
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages.measure import measure_json, measure_text
-from longhold.core.request.frame import Framer, frame, make_frame, reframed
+from longhold.core.request.frame import frame, reframed
 from longhold.core.request.tool_references import deferred
 from longhold.core.settings import PromptSettings
 

@@ -28,9 +28,10 @@ from longhold.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, 
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
+from postgres_server import PostgresServer  # noqa: E402
+
 from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
 from longhold.core.log.stores.postgres.schema import MIGRATIONS  # noqa: E402
-from postgres_server import PostgresServer  # noqa: E402
 
 LEASE_SECONDS = 0.6
 

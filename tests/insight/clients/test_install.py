@@ -4,7 +4,6 @@ import json
 import tomllib
 
 import pytest
-
 from command_line import longhold
 
 

@@ -7,12 +7,13 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
-
 from browser import chromium, needs_chromium
+
 from longhold.cli.serve_command import listed, read_session
+from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings, Settings
 from longhold.insight.pages.app import serving
-from longhold.insight.pages.followed import BilledFigures, FollowedSessions
+from longhold.insight.pages.followed import FollowedSessions
 from longhold.simulator.sessions import generate
 
 SETTINGS = Settings(page=PageSettings(text_bytes=6_000, follow_share=1.0))

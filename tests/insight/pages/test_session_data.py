@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import longhold
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import longhold
 from longhold.core.log.entries import (
     Cleared,
     Compacted,

@@ -162,12 +162,6 @@ def boundary(sections: Iterable[Section]) -> int:
     return sum(section.scope == "global" for section in sections)
 
 
-def memory_text(index: str) -> str:
-    """Render the section on long-term memory, with its current index."""
-    listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
-    return Template(_text("memory")).substitute(index=listed).strip()
-
-
 def _guidance(tools: tuple[str, ...]) -> str:
     names = (f"guidance/{name.lower()}" for name in sorted(tools) if name.isalnum())
     lines = (_text(name) for name in names if _file(name).is_file())

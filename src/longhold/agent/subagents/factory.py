@@ -17,7 +17,6 @@ from longhold.agent.mcp import McpTools
 from longhold.agent.notices import Notices
 from longhold.agent.parts import AgentParts, Assemble, Blueprint, Equipment
 from longhold.agent.permissions import Answer, AskUser, Gate, Question
-from longhold.agent.prompt.sections import memory_text
 from longhold.agent.subagents.agent_tool import agent_stop_tool, agent_tool
 from longhold.agent.subagents.catalogue import Definitions
 from longhold.agent.subagents.definition import Definition, mode_for, tools_for
@@ -35,6 +34,7 @@ from longhold.agent.toolkit import references_in
 from longhold.agent.tools.skills import Skill, skills_at
 from longhold.core.log.cursor import last_n
 from longhold.core.log.protocol import StoredMail
+from longhold.core.memory.session_memory import memory_text
 from longhold.core.memory.tool import MEMORY
 from longhold.core.memory.waiting import when_free
 from longhold.core.messages import ToolUse

@@ -9,7 +9,7 @@ from longhold.agent.agent import Agent
 from longhold.agent.tools.read import READ, image_block, media_type_of, why_not_shown
 from longhold.core.messages import Block, Content, Text, text_of
 from longhold.core.messages.display import tokens
-from longhold.core.stages.compact.restore import tokens_of
+from longhold.core.stages.compact.segment import tokens_of
 from longhold.core.view.window import scaled
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')

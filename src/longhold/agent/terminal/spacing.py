@@ -8,8 +8,8 @@ from typing import TextIO
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, CacheBroke, Collapsed, Snipped, Spilled
+from longhold.core.log.entry_lines import describe_entry, kind_of
 from longhold.core.messages.display import one_line
-from longhold.insight.explain import describe_entry, kind_of
 
 
 @dataclass(slots=True)

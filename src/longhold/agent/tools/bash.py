@@ -15,12 +15,18 @@ from typing import Annotated
 from msgspec import Meta
 
 from longhold.agent.permissions.readonly import is_read_only_command, only_reads
-from longhold.agent.tools.shells import BackgroundCommand, Launch, RunningCommand, shell_arguments
+from longhold.agent.tools.git import reading_variables
+from longhold.agent.tools.shells import (
+    BackgroundCommand,
+    Launch,
+    RunningCommand,
+    shell_arguments,
+    shells_of,
+)
 from longhold.core.messages.text import printable_line
 from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import SHELL_CHARS
-from longhold.core.tools.environment import reading_variables
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
 from longhold.core.tools.shell_reader import read_script
 
@@ -51,7 +57,7 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
     name = uuid.uuid4().hex[:12]
     # A background command does not move the working directory.
     landing = None if given.run_in_background else tool_context.scratch / f"at-{name}"
-    running = await tool_context.shells.start(
+    running = await shells_of(tool_context).start(
         Launch(
             arguments=shell_arguments(landing),
             given=given.command,
@@ -92,7 +98,7 @@ def _check(given: BashInput, tool_context: ToolContext) -> None:
 def _move_to_background(
     given: BashInput, running: RunningCommand, tool_context: ToolContext
 ) -> Outcome:
-    shell = tool_context.shells.send_back(running, given.command)
+    shell = shells_of(tool_context).send_back(running, given.command)
     said = (
         f"Runs in the background as {shell.id}. BashOutput brings what it prints, KillShell "
         f"ends it; its output also goes to {running.capture.file}."
@@ -106,11 +112,11 @@ async def _run_to_end(
     limit_seconds = min(given.timeout / 1_000, MAX_TIMEOUT_SECONDS)
     try:
         if not await _wait_reporting(running, limit_seconds, tool_context):
-            await tool_context.shells.stop(running)
+            await shells_of(tool_context).stop(running)
             return _timed_out(running, limit_seconds)
-        await tool_context.shells.finish(running)
+        await shells_of(tool_context).finish(running)
     except asyncio.CancelledError:
-        await tool_context.shells.stop(running)
+        await shells_of(tool_context).stop(running)
         raise
     remarks = [*_follow_cd(landing, tool_context), *_left_over(running)]
     return _describe_end(given.command, running, remarks)
@@ -226,12 +232,12 @@ async def kill_shell(given: ShellInput, tool_context: ToolContext) -> Outcome:
     shell = _shell(given.shell_id, tool_context)
     if shell.running.status is not None:
         return Outcome(content=f"{shell.id} had already ended. {_state(shell)}")
-    await tool_context.shells.kill(shell)
+    await shells_of(tool_context).kill(shell)
     return Outcome(content=f"Stopped {shell.id}: {shell.command}", note=f"stopped {shell.id}")
 
 
 def _shell(id: str, tool_context: ToolContext) -> BackgroundCommand:
-    shells = tool_context.shells.background
+    shells = shells_of(tool_context).background
     if id not in shells:
         known = ", ".join(shells) or "none"
         raise Refused(f"No background command is called {id!r}; there are: {known}.")

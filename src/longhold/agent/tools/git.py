@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from longhold.agent.tools.process import absolute_path
+from longhold.core.tools.environment import absolute_path
 from longhold.errors import StoreError
 
 GIT_SECONDS = 120.0
@@ -111,3 +111,26 @@ def own_filters(directory: Path) -> dict[str, str]:
     return {
         f"{driver}.{part}": value for driver in sorted(drivers) for part, value in parts.items()
     }
+
+
+_CREDENTIAL = re.compile(
+    r".*(KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|AUTH).*|.*_(PAT|PWD|DSN)"
+    r"|.*(DATABASE|REDIS|MONGO|AMQP|BROKER|PROXY|SENTRY).*|.*CONNECTION_STRING.*",
+    re.IGNORECASE,
+)
+
+
+_RUNS_FIRST = re.compile(r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|LESSOPEN|LESSCLOSE|RIPGREP_CONFIG_PATH")
+"""Programs and options that would come before a command, or into it."""
+
+
+def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a command that runs unasked because it changes nothing."""
+    return git_variables(
+        {
+            name: value
+            for name, value in variables.items()
+            if name.startswith("GIT_")
+            or not (_CREDENTIAL.fullmatch(name) or _RUNS_FIRST.fullmatch(name))
+        }
+    )

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from longhold.core.tools.environment import absolute_path
+
 OUTPUT_BYTES = 1 << 20
 """More than anyone reads of one stream; the rest is read and dropped, so no program blocks on it."""
 GRACE_SECONDS = 0.5
@@ -53,11 +55,6 @@ class _Output(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.ended.set()
-
-
-def absolute_path(path: str) -> str:
-    """Return a PATH without the entries that mean another directory wherever one stands."""
-    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())
 
 
 def find_program(name: str) -> str | None:

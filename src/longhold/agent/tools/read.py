@@ -27,6 +27,7 @@ from longhold.core.messages.text import lines_within
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.files import HASHED_BYTES, SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from longhold.core.tools.recovered import UNCHANGED
 
 IMAGE_BYTES = 3_750_000
 """Base64 makes it 5 MB, the most a provider takes for one picture."""
@@ -161,8 +162,6 @@ LINE_CHARS = 2_000
 """Longer lines are data or minified code, of which more does not help."""
 CHUNK_BYTES = 1 << 20
 """Pieces in which a large file is skipped over."""
-UNCHANGED = "is unchanged since you read it; these lines stand above."
-"""Instead of lines that the model has before it."""
 
 
 class ReadInput(Input, frozen=True, kw_only=True):

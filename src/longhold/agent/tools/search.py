@@ -18,6 +18,7 @@ from pathlib import Path
 
 from longhold.agent.tools.globs import walk
 from longhold.agent.tools.process import signal_group
+from longhold.agent.tools.shells import shells_of
 from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Refused
@@ -323,7 +324,7 @@ async def _run(
         start_new_session=True,
     )
     assert process.stdout is not None and process.stderr is not None
-    tool_context.shells.hold(process.pid)
+    shells_of(tool_context).hold(process.pid)
     try:
         async for record in _split(process.stdout, end):
             yield record
@@ -333,7 +334,7 @@ async def _run(
     finally:
         if process.returncode is None:
             signal_group(process.pid, signal.SIGKILL)
-        tool_context.shells.release(process.pid)
+        shells_of(tool_context).release(process.pid)
         await process.communicate()  # what is still in the pipes, so that they close
 
 

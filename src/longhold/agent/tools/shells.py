@@ -21,6 +21,7 @@ from pathlib import Path
 
 from longhold.agent.tools.process import find_program, group_members, signal_group
 from longhold.core.settings.files import private_directory
+from longhold.core.tools.context import ToolContext
 
 GRACE_SECONDS = 2.0
 """Between asking a group to end and killing it: servers close their files in less."""
@@ -445,3 +446,11 @@ class Shells:
     def _release(self, running: RunningCommand) -> None:
         self.release(running.group)
         self._foreground.discard(running)
+
+
+def shells_of(tool_context: ToolContext) -> Shells:
+    """Return the session's commands, made when the first one is about to run."""
+    if not isinstance(tool_context.shells, Shells):
+        tool_context.set_shells(Shells())
+    assert isinstance(tool_context.shells, Shells)
+    return tool_context.shells

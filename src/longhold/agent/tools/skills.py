@@ -16,6 +16,7 @@ from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from longhold.core.tools.recovered import SKILL_NAME
 
 DESCRIPTION_CHARS = 1_536
 """Of one skill; more belongs in the body."""
@@ -132,4 +133,4 @@ async def use_skill(given: SkillInput, tool_context: ToolContext) -> Outcome:
     )
 
 
-SKILL: Tool = make_tool("Skill", SkillInput, use_skill, kind="other", is_read_only=True)
+SKILL: Tool = make_tool(SKILL_NAME, SkillInput, use_skill, kind="other", is_read_only=True)

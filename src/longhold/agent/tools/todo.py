@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from longhold.core.tools.context import Todo, ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
+from longhold.core.tools.recovered import TODO_NAME
 
 
 class TodoWriteInput(Input, frozen=True, kw_only=True):
@@ -33,4 +34,4 @@ async def todo_write(given: TodoWriteInput, tool_context: ToolContext) -> Outcom
     return Outcome(content=f"Todos: {said}.", note=next(current, said))
 
 
-TODO_WRITE: Tool = make_tool("TodoWrite", TodoWriteInput, todo_write, kind="other")
+TODO_WRITE: Tool = make_tool(TODO_NAME, TodoWriteInput, todo_write, kind="other")

@@ -7,7 +7,7 @@ sessions write to. A limit that is reached ends a run before the next call.
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -252,3 +252,16 @@ class OwnSpending:
             f"the engine spent ${own.usd:.4f} of ${total.usd:.4f} on itself, and a call of about "
             f"${expected_usd:.4f} is over its share, {share:.1%} (budget.own_share)"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledFigures:
+    """What is known of a session without reading it, by whoever passed its calls on."""
+
+    calls: int
+    usd: float
+    hit_share: float
+    saved_usd: float
+    model: str
+    agent: str
+    decisions: Mapping[int, tuple[float, float]]

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 
-from longhold.agent.prompt.sections import memory_text
 from longhold.core.log.entries import AnyEntry, Failed, Remembered
 from longhold.core.log.shared import SharedCommits
 from longhold.core.memory.dreaming import DREAM, DreamJobs, Unasked
@@ -306,3 +307,10 @@ def _is_at_rest(engine: Engine) -> bool:
     """Whether the model has ended by itself, with nothing left to run."""
     last = engine.view.items[-1] if engine.view.items else None
     return isinstance(last, Round) and last.stop_reason == "end_turn" and engine.is_answered()
+
+
+def memory_text(index: str) -> str:
+    """Render the section on long-term memory, with its current index."""
+    text = (files("longhold.core.memory") / "prompts" / "section.md").read_text(encoding="utf-8")
+    listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
+    return Template(text).substitute(index=listed).strip()

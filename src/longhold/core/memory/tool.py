@@ -14,7 +14,6 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from msgspec import Meta
 
-from longhold.agent.permissions import is_read_only_command
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Ran, Recalled, Replied
 from longhold.core.memory.branch import Pages
@@ -276,9 +275,7 @@ def _is_harmless(tool: Tool, given: JsonObject) -> bool:
     """Return whether a shell call provably changes nothing and ends before the fork does."""
     if tool.name != SHELL:
         return True
-    command = given.get("command")
-    is_awaited = given.get("run_in_background") in (None, False)
-    return is_awaited and isinstance(command, str) and is_read_only_command(command)
+    return tool.is_read_only(given)
 
 
 T = TypeVar("T")

@@ -5,100 +5,15 @@ sections, instructions) in a `Framed` entry. Nothing is looked at again in betwe
 session sends what it always sent. Recording the entry is left to the caller.
 """
 
-import asyncio
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from longhold.agent.instructions import Gathered, Ground, load, said, sources
-from longhold.agent.mcp import ServerOffer
-from longhold.agent.permissions import trusted
-from longhold.agent.prompt.sections import (
-    Environment,
-    boundary,
-    custom,
-    look_at_repository,
-    sections,
-    server_digests,
-    servers_text,
-)
-from longhold.agent.tools.skills import Skill, listing
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages import JsonObject
 from longhold.core.messages.measure import measure_json, measure_text
 from longhold.core.request.server_side import excluding
 from longhold.core.request.tool_references import is_deferred
-from longhold.core.settings import PromptSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Framer:
-    """Where the parts of a session's frame come from."""
-
-    ground: Ground
-    prompt: PromptSettings = field(default_factory=PromptSettings)
-    skills: Callable[[], tuple[Skill, ...]] = tuple
-    """Finds the skills there are now."""
-    scratchpad: Path | None = None
-    memory: Callable[[], str] = str
-    """Renders the section on long-term memory as it is now."""
-    system: str = ""
-    """A custom prompt; replaces all sections."""
-    servers: Callable[[], tuple[ServerOffer, ...]] = tuple
-    """What the MCP servers offer just now."""
-    more: tuple[Section, ...] = ()
-    clock: Callable[[], float] = time.time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeFrame:
-    frame: Framed
-    gathered: Gathered
-
-
-async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
-    """Look at everything, for a session's start and again after a clear or a compaction.
-
-    Tools, options, lifetime, headers and a custom prompt are those of `old`.
-    """
-    gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
-    listed, offers = await _sections(framer, old), framer.servers()
-    is_custom = not boundary(listed)
-    if not is_custom and (text := servers_text(offers)):
-        listed = (*listed, Section(name="mcp", text=text))
-    fresh = structs.replace(
-        old,
-        sections=listed,
-        instructions=said(gathered.parts, "start"),
-        sources=sources(gathered.parts),
-        servers={} if is_custom else server_digests(offers),
-    )
-    return MadeFrame(frame=weighed(excluding(fresh)), gathered=gathered)
-
-
-async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
-    if framer.system:
-        return custom(framer.system)
-    if old.sections and not boundary(old.sections):
-        return old.sections
-    names = tuple(str(tool.get("name")) for tool in old.tools)
-    skills = await asyncio.to_thread(framer.skills) if "Skill" in names else ()
-    return sections(
-        Environment(
-            directory=framer.ground.directory,
-            date=time.strftime("%Y-%m-%d", time.localtime(framer.clock())),
-            repository=await look_at_repository(framer.ground.directory, framer.prompt),
-            tools=names,
-            skills=listing(skills),
-            memory=framer.memory(),
-            language=framer.prompt.language,
-            scratchpad=framer.scratchpad,
-            more=framer.more,
-        )
-    )
 
 
 def frame(

@@ -8,11 +8,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from longhold.agent.tools.shells import Shells
 from longhold.core.tools.environment import shell_variables
 from longhold.core.tools.files import Files
 from longhold.core.view.tokens import CLAUDE, estimated_tokens
@@ -28,6 +27,22 @@ class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PlanMode:
     is_on: bool = False
     file: Path | None = None
+
+
+class Commands(Protocol):
+    """The commands that a session runs. An agent's shell tool brings them; a session has none."""
+
+    background: dict[str, Any]
+
+    async def stop_all(self) -> None: ...
+
+
+class NoCommands:
+    def __init__(self) -> None:
+        self.background: dict[str, Any] = {}
+
+    async def stop_all(self) -> None:
+        return
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +61,7 @@ class ToolContext:
     files: Files = field(default_factory=Files)
     todos: tuple[Todo, ...] = ()
     plan: PlanMode = field(default_factory=PlanMode)
-    shells: Shells = field(default_factory=Shells)
+    shells: Commands = field(default_factory=NoCommands)
     variables: Mapping[str, str] = field(default_factory=lambda: shell_variables(os.environ))
     """The environment of commands, without the keys for models."""
     report: Callable[[str], None] = lambda _line: None
@@ -81,7 +96,7 @@ class ToolContext:
 
     def fork(self) -> "ToolContext":
         """Return an independent copy that knows the same files but owns no commands."""
-        return replace(self, files=self.files.copy(), shells=Shells(), is_fork=True)
+        return replace(self, files=self.files.copy(), shells=NoCommands(), is_fork=True)
 
     def move_to(self, directory: Path) -> None:
         self.directory = directory
@@ -91,6 +106,9 @@ class ToolContext:
 
     def set_todos(self, todos: tuple[Todo, ...]) -> None:
         self.todos = todos
+
+    def set_shells(self, shells: Commands) -> None:
+        self.shells = shells
 
     def set_plan(self, plan: PlanMode) -> None:
         self.plan = plan

@@ -5,11 +5,10 @@ command that runs unasked, because it changes nothing, gets no credentials at al
 runs nothing that a repository names. Programs are found in the same places wherever a command runs.
 """
 
+import os
 import re
 from collections.abc import Collection, Mapping
-
-from longhold.agent.tools.git import git_variables
-from longhold.agent.tools.process import absolute_path
+from pathlib import Path
 
 _MODEL_KEY = re.compile(
     r"(?=.*(KEY|TOKEN|SECRET|CREDENTIAL|PASSWORD))"
@@ -19,13 +18,6 @@ _MODEL_KEY = re.compile(
     r"|LONGHOLD)_.*)",
     re.IGNORECASE,
 )
-_CREDENTIAL = re.compile(
-    r".*(KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|AUTH).*|.*_(PAT|PWD|DSN)"
-    r"|.*(DATABASE|REDIS|MONGO|AMQP|BROKER|PROXY|SENTRY).*|.*CONNECTION_STRING.*",
-    re.IGNORECASE,
-)
-_RUNS_FIRST = re.compile(r"BASH_ENV|ENV|PROMPT_COMMAND|PS4|LESSOPEN|LESSCLOSE|RIPGREP_CONFIG_PATH")
-"""Programs and options that would come before a command, or into it."""
 
 
 def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
@@ -37,13 +29,6 @@ def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) 
     }
 
 
-def reading_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a command that runs unasked because it changes nothing."""
-    return git_variables(
-        {
-            name: value
-            for name, value in variables.items()
-            if name.startswith("GIT_")
-            or not (_CREDENTIAL.fullmatch(name) or _RUNS_FIRST.fullmatch(name))
-        }
-    )
+def absolute_path(path: str) -> str:
+    """Return a PATH without the entries that mean another directory wherever one stands."""
+    return os.pathsep.join(place for place in path.split(os.pathsep) if Path(place).is_absolute())

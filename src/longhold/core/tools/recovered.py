@@ -12,14 +12,17 @@ from typing import Self
 
 import msgspec
 
-from longhold.agent.tools.skills import SKILL
-from longhold.agent.tools.todo import TODO_WRITE
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Ran, Replied, Restored
 from longhold.core.messages import Json, Text, ToolUse, text_of
 from longhold.core.tools.context import Todo, ToolContext
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.files import HASHED_BYTES, MAX_FILES, SeenFile, stamp_of
+
+SKILL_NAME, TODO_NAME = "Skill", "TodoWrite"
+"""The tools whose calls are recovered."""
+UNCHANGED = "is unchanged since you read it; these lines stand above."
+"""What a read says in place of lines that the model has already."""
 
 _RESTORED = re.compile(r"\[Restored file (?P<path>.+), as it is on disk now")
 
@@ -96,11 +99,11 @@ class ToolTrace:
                 before = self._files.pop(path, None)
                 is_read = described.kind == "read"
                 self._files[path] = _touched(path, use, ran, before, is_read=is_read)
-        if use.name == SKILL.name and isinstance(skill, str):
+        if use.name == SKILL_NAME and isinstance(skill, str):
             self._skills.pop(skill, None)
             text = text_of(ran.content)
             self._skills[skill] = UsedSkill(name=skill, text=text, tool_use_id=use.id)
-        elif use.name == TODO_WRITE.name:
+        elif use.name == TODO_NAME:
             self._todos = use.input.get("todos", ())
 
 
@@ -166,3 +169,6 @@ def _unchanged(path: Path, at: float) -> SeenFile | None:
     except OSError:
         return None
     return SeenFile(path=path, stamp=stamp_of(status, content))
+
+
+"""Instead of lines that the model has before it."""

@@ -6,8 +6,6 @@ its order; a status line or a server of the same name that is somebody else's is
 
 import copy
 import os
-import shutil
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,11 +16,11 @@ import msgspec
 
 from longhold.core.messages import JsonObject
 from longhold.core.settings.files import Overtaken, replace_content
+from longhold.core.settings.installation import NAME, program
 from longhold.errors import ConfigError
 from longhold.insight.clients import pi
 from longhold.insight.places import agent_roots
 
-NAME = "longhold"
 CLIENTS = ("claude-code", "codex", "pi")
 REFRESH_SECONDS = 10
 """How often the status line's countdown is drawn again."""
@@ -51,12 +49,6 @@ class FileChange:
                 replace_content(self.path, self.after.encode(), expected)
         except Overtaken:
             raise ConfigError(f"{self.path} was changed meanwhile; try again") from None
-
-
-def program() -> str:
-    """Return how a client calls this installation."""
-    found = shutil.which(NAME)
-    return found if found and " " not in found else f"{sys.executable} -m {NAME}"
 
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from longhold.core.http import new_token
 from longhold.errors import ConfigError, LongholdError
 from longhold.insight.pages.followed import FollowedSessions
 from longhold.insight.pages.html import policy, render, session_columns
@@ -212,10 +213,6 @@ class _Site:
 
 def _json(value: Any) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(24)
 
 
 def serve(

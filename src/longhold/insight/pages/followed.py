@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from longhold.core.log.entries import AnyEntry
+from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.question import parse_question
@@ -36,19 +37,6 @@ class ListedSession:
     format: str = ""
     title: str = ""
     directory: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BilledFigures:
-    """What is known of a session without reading it, by whoever passed its calls on."""
-
-    calls: int
-    usd: float
-    hit_share: float
-    saved_usd: float
-    model: str
-    agent: str
-    decisions: Mapping[int, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from longhold.core.log.entries import (
     Spawned,
     ViewChange,
 )
+from longhold.core.log.entry_lines import describe_entry, kind_of
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.settings import PageSettings
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
@@ -27,7 +28,7 @@ from longhold.core.view import View, fold
 from longhold.core.view.window import Window
 from longhold.insight.calls import CallReport, Totals, explain_calls, totals
 from longhold.insight.cost import bill
-from longhold.insight.explain import ExplainedTurn, describe_entry, explain, kind_of
+from longhold.insight.explain import ExplainedTurn, explain
 from longhold.insight.foreign_agents import ForeignAgent, foreign_agents
 from longhold.insight.pages.tables import (
     AgentRow,

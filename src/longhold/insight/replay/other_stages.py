@@ -12,10 +12,10 @@ from msgspec import structs
 from longhold.core.log.entries import Cleared, Compacted, Snipped
 from longhold.core.messages import Text, message_to_wire, text_of
 from longhold.core.messages.measure import measure_text
+from longhold.core.stages.compact.plain_summary import summarise
 from longhold.core.turn.engine import Engine, Stage
 from longhold.core.turn.fork import AskFork, ForkRequest
 from longhold.core.view.items import Item, Result, Round, Spoken, render
-from longhold.simulator.brains.digest import summarise
 
 LINE_SHARE = 0.8
 """Of the window: where libraries begin to make room by default, or nearly so (0.8 to 0.9)."""

@@ -41,8 +41,7 @@ from longhold.core.request.lifetime import latched
 from longhold.core.settings import Settings
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.compact.owner import CompactionHooks
-from longhold.core.stages.compact.restore import kept_rounds, shown_paths
-from longhold.core.stages.compact.segment import Segment
+from longhold.core.stages.compact.segment import Segment, kept_rounds, shown_paths
 from longhold.core.stages.compact.summary import HEADINGS
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers

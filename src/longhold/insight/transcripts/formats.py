@@ -56,6 +56,11 @@ FORMATS = ("claude-code", "codex", "pi", "anthropic", "openai")
 """Names in the order they are tried; the most particular first. Modules load when needed."""
 
 
+_MODULES = {
+    **{name: f"longhold.insight.transcripts.{name.replace('-', '_')}" for name in FORMATS[:3]},
+    **{name: f"longhold.session.importing.{name}" for name in FORMATS[3:]},
+}
+
 CLIENTS = ("claude-code", "codex", "pi")
 """Formats of agents that keep sessions; the others are lists of messages."""
 
@@ -76,7 +81,7 @@ class Transcript:
 def named(name: str) -> Format:
     if name not in FORMATS:
         raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
-    module = importlib.import_module(f"longhold.insight.transcripts.{name.replace('-', '_')}")
+    module = importlib.import_module(_MODULES[name])
     return cast(Format, module)
 
 

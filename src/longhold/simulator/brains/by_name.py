@@ -75,10 +75,6 @@ def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
                 yield {key: block[key] for key in ("type", "id", "name", "input")}
 
 
-if TYPE_CHECKING:
-    _: Brain = ReplayBrain([])
-
-
 class EchoBrain:
     """Answers every request with one short deterministic sentence."""
 
@@ -97,7 +93,7 @@ def _last_text(request: BrainRequest) -> str:
 
 
 if TYPE_CHECKING:
-    _: Brain = EchoBrain()
+    _: tuple[Brain, ...] = (ReplayBrain([]), EchoBrain())
 
 
 _PLAIN: dict[str, Callable[[], Brain]] = {"digest": DigestBrain, "echo": EchoBrain}

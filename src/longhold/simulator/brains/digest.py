@@ -15,6 +15,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longhold.core.request.billing.request import JsonObject
+from longhold.core.stages.compact.plain_summary import (
+    FIELDS,
+    LINE_CHARS,
+    QUOTE_CHARS,
+    REMINDER,
+    StepsTaken,
+    calls_in,
+    field_of,
+    last_line,
+    said_by,
+    subject_of,
+    summarise,
+)
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest, text, tool_use
 
 TOOL = "memory"
@@ -68,29 +81,17 @@ KINDS: dict[str, str] = {
     "shell": r"bash|shell|exec|terminal|command|^run",
 }
 """What a tool is for, by its name; the first kind that matches counts."""
-FIELDS: dict[str, tuple[str, ...]] = {
-    "path": ("file_path", "path", "filename", "file"),
-    "pattern": ("pattern", "query", "regex", "glob"),
-    "command": ("command", "cmd", "script"),
-    "old": ("old_string", "old_str", "old", "search"),
-    "new": ("new_string", "new_str", "new", "replace"),
-    "content": ("content", "file_text", "text", "contents"),
-}
-"""What an input is for, by its name in the tool's schema."""
 QUOTED = r"[\"'`]([^\"'`]+)[\"'`]"
 PATH = r"[\w./-]*\w\.\w{1,5}"
 REPLACE = re.compile(
     rf"(?:replace|change)\s+{QUOTED}\s+(?:with|by|to)\s+{QUOTED}\s+in\s+`?({PATH})", re.I
 )
 CREATE = re.compile(rf"create\s+`?({PATH})`?\s+with\s+(?:content\s+)?{QUOTED}", re.I)
-REMINDER = re.compile(r"<((?:system-)?reminder)>.*?</\1>", re.S)
 CONTINUED = "This session goes on from an earlier part"
 DIRECTIVE = re.compile(r"^T\d+ \[#\d+\][^:\n]*: (.+)$", re.M)
 NUMBERED = re.compile(r"^## (\d)\. (.+)$", re.M)
 RECENT_CALLS = 5  # what counts as the work at hand in a summary
 TEST_COMMAND = "python -m pytest -q"
-QUOTE_CHARS = 400  # of each request in a summary: enough for its gist
-LINE_CHARS = 160  # of each tool result in a report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +100,6 @@ class BrainStep:
 
     kind: str
     inputs: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepsTaken:
-    """A call that was made, and its result."""
-
-    name: str
-    input: JsonObject
-    result: str
-    is_error: bool
 
 
 class DigestBrain:
@@ -138,7 +129,7 @@ class DigestBrain:
 
 def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
     """Record all that the user asked to be remembered at once, then stop."""
-    said = [words for message in request.messages if (words := _said(message, "user"))]
+    said = [words for message in request.messages if (words := said_by(message, "user"))]
     names = [str(tool.get("name")) for tool in request.tools]
     calls = [] if done else memory_calls(said, task, names)
     if not calls:
@@ -176,39 +167,21 @@ def report(done: Sequence[StepsTaken]) -> str:
     lines = [f"Done in {len(done)} steps."]
     for each in done:
         mark = "failed" if each.is_error else "ok"
-        lines.append(f"- {each.name} {_subject(each.input)}: {mark}: {_last_line(each.result)}")
+        lines.append(f"- {each.name} {subject_of(each.input)}: {mark}: {last_line(each.result)}")
     return "\n".join(lines)
-
-
-def summarise(messages: Sequence[JsonObject]) -> str:
-    """Summarise a conversation mechanically: requests, files, edits, commands, last words."""
-    calls = _calls(messages)
-    requests = [words[:QUOTE_CHARS] for m in messages if (words := _said(m, "user"))]
-    answers = [words for m in messages if (words := _said(m, "assistant"))]
-    files = sorted({str(path) for done in calls if (path := _field(done.input, "path"))})
-    commands = [d for d in calls if _field(d.input, "command")]
-    edits = [d for d in calls if _field(d.input, "old") or _field(d.input, "content")]
-    parts = [
-        _section("Requests", requests),
-        _section("Files", files),
-        _section("Edits", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in edits]),
-        _section("Commands", [f"{_subject(d.input)}: {_last_line(d.result)}" for d in commands]),
-        _section("Last answer", answers[-1:]),
-    ]
-    return "\n\n".join(part for part in parts if part) or "Nothing was said."
 
 
 def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
     """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
-    calls = _calls(messages)
-    requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := _said(m, "user"))]
-    answers = [words for m in messages if (words := _said(m, "assistant"))]
-    done = [f"{d.name} {_subject(d.input)}: {_last_line(d.result)}" for d in calls]
+    calls = calls_in(messages)
+    requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := said_by(m, "user"))]
+    answers = [words for m in messages if (words := said_by(m, "assistant"))]
+    done = [f"{d.name} {subject_of(d.input)}: {last_line(d.result)}" for d in calls]
     known = {
         "request": requests,
         "concept": sorted({d.name for d in calls}),
         "error": [line for d, line in zip(calls, done, strict=True) if d.is_error],
-        "problem": [_subject(d.input) for d in calls if _field(d.input, "old")],
+        "problem": [subject_of(d.input) for d in calls if field_of(d.input, "old")],
         "work": done[-RECENT_CALLS:],
         "next": answers[-1:],
     }
@@ -220,16 +193,12 @@ def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
     return "\n".join(summary)
 
 
-def _section(title: str, items: Sequence[str]) -> str:
-    return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
-
-
 def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
     """Return the last user request, and the calls made since."""
     for index in range(len(messages) - 1, -1, -1):
-        if words := _said(messages[index], "user"):
-            return _resumed(messages[index]) or words, _calls(messages[index:])
-    return "", _calls(messages)
+        if words := said_by(messages[index], "user"):
+            return _resumed(messages[index]) or words, calls_in(messages[index:])
+    return "", calls_in(messages)
 
 
 def _resumed(message: JsonObject) -> str:
@@ -241,36 +210,6 @@ def _resumed(message: JsonObject) -> str:
             tasks = DIRECTIVE.findall(said.partition("\n## ")[0]) or DIRECTIVE.findall(said)
             return "\n".join(behind).strip() or (str(tasks[-1]) if tasks else "")
     return ""
-
-
-def _said(message: JsonObject, role: str) -> str:
-    """Join a message's text, without reminders."""
-    if message["role"] != role:
-        return ""
-    words = [str(b["text"]) for b in message["content"] if b.get("type") == "text"]
-    return REMINDER.sub("", "\n".join(words)).strip()
-
-
-def _calls(messages: Sequence[JsonObject]) -> list[StepsTaken]:
-    """Pair tool calls with their results, in order."""
-    blocks = [block for message in messages for block in message["content"]]
-    results = {b.get("tool_use_id"): b for b in blocks if b.get("type") == "tool_result"}
-    return [
-        StepsTaken(
-            name=str(block["name"]),
-            input=block["input"],
-            result=_result_text(results[block["id"]].get("content")),
-            is_error=bool(results[block["id"]].get("is_error")),
-        )
-        for block in blocks
-        if block.get("type") == "tool_use" and block.get("id") in results
-    ]
-
-
-def _result_text(content: object) -> str:
-    """Join a result's text, without the reminders that clients append."""
-    parts = content if isinstance(content, list) else [{"text": content or ""}]
-    return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
 
 
 def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
@@ -316,23 +255,6 @@ def _asks_for_summary(task: str) -> bool:
 def _tagged(summary: str, asked: str) -> str:
     """Wrap a summary in the tags that its prompt mentions."""
     return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
-
-
-def _field(inputs: JsonObject, purpose: str) -> str | None:
-    return next((str(inputs[name]) for name in FIELDS[purpose] if name in inputs), None)
-
-
-def _subject(inputs: JsonObject) -> str:
-    """Name what a call was about."""
-    for purpose in ("path", "command", "pattern"):
-        if (found := _field(inputs, purpose)) and found != ".":
-            return found[:LINE_CHARS]
-    return ""
-
-
-def _last_line(result: str) -> str:
-    lines = [line.strip() for line in result.splitlines() if line.strip()]
-    return lines[-1][:LINE_CHARS] if lines else "no output"
 
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ import os
 import resource
 
 import pytest
+from compacting import SECTIONS, SUMMARY, Talk, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compacting import SECTIONS, SUMMARY, Talk, answer
 from longhold.core.log.entries import Compacted, Failed
+from longhold.core.log.entry_lines import describe_entry
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.chaos import ChaosModel
@@ -19,7 +20,6 @@ from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import Before
 from longhold.core.stages.compact.writing import OUTPUT_TOKENS
 from longhold.core.turn.undo import undo
-from longhold.insight.explain import describe_entry
 
 CUT_OFF = answer(stop="max_tokens")
 CALL = 'tool: Read {"path": "a.py"}'

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longhold.agent.restoring import Restoring
 from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.read import READ
 from longhold.core.log.entries import Cleared, Compacted, Pinned, Ran, Replied, Restored, Said
 from longhold.core.messages import Text, ToolUse, text_of
 from longhold.core.settings import CompactSettings
-from longhold.core.stages.compact.restore import Restoring, tokens_of
-from longhold.core.stages.compact.segment import Segment, partial_segment, whole_segment
+from longhold.core.stages.compact.segment import Segment, partial_segment, tokens_of, whole_segment
 from longhold.core.tools.context import PlanMode, Todo, ToolContext
 from longhold.core.view import View, fold
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from msgspec import structs
+from wire_checks import marked, said, upto
 
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Asked, Failed, Framed, Section, Switched
@@ -22,7 +23,6 @@ from longhold.core.turn.fork import Prefix
 from longhold.core.turn.fork.prefix import STARTED, answered_alike, joined
 from longhold.errors import RequestRejected
 from properties.strategies import sequences
-from wire_checks import marked, said, upto
 
 USER = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
 ANSWER = {

@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-
 from casting import idle, until
+from wire_checks import marked, said
+
 from longhold.core.log import Header, Log, load
 from longhold.core.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
 from longhold.core.log.log import agent_log
@@ -21,7 +22,6 @@ from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
 from longhold.core.turn.round import Allowed, Denied, ToolRan
 from longhold.core.view import fold
 from longhold.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
-from wire_checks import marked, said
 
 SUM_UP = ForkRequest(say="Sum up.", source="notes")
 READ = 'tool: Read {"file_path": "a.txt"}'

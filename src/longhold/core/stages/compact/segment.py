@@ -4,13 +4,20 @@ Items hold an answer with its results, so every edge of a segment is a legal cut
 unanswered message and a round whose tools still run stay, and the view keeps pinned messages.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from longhold.core.log.entries import Compacted
+from longhold.core.log.entries import Compacted, SpokenContent
 from longhold.core.messages import text_of
+from longhold.core.messages.measure import measure_content
 from longhold.core.stages.compact.summary import SummaryKind
+from longhold.core.tools.describe import description_of
+from longhold.core.tools.recovered import (
+    UNCHANGED,
+)
 from longhold.core.view import View
-from longhold.core.view.items import Item, Spoken
+from longhold.core.view.items import Item, Result, Round, Spoken
+from longhold.core.view.tokens import CLAUDE, weigh
 from longhold.errors import RequestRejected
 
 FEWEST_ITEMS = 2
@@ -102,3 +109,30 @@ def _not_there(view: View, n: int) -> str:
 
 def _is_summary(item: Item) -> bool:
     return isinstance(item, Spoken) and item.kind == "summary"
+
+
+def tokens_of(content: SpokenContent) -> int:
+    """Estimate the tokens of content, with the weights that count most."""
+    return round(weigh(measure_content(content), CLAUDE)) + 1
+
+
+def kept_rounds(view: View, segment: Segment) -> list[Round]:
+    gone = {item.order for item in segment.items if not view.is_pinned(item)}
+    return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
+
+
+def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
+    """Yield the files whose text is in these rounds: read there, or written whole."""
+    for item in rounds:
+        for use in item.tool_uses():
+            described, result = description_of(use.name), item.result_of(use.id)
+            if result is None or result.is_error:
+                continue
+            is_read = described.kind == "read" and is_whole(result)
+            if is_read or (described.kind == "write" and "content" in use.input):
+                yield from described.paths_in(use.input)
+
+
+def is_whole(result: Result) -> bool:
+    """True if a result is still shown in full and was more than a pointer."""
+    return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)

@@ -14,24 +14,32 @@ from pathlib import Path
 
 from longhold.agent.instructions.places import LOCAL, SHARED
 from longhold.agent.tools.plan import EXIT_PLAN, plan_file
-from longhold.agent.tools.read import MAX_LINES, READ, UNCHANGED
+from longhold.agent.tools.read import MAX_LINES, READ
 from longhold.agent.tools.shells import BackgroundCommand
-from longhold.agent.tools.todo import TODO_WRITE
 from longhold.core.log.entries import Compacted, Restored, SpokenContent
 from longhold.core.messages import JsonObject, Text, text_of
-from longhold.core.messages.measure import measure_content
 from longhold.core.messages.text import lines_within, printable_line
 from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
 from longhold.core.settings import CompactSettings
-from longhold.core.stages.compact.segment import Segment
+from longhold.core.stages.compact.segment import (
+    Segment,
+    is_whole,
+    kept_rounds,
+    shown_paths,
+    tokens_of,
+)
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.describe import description_of
 from longhold.core.tools.files import Files, SeenFile
 from longhold.core.tools.protocol import Outcome
-from longhold.core.tools.recovered import ToolTrace, last_boundary, recall, restored_head
+from longhold.core.tools.recovered import (
+    TODO_NAME,
+    ToolTrace,
+    last_boundary,
+    recall,
+    restored_head,
+)
 from longhold.core.view import View
-from longhold.core.view.items import Result, Round
-from longhold.core.view.tokens import CLAUDE, weigh
+from longhold.core.view.items import Round
 from longhold.core.view.window import scaled
 
 ROUNDS = 4
@@ -146,11 +154,6 @@ def _fitting(again: Again, each_tokens: int) -> int:
     return lines_within(lines, each_tokens, size)
 
 
-def tokens_of(content: SpokenContent) -> int:
-    """Estimate the tokens of content, with the weights that count most."""
-    return round(weigh(measure_content(content), CLAUDE)) + 1
-
-
 OURS = ".longhold"
 """Settings, agents, skills and memories: not work in progress."""
 COMMAND_CHARS = 200
@@ -260,7 +263,7 @@ class Restoring:
 
     def _todos(self, kept: Sequence[Round]) -> Iterator[str]:
         todos = self.tool_context.todos or self._trace.todos()
-        is_there = any(use.name == TODO_WRITE.name for item in kept for use in item.tool_uses())
+        is_there = any(use.name == TODO_NAME for item in kept for use in item.tool_uses())
         if not is_there and any(todo.status != "completed" for todo in todos):
             yield "\n".join(
                 (
@@ -341,25 +344,3 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
         lines, most_tokens, lambda head: tokens_of((Text(text=f"{head}\n{mark}"),))
     )
     return "\n".join((*lines[:fitting], mark))
-
-
-def kept_rounds(view: View, segment: Segment) -> list[Round]:
-    gone = {item.order for item in segment.items if not view.is_pinned(item)}
-    return [item for item in view.items if isinstance(item, Round) and item.order not in gone]
-
-
-def shown_paths(rounds: Iterable[Round]) -> Iterator[str]:
-    """Yield the files whose text is in these rounds: read there, or written whole."""
-    for item in rounds:
-        for use in item.tool_uses():
-            described, result = description_of(use.name), item.result_of(use.id)
-            if result is None or result.is_error:
-                continue
-            is_read = described.kind == "read" and is_whole(result)
-            if is_read or (described.kind == "write" and "content" in use.input):
-                yield from described.paths_in(use.input)
-
-
-def is_whole(result: Result) -> bool:
-    """True if a result is still shown in full and was more than a pointer."""
-    return result.placeholder("seen") is None and UNCHANGED not in text_of(result.content)
