@@ -68,14 +68,12 @@ def rendered() -> str:
 
 
 def test_the_page_of_commands_is_what_the_commands_say():
-    """docs/cli.md is generated; `make golden` writes it anew."""
     if os.environ.get("LONGHOLD_REWRITE_GOLDEN"):
         GENERATED.write_text(rendered(), encoding="utf-8")
     assert GENERATED.read_text(encoding="utf-8") == rendered()
 
 
 def test_every_command_is_in_the_readme():
-    """A command that the README does not name will not be found."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [
         name for name in COMMANDS if f"longhold {name}" not in text and f"make {name}" not in text
@@ -96,7 +94,6 @@ def elsewhere(monkeypatch, tmp_path):
 
 @over([page for page in PAGES if page.name in NEEDS])
 def test_every_example_of_an_adapter_runs(page, elsewhere):
-    """In a process of its own, as frameworks leave their connections open."""
     pytest.importorskip(NEEDS[page.name], reason="the framework is not installed")
     [program], [shown] = page.of("python"), page.of("output")
     with running(ScriptedBrain(ADDING)) as simulator:
@@ -112,7 +109,6 @@ def test_every_example_of_an_adapter_runs(page, elsewhere):
 
 @over([page for page in PAGES if page.of("python") and page.name not in NEEDS])
 def test_every_python_example_runs(page, monkeypatch, capsys, elsewhere):
-    """Blocks run in order in one namespace; an `output` block behind one is what it prints."""
     names: dict[str, object] = {"__name__": "__main__"}
     printed = ""
     with asyncio.Runner() as runner:
@@ -196,7 +192,6 @@ def _targets() -> set[str]:
 
 @every_page
 def test_every_command_line_is_one_that_works(page):
-    """Commands, subcommands and options exist; scripts and tests that are named do, too."""
     for line, words in commands(page):
         match words:
             case ["longhold", *rest]:
@@ -264,7 +259,6 @@ def prepared(elsewhere):
 
 @over([page for page in PAGES if _shown(page)])
 def test_every_command_shown_whole_runs(page, prepared, monkeypatch, tmp_path_factory):
-    """Each on a home of its own, prepared alike, so that their order does not matter."""
     monkeypatch.setenv("EDITOR", "true")
     before, place = home(), prepared
     with running(ScriptedBrain(ANSWER)) as simulator:
@@ -282,7 +276,6 @@ def test_every_command_shown_whole_runs(page, prepared, monkeypatch, tmp_path_fa
 
 @every_page
 def test_every_settings_file_shown_loads(page, tmp_path):
-    """A TOML block is a settings file, or the file of prices that its first line names."""
     for block in page.of("toml"):
         if block.body.startswith("# prices.toml"):
             (home() / "prices.toml").write_text(block.body, encoding="utf-8")
@@ -294,7 +287,6 @@ def test_every_settings_file_shown_loads(page, tmp_path):
 
 @every_page
 def test_every_json_block_is_json(page):
-    """One value, or one on each line."""
     for block in page.of("json"):
         try:
             json.loads(block.body)
@@ -312,7 +304,6 @@ def _modules() -> frozenset[str]:
 
 @every_page
 def test_every_path_named_is_there(page):
-    """Links lead somewhere; so do paths in backticks, from the root or from a part of the source."""
     missing = [target for target in page.links if not (page.path.parent / target).exists()]
     for name in page.inline:
         path = re.sub(r":.*|#.*", "", name)
@@ -329,7 +320,6 @@ def test_every_path_named_is_there(page):
 
 @every_page
 def test_every_dotted_name_resolves(page):
-    """`longhold.x.y` is a module, or something in one."""
     for name in page.inline:
         if re.fullmatch(r"longhold(\.\w+)+(\(.*\))?", name):
             _resolve(name.partition("(")[0])
@@ -352,7 +342,6 @@ FILES = ("py", "md", "toml", "json", "jsonl", "sqlite")
 
 @every_page
 def test_every_setting_named_exists(page):
-    """`group.key` in backticks, with or without a value, is a setting if there is such a group."""
     settings = Settings()
     for name in page.inline:
         found = re.match(r"([a-z]+)\.([a-z_0-9]+)(?= =|$)", name)

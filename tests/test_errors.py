@@ -29,6 +29,5 @@ def defined():
 
 
 def test_the_drawn_tree_is_the_one_that_is_raised():
-    """Every class once, below the class it derives from."""
     assert dict(drawn()) == dict(defined())
     assert len(list(drawn())) == len(dict(drawn()))

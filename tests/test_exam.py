@@ -37,13 +37,11 @@ def sit(tmp_path):
 
 
 def test_a_compactor_that_keeps_nothing_answers_nothing(sit):
-    """And the digest of the same session answers nearly all."""
     mine, digest = sit("nothing")
     assert mine["score"] == 0.0 < 0.9 <= digest["score"]
 
 
 def test_a_compactor_that_keeps_everything_has_no_advantage_but_its_size(sit):
-    """The score means nothing without the share of tokens beside it."""
     mine, digest = sit("everything")
     assert mine["score"] >= 0.8
     assert mine["tokens_share"]["median"] > 5 * digest["tokens_share"]["median"]

@@ -26,7 +26,6 @@ def lines(start):
 
 
 def test_what_a_peer_does_better_is_named_with_both_figures():
-    """Less of time, money and tokens, more of everything kept; what is worse is not."""
     better = render(FOUND).partition("## Where others are better")[2]
     assert "- ms a turn at 1,000 (ours 0.7): `openai_agents` (0.4)\n" in better
     assert "- tokens after (ours 0.2): `deepagents` (0.1)\n" in better
@@ -34,7 +33,6 @@ def test_what_a_peer_does_better_is_named_with_both_figures():
 
 
 def test_a_figure_that_is_missing_is_a_dash_and_has_a_reason():
-    """With the version, and the settings that the driver gives."""
     (row, _) = lines("| `litellm`")
     assert row.startswith("| `litellm` | 90 | – | – |")
     (said,) = lines("- `litellm`")

@@ -35,13 +35,11 @@ FOUND = {
 
 
 def test_of_many_ways_the_worst_counts():
-    """The least where more is better, the most where less is; one that was skipped is left out."""
     assert line().read(FOUND) == {"ms": 4.0, "kept": 0.5, "lost": 2}
     assert line().missed(line().read(FOUND)) == ["kept", "lost"]
 
 
 def test_a_figure_that_was_not_measured_neither_reaches_nor_misses_its_goal():
-    """It is shown as a dash."""
     read = line().read({"sizes": "none"})
     assert read == {"ms": None, "kept": None, "lost": None}
     assert line().missed(read) == []
@@ -60,12 +58,10 @@ def test_a_figure_that_was_not_measured_neither_reaches_nor_misses_its_goal():
     ],
 )
 def test_worse_is_past_the_noise_in_the_direction_that_matters(name, value, before, is_worse):
-    """Where less is better more is worse, and the other way round."""
     assert line().is_worse(name, value, before) is is_worse
 
 
 def test_the_last_figures_stay_beside_the_new_ones():
-    """Those that got worse are named; a run that failed keeps what was known and says why."""
     before = {"figures": {"ms": 4.0}, "date": "2026-01-01"}
     now = joined(line(), before, {"figures": {"ms": 9.0}, "date": "2026-01-02"})
     assert now["before"] == {"ms": 4.0} and now["worse"] == ["ms"]
@@ -84,12 +80,10 @@ def test_the_last_figures_stay_beside_the_new_ones():
     ],
 )
 def test_the_last_object_that_a_benchmark_printed_is_read(text, found):
-    """On one line or over several; anything else is no figure."""
     assert printed(text) == found
 
 
 def test_a_command_is_run_and_its_figures_read():
-    """In a process and a home of its own."""
     code = f"import os; assert os.environ['LONGHOLD_HOME']; print({json.dumps(json.dumps(FOUND))})"
     done = run(line(words=("-c", code), details="ways"))
     assert done["figures"] == {"ms": 4.0, "kept": 0.5, "lost": 2}
@@ -97,7 +91,6 @@ def test_a_command_is_run_and_its_figures_read():
 
 
 def test_a_command_that_fails_or_hangs_is_a_problem_and_not_a_figure():
-    """The code it ended with, or the limit that it passed, is what the page says."""
     failed = run(line(words=("-c", "raise SystemExit(3)")))
     assert failed == {"problem": "ended with code 3 and no figures"}
     hung = run(line(words=("-c", "import threading; threading.Event().wait()"), seconds=1))
@@ -105,7 +98,6 @@ def test_a_command_that_fails_or_hangs_is_a_problem_and_not_a_figure():
 
 
 def test_a_line_for_quiet_cores_is_left_out_on_busy_ones():
-    """Its figure would be that of the other programs; what was known of it stays."""
     if load() <= QUIET_LOAD * (os.cpu_count() or 1):
         pytest.skip("these cores are quiet")
     done = run(line(words=("-c", "raise SystemExit(3)"), needs_quiet=True))
@@ -113,7 +105,6 @@ def test_a_line_for_quiet_cores_is_left_out_on_busy_ones():
 
 
 def test_what_was_not_measured_for_longest_comes_first():
-    """So that a run cut short is gone on with by the next."""
     lines = [line(name=name) for name in ("new", "never", "old")]
     known = {"new": {"date": "2026-02-01"}, "old": {"date": "2026-01-01"}}
     assert [one.name for one in oldest_first(lines, known)] == ["never", "old", "new"]
@@ -121,13 +112,11 @@ def test_what_was_not_measured_for_longest_comes_first():
 
 @pytest.mark.parametrize("one", LINES, ids=lambda one: one.name)
 def test_every_line_names_a_benchmark_that_is_there_and_goals_that_it_shows(one):
-    """A goal without its figure could never be missed."""
     assert (ROOT / one.words[0]).is_file()
     assert set(one.goals) | one.higher_is_better <= set(one.figures)
 
 
 def test_the_page_shows_goal_miss_and_change():
-    """A goal in brackets, what missed it, what got worse and what it was; what was never run."""
     first = LINES[0]
     name, (sign, goal) = next(iter(first.goals.items()))
     bad = goal + 1 if sign == "<=" else goal - 1
@@ -146,6 +135,5 @@ def test_the_page_shows_goal_miss_and_change():
 
 
 def test_the_page_in_the_documentation_is_that_of_the_results():
-    """Nobody edits a figure by hand."""
     results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
     assert (ROOT / "docs" / "benchmarks.md").read_text() == page(results)

@@ -40,7 +40,6 @@ def _functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_every_source_file_keeps_the_house_shape(path):
-    """Files and functions are short, modules say what they are for, names say what they do."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     assert ast.get_docstring(tree), "a module says what it is for"
@@ -56,12 +55,10 @@ def test_every_source_file_keeps_the_house_shape(path):
 
 
 def test_the_top_level_is_small():
-    """A newcomer takes it in at a glance."""
     assert len(shape.top_level()) <= 24
 
 
 def test_the_import_contract_is_short_and_covers_everything():
-    """Few levels, and no package outside them."""
     assert len(shape.levels()) <= 14
     assert shape.contract()["exhaustive"] is True
     named = set(" ".join(shape.levels()).replace("|", " ").replace(":", " ").split())
@@ -70,33 +67,27 @@ def test_the_import_contract_is_short_and_covers_everything():
 
 
 def test_no_packages_import_each_other():
-    """Whatever the contract allows among siblings."""
     assert shape.cycles() == []
 
 
 def test_the_source_stays_small():
-    """Lines are a cost; the simulator is not counted. More room only for a new door."""
     assert shape.src_lines() <= 75_500
 
 
 def test_nothing_is_assigned_from_outside():
-    """What an object needs it gets when it is built."""
     outside, _ = shape.assignments()
     assert list(map(str, outside)) == []
 
 
 def test_no_retired_name_is_left():
-    """Words that were given up do not come back."""
     assert list(map(str, shape.retired_names())) == []
 
 
 def test_every_public_class_has_a_name_of_its_own():
-    """One meaning for each."""
     assert shape.double_names() == {}
 
 
 def test_the_public_names_are_few_and_there():
-    """What `__all__` names can be had, and each from the module that a type checker is shown."""
     assert len(longhold.__all__) <= 36
     assert set(longhold.__all__) <= set(dir(longhold))
     tree = ast.parse((ROOT / "src" / "longhold" / "__init__.py").read_text(encoding="utf-8"))
@@ -112,14 +103,12 @@ def test_the_public_names_are_few_and_there():
 
 
 def test_an_unknown_public_name_is_an_attribute_error():
-    """As of any module; packages that the names come from are there."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = longhold.nothing
     assert longhold.errors.LongholdError is longhold.LongholdError
 
 
 def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
-    """`import longhold` loads none of its modules; the names load no SDK, no server, no `click`."""
     code = (
         "import sys, longhold; "
         "print([name for name in sys.modules if name.startswith('longhold.')]); "
@@ -132,7 +121,6 @@ def test_importing_the_package_is_quick_and_pulls_in_no_sdk():
 
 
 def test_the_list_of_commands_loads_none_of_them():
-    """`longhold --help` needs `click` and the table."""
     code = (
         "import sys; from longhold.cli import cli; "
         "cli.main(['--help'], standalone_mode=False); "
@@ -143,7 +131,6 @@ def test_the_list_of_commands_loads_none_of_them():
 
 
 def test_no_file_names_a_registry():
-    """Addresses of package registries stay out of every tracked file."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
@@ -156,7 +143,6 @@ def test_no_file_names_a_registry():
 
 
 def test_benchmarks_import_what_is_there():
-    """They are run by hand, so a name that moved would be noticed late."""
     gone = [
         f"{path.name}: {node.module}.{alias.name}"
         for path in sorted((ROOT / "benchmarks").glob("*.py"))

@@ -75,7 +75,6 @@ def claude(simulator, **options):
 
 
 async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
-    """The agent's state has every message; the provider never sees more than the window holds."""
     with running(Clerk()) as simulator:
         agent = made(simulator)
         for turn in range(TURNS):
@@ -86,7 +85,6 @@ async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
 
 
 def test_an_agent_without_an_event_loop_is_managed_too(made):
-    """`invoke` goes the same way."""
     with running(Clerk()) as simulator:
         agent = made(simulator)
         for turn in range(TURNS):
@@ -95,7 +93,6 @@ def test_an_agent_without_an_event_loop_is_managed_too(made):
 
 
 async def test_a_new_process_goes_on_where_the_thread_stands(made):
-    """The saved thread and the session's log fit together again; nothing is doubled."""
     saver = InMemorySaver()
     with running(Clerk()) as simulator:
         for turn in range(TURNS):
@@ -106,7 +103,6 @@ async def test_a_new_process_goes_on_where_the_thread_stands(made):
 
 
 async def test_each_thread_is_a_session_of_exactly_its_name(made):
-    """A name that another one begins with is another conversation; nothing is shared."""
     with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
         agent = made(simulator)
         await agent.ainvoke(asks("I am the twelfth."), in_thread("user-12"))
@@ -116,7 +112,6 @@ async def test_each_thread_is_a_session_of_exactly_its_name(made):
 
 
 async def test_only_so_many_sessions_stay_open(made):
-    """What was used longest ago is closed, so that another process may have it; it is resumed."""
     with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
         agent = made(simulator, open_sessions=1)
         await agent.ainvoke(asks("One."), in_thread("a"))
@@ -129,7 +124,6 @@ async def test_only_so_many_sessions_stay_open(made):
 
 
 async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
-    """The program sees no exception."""
     with running(Clerk()) as simulator:
         agent = made(simulator, window=0)
         for turn in range(4):
@@ -140,7 +134,6 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
 
 
 async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
-    """Handlers of the SDK's exceptions keep working."""
     from anthropic import AuthenticationError
 
     with running(Clerk()) as simulator:
@@ -151,7 +144,6 @@ async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
 
 
 async def test_the_model_opens_what_left_its_view(made):
-    """With history=True it has a tool for it, answered by the thread's own session."""
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
     with running(brain) as simulator:
         agent = made(simulator, tools=(), history=True)
@@ -161,7 +153,6 @@ async def test_the_model_opens_what_left_its_view(made):
 
 
 async def test_thinking_goes_back_as_it_came(made):
-    """The signature that the provider checks survives the way through LangChain."""
     brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
     with running(brain) as simulator:
         model = claude(simulator, thinking={"type": "enabled", "budget_tokens": 2_000})
@@ -172,7 +163,6 @@ async def test_thinking_goes_back_as_it_came(made):
 
 
 async def test_messages_that_langchain_alone_knows_survive(made):
-    """An empty answer in the thread is left out; a picture in LangChain's own form is sent."""
     picture = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
     words = {"type": "text", "text": "What is this?"}
     thread = [HumanMessage("Hello."), AIMessage(""), HumanMessage([words, picture])]
@@ -183,7 +173,6 @@ async def test_messages_that_langchain_alone_knows_survive(made):
 
 
 async def test_other_providers_get_langchains_own_messages(made):
-    """A chat endpoint's model takes the managed view as well, without cache markers."""
     openai = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     with running(Clerk()) as simulator:
         model = openai.ChatOpenAI(

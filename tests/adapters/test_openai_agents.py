@@ -60,7 +60,6 @@ async def run(agent, longhold, items, words):
 
 
 async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
-    """The program's items are all there; the provider never sees more than the window holds."""
     with running(Clerk()) as simulator:
         agent, longhold = made(simulator)
         items = []
@@ -71,7 +70,6 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
 
 
 async def test_a_new_process_goes_on_where_the_items_stand(made):
-    """The saved items and the session's log fit together again; nothing is doubled."""
     with running(Clerk()) as simulator:
         items = []
         for turn in range(TURNS):
@@ -82,7 +80,6 @@ async def test_a_new_process_goes_on_where_the_items_stand(made):
 
 
 async def test_a_streamed_run_is_managed_too(made):
-    """The kit calls the same filter and hooks."""
     with running(Clerk()) as simulator:
         agent, longhold = made(simulator)
         items = []
@@ -98,7 +95,6 @@ async def test_a_streamed_run_is_managed_too(made):
 
 
 async def test_the_model_opens_what_left_its_view(made):
-    """The tool that `tools` gives is answered by the conversation's session."""
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
     with running(brain) as simulator:
         agent, longhold = made(simulator, tools=(), history=True)
@@ -108,7 +104,6 @@ async def test_the_model_opens_what_left_its_view(made):
 
 
 async def test_a_handoff_is_a_declared_change(made):
-    """Another agent of the run brings its own instructions and model to the same session."""
     brain = ScriptedBrain("tool: transfer_to_second {}\n---\ntext: I am the second.")
     with running(brain) as simulator:
         first, longhold = made(simulator, tools=())

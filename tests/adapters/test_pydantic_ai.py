@@ -55,7 +55,6 @@ async def made():
 
 
 async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
-    """The history has every message; the provider never sees more than the window holds."""
     with running(Clerk()) as simulator:
         agent = made(simulator)
         history = []
@@ -68,7 +67,6 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
 
 
 async def test_a_new_process_goes_on_where_the_history_stands(made):
-    """The saved history says which conversation it is; nothing is doubled."""
     saved = b"[]"
     with running(Clerk()) as simulator:
         for turn in range(TURNS):
@@ -84,7 +82,6 @@ async def test_a_new_process_goes_on_where_the_history_stands(made):
 
 
 async def test_a_streamed_run_with_a_system_prompt_is_managed_too(made):
-    """The system prompt of the first message stays at the head, also behind a summary."""
     with running(Clerk()) as simulator:
         agent = made(simulator, agent={"instructions": None, "system_prompt": SYSTEM})
         history = []
@@ -98,7 +95,6 @@ async def test_a_streamed_run_with_a_system_prompt_is_managed_too(made):
 
 
 async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
-    """The program sees no exception."""
     with running(Clerk()) as simulator:
         agent = made(simulator, window=0)
         history = []
@@ -111,7 +107,6 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
 
 
 async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
-    """Handlers of the framework's exceptions keep working."""
     with running(Clerk()) as simulator:
         break_next(simulator, "401")
         with pytest.raises(ModelHTTPError):
@@ -119,7 +114,6 @@ async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
 
 
 async def test_the_model_opens_what_left_its_view(made):
-    """With history=True it has a tool for it, answered by the conversation's own session."""
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
     with running(brain) as simulator:
         agent = made(simulator, tools=(), history=True)
@@ -128,7 +122,6 @@ async def test_the_model_opens_what_left_its_view(made):
 
 
 async def test_thinking_goes_back_as_it_came(made):
-    """The signature that the provider checks survives."""
     brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
     thinking = {"anthropic_thinking": {"type": "enabled", "budget_tokens": 2_000}}
     with running(brain) as simulator:
@@ -139,8 +132,6 @@ async def test_thinking_goes_back_as_it_came(made):
 
 
 async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
-    """Pictures are blocks; a retry that a tool asks for, and content of another kind, survive."""
-
     def fussy(turn: int) -> str:
         """Wants an even turn."""
         if turn % 2:
@@ -160,6 +151,5 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
 
 
 async def test_content_of_other_providers_reaches_the_model_class(made):
-    """What only another provider takes is refused by the framework itself, not lost on the way."""
     with running(Clerk()) as simulator, pytest.raises(Exception, match=r"(?i)audio"):
         await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])

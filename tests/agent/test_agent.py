@@ -63,7 +63,6 @@ def results(opened):
 
 
 async def test_a_task_is_done_with_real_tools(project):
-    """It reads, edits, runs, and stops."""
     async with agent(project, FIX, mode="bypass") as one:
         events = await run(one)
         assert events[-1] == Stopped(reason="completed", text="Fixed.")
@@ -72,7 +71,6 @@ async def test_a_task_is_done_with_real_tools(project):
 
 
 async def test_without_anyone_to_ask_what_is_not_allowed_is_denied(project):
-    """The model reads why, and nothing was changed."""
     async with agent(project, FIX) as one:
         await run(one)
         assert "return a - b" in (project / "add.py").read_text()
@@ -80,8 +78,6 @@ async def test_without_anyone_to_ask_what_is_not_allowed_is_denied(project):
 
 
 async def test_the_users_no_ends_the_turn(project):
-    """Asked, refused, stopped; the reason is in the result."""
-
     async def no(question):
         return Answer(choice="no", reason="not today")
 
@@ -94,8 +90,6 @@ async def test_the_users_no_ends_the_turn(project):
 
 
 async def test_the_users_yes_lets_it_pass(project):
-    """Once is enough."""
-
     async def yes(question):
         return Answer(choice="once")
 
@@ -114,7 +108,6 @@ def hook(home_settings, event, command):
 async def test_a_hook_can_stop_a_tool_and_its_word_reaches_the_model(
     project, tmp_path, monkeypatch
 ):
-    """Exit 2 denies; plain words of a prompt hook become a reminder."""
     home = tmp_path / "home"
     monkeypatch.setenv("LONGHOLD_HOME", str(home))
     hook(home / "settings.json", "PreToolUse", "echo 'no edits on Sundays' >&2; exit 2")
@@ -131,7 +124,6 @@ async def test_a_hook_can_stop_a_tool_and_its_word_reaches_the_model(
 
 
 async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project, tmp_path):
-    """A cloned repository cannot run a command by being opened."""
     hook(project / ".longhold" / "hooks.json", "SessionStart", f"touch {tmp_path}/ran")
     async with agent(project, "text: ok") as one:
         assert not (tmp_path / "ran").exists()
@@ -139,7 +131,6 @@ async def test_a_projects_own_hooks_are_not_run_before_they_are_trusted(project,
 
 
 async def test_a_session_goes_on_where_it_stopped(project):
-    """Closed in the middle and resumed, the agent works on with what it knows."""
     async with agent(project, FIX.split("---\n")[0] + "---\nerror: 400 gone", mode="bypass") as one:
         assert (await run(one))[-1].reason == "model_error"
         id = one.session.id
@@ -152,7 +143,6 @@ async def test_a_session_goes_on_where_it_stopped(project):
 
 
 async def test_a_fallback_that_took_over_stays(project):
-    """The next prompt goes to the model that answers, under its own name."""
     primary = ScriptedModel("error: 529 retry-after=9999", name=MODEL)
     fallback = ScriptedModel("text: I can\n---\ntext: still here", name="claude-haiku-4-5")
     one = await build_agent(primary, directory=project, fallback=fallback)
@@ -163,7 +153,6 @@ async def test_a_fallback_that_took_over_stays(project):
 
 
 async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
-    """A finished session that is resumed without a task makes no call."""
     async with agent(project, "text: done") as one:
         await run(one)
         id = one.session.id
@@ -174,7 +163,6 @@ async def test_nothing_is_sent_when_there_is_nothing_to_go_on_with(project):
 
 
 async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
-    """Messages and errors are told while the run goes on."""
     monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "home"))
     words = json.dumps({"systemMessage": "look here"})
     hook(tmp_path / "home" / "settings.json", "Stop", f"echo '{words}'")
@@ -185,7 +173,6 @@ async def test_what_hooks_say_reaches_the_user(project, tmp_path, monkeypatch):
 
 
 async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monkeypatch):
-    """Ctrl-C does not wait for somebody's sleep."""
     monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "home"))
     hook(tmp_path / "home" / "settings.json", "Stop", "sleep 60")
     async with agent(project, "text: ok") as one:
@@ -194,7 +181,6 @@ async def test_an_abort_ends_a_hook_that_takes_its_time(project, tmp_path, monke
 
 
 async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
-    """What may not be changed while planning may not be changed after a restart either."""
     async with agent(project, "tool: EnterPlan {}\n---\ntext: planning", mode="bypass") as one:
         await run(one, "plan it")
         id = one.session.id
@@ -205,7 +191,6 @@ async def test_a_session_resumed_inside_a_plan_goes_on_planning(project):
 
 
 async def test_the_model_is_told_which_skills_there_are(project):
-    """Names and descriptions stand in the frame; the body comes with the tool."""
     place = project / ".longhold" / "skills" / "release"
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text(
@@ -221,7 +206,6 @@ async def test_the_model_is_told_which_skills_there_are(project):
 
 
 async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
-    """Its model answers, its budget pays; stopping a turn does not stop them."""
     script = "text: Done.\n---\ntext: A summary.\n---\ntext: Another."
     async with agent(project, script, mode="bypass") as one:
         await run(one)
@@ -234,7 +218,6 @@ async def test_forks_of_an_agent_are_asked_and_paid_like_itself(project):
 
 
 async def test_a_fork_asks_the_fallback_once_that_answers(project):
-    """A fork with another model could not share the prefix."""
     other = ScriptedModel("text: Done.\n---\ntext: A summary.", name="claude-opus-4-5")
     async with agent(project, "text: unused", mode="bypass", fallback=other) as one:
         before = one.model
@@ -256,7 +239,6 @@ def hooks_in_home(hooks):
 
 
 async def test_hooks_that_are_not_supported_are_named(project):
-    """An event there is not, and a kind of hook that is not run; the rest is used."""
     home().mkdir(parents=True, exist_ok=True)
     groups = {"Stop": [{"hooks": [{"type": "prompt", "prompt": "is it done?"}]}], "Landing": []}
     (home() / "settings.json").write_text(json.dumps({"hooks": groups}))
@@ -274,7 +256,6 @@ WRITE = 'tool: Write {"file_path": "new.txt", "content": "x"}\n---\ntext: ok'
 
 
 async def test_a_hook_answers_a_question_in_the_users_place(project, tmp_path):
-    """Also where there is no user; it sees the call and the rule that a lasting yes would add."""
     yes = decided(behavior="allow")
     hooks_in_home({"PermissionRequest": f"cat > {tmp_path}/asked; echo '{yes}'"})
     async with agent(project, WRITE) as one:
@@ -287,7 +268,6 @@ async def test_a_hook_answers_a_question_in_the_users_place(project, tmp_path):
 
 
 async def test_a_hook_that_is_asked_can_say_no_or_leave_it_to_the_user(project):
-    """Its reason reaches the model; an exit status is no answer."""
     asked = []
 
     async def yes(question):
@@ -311,7 +291,6 @@ async def test_a_hook_that_is_asked_can_say_no_or_leave_it_to_the_user(project):
 
 
 async def test_what_a_hook_makes_of_a_call_is_held_against_the_rules(project):
-    """An allowed question does not let another call pass that a rule forbids."""
     changed = decided(behavior="allow", updatedInput={"file_path": "kept.txt", "content": "x"})
     hooks_in_home({"PermissionRequest": f"echo '{changed}'"})
     settings = json.loads((home() / "settings.json").read_text())
@@ -324,7 +303,6 @@ async def test_what_a_hook_makes_of_a_call_is_held_against_the_rules(project):
 
 
 async def test_only_the_main_session_begins_and_ends_for_hooks(project, tmp_path):
-    """An agent that works for it has events of its own."""
     events = ("SessionStart", "SessionEnd", "SubagentStart", "SubagentStop")
     hooks_in_home({event: f"echo {event} >> {tmp_path}/fired" for event in events})
     script = 'tool: Agent {"description": "d", "prompt": "p"}\n---\ntext: mine\n---\ntext: done'
@@ -335,7 +313,6 @@ async def test_only_the_main_session_begins_and_ends_for_hooks(project, tmp_path
 
 
 async def test_closing_twice_is_closing_once(project, tmp_path):
-    """A front end may close what its caller closes again."""
     hooks_in_home({"SessionEnd": f"cat >> {tmp_path}/ended"})
     async with agent(project, "text: ok") as one:
         await one.close("clear")
@@ -348,7 +325,6 @@ class BrokenMemory:
 
 
 async def test_whatever_fails_at_the_end_the_other_steps_are_taken(project, tmp_path):
-    """Hooks hear of the end, and the log can be opened again."""
     hooks_in_home({"SessionEnd": f"cat >> {tmp_path}/ended"})
     opened = await build_agent(ScriptedModel("text: ok", name=MODEL), directory=project)
     await opened.memory.close()
@@ -359,7 +335,6 @@ async def test_whatever_fails_at_the_end_the_other_steps_are_taken(project, tmp_
 
 
 async def test_near_the_line_the_user_is_warned_once(project):
-    """Not with every answer, and again only after there was room."""
     settings = load_settings(project)
     window = replace(settings.window, limit_tokens=40_000, warning_buffer_tokens=60_000)
     (project / "long.txt").write_text("a line of words to fill the window\n" * 1_500)

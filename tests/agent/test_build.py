@@ -63,7 +63,6 @@ def brought(opened):
 
 
 async def test_a_session_begins_with_one_frame(project):
-    """Prompt, tools and instructions in one entry, before anything is said."""
     async with agent(project, "text: ok") as one:
         await run(one)
         frames = [entry for entry in one.session.view.history if isinstance(entry, Framed)]
@@ -74,7 +73,6 @@ async def test_a_session_begins_with_one_frame(project):
 
 
 async def test_the_scratchpad_it_is_told_of_is_there(project):
-    """Private, and among the directories the agent works in."""
     async with agent(project, "text: ok") as one:
         pad = one.tool_context.more_roots[-1]
         assert pad.is_dir()
@@ -84,7 +82,6 @@ async def test_the_scratchpad_it_is_told_of_is_there(project):
 
 
 async def test_instructions_come_once_something_near_them_is_touched(project):
-    """After the round that touched it, hidden, and only once."""
     async with agent(project, f"{READ}\n---\n{READ}\n---\ntext: ok") as one:
         await run(one)
         (said,) = brought(one)
@@ -93,7 +90,6 @@ async def test_instructions_come_once_something_near_them_is_touched(project):
 
 
 async def test_a_resumed_session_does_not_bring_them_again(project):
-    """The log knows what stands before the model."""
     async with agent(project, f"{READ}\n---\ntext: ok") as one:
         await run(one)
         frame, id = one.engine.frame, one.session.id
@@ -104,7 +100,6 @@ async def test_a_resumed_session_does_not_bring_them_again(project):
 
 
 async def test_a_failed_read_touches_nothing(project):
-    """A file that is not there has nothing near it."""
     script = 'tool: Read {"file_path": "api/gone.py"}\n---\ntext: ok'
     async with agent(project, script) as one:
         await run(one)
@@ -112,7 +107,6 @@ async def test_a_failed_read_touches_nothing(project):
 
 
 async def test_hooks_hear_which_instructions_were_read(project, tmp_path):
-    """At the start, on the way, and when the frame is made anew."""
     heard = tmp_path / "heard"
     hook = {"type": "command", "command": f"cat >> {heard}; echo >> {heard}"}
     home().mkdir(parents=True, exist_ok=True)
@@ -133,7 +127,6 @@ async def test_hooks_hear_which_instructions_were_read(project, tmp_path):
 
 
 async def test_a_frame_made_anew_sees_what_changed(project):
-    """Instructions edited in between count from then on; the old frame is as it was."""
     async with agent(project, "text: ok") as one:
         await run(one)
         (project / "AGENTS.md").write_text("Use spaces.")
@@ -144,14 +137,12 @@ async def test_a_frame_made_anew_sees_what_changed(project):
 
 
 async def test_a_prompt_of_ones_own_replaces_all(project):
-    """Instructions stay: they are the project's, not the prompt's."""
     async with agent(project, "text: ok", system="Be a pirate.") as one:
         assert [section.text for section in one.engine.frame.sections] == ["Be a pirate."]
         assert "Use tabs." in one.engine.frame.instructions
 
 
 async def test_what_was_left_out_is_told(project):
-    """An import that leads out of the project waits for the user's word."""
     (project.parent / "secret.md").write_text("s")
     (project / "AGENTS.md").write_text("@../secret.md")
     async with agent(project, "text: ok") as one:
@@ -173,7 +164,6 @@ server.run()
 
 
 async def test_instructions_that_changed_are_said_and_the_frame_stays(project):
-    """Changed, new and gone ones, each once; a resumed session looks again."""
     async with agent(project, "text: ok\n---\ntext: ok") as one:
         await run(one)
         frame, id = one.engine.frame, one.session.id
@@ -193,7 +183,6 @@ async def test_instructions_that_changed_are_said_and_the_frame_stays(project):
 
 
 async def test_servers_and_their_tools_are_the_same_after_a_resume(project, tmp_path):
-    """Told in the first frame, where deferred tools stand; finding one moves no byte."""
     pytest.importorskip("mcp")
     (tmp_path / "server.py").write_text(SERVER)
     probe = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
@@ -226,7 +215,6 @@ async def test_servers_and_their_tools_are_the_same_after_a_resume(project, tmp_
 async def test_a_call_through_the_fixed_tool_needs_the_inner_tools_permission(
     project, tmp_path, rules, mode, is_run
 ):
-    """Rules, hooks and the log see the tool that is meant."""
     pytest.importorskip("mcp")
     (tmp_path / "server.py").write_text(SERVER)
     probe = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
@@ -247,7 +235,6 @@ async def test_a_call_through_the_fixed_tool_needs_the_inner_tools_permission(
 
 
 async def test_a_session_that_has_no_frame_gets_one(project):
-    """An imported transcript, or one whose first process died at once."""
     log = FileStore().create(directory=project)
     log.append(Said(content=(Text(text="hello"),)))
     log.close()
@@ -257,7 +244,6 @@ async def test_a_session_that_has_no_frame_gets_one(project):
 
 
 async def test_the_offline_agent_is_not_led_astray_by_a_reminder(project):
-    """What comes in on the way is not the task."""
     with running(DigestBrain("true")) as simulator:
         name = "simulated/claude-sonnet-5-5"
         model = open_model(name, base_url=simulator.url, api_key="none")

@@ -21,7 +21,6 @@ OTHERS = [f'tool: Bash {{"command": "echo {i}"}}' for i in range(5)]
 
 
 async def test_a_cleared_read_is_not_answered_with_unchanged(tmp_path):
-    """Once the text is gone from the view, the tool shows it again instead of pointing at it."""
     (tmp_path / "long.py").write_text("a line of code that is read\n" * 400)
     settings = replace(
         load_settings(tmp_path),

@@ -104,7 +104,6 @@ async def filled(one):
 
 
 async def test_the_window_fills_and_the_work_goes_on(project):
-    """The user is told in one line, and the History tool opens what left."""
     async with agent(project, *FULL) as one:
         await filled(one)
         assert await run(one, "and now?") == Stopped(reason="completed", text="done")
@@ -116,7 +115,6 @@ async def test_the_window_fills_and_the_work_goes_on(project):
 
 
 async def test_hooks_see_it_before_and_after(project, tmp_path):
-    """PreCompact adds to the question, SessionStart speaks to the model, PostCompact reads it."""
     seen = tmp_path / "seen.json"
     hooks = (
         ("PreCompact", "echo Mention the weather."),
@@ -138,7 +136,6 @@ async def test_hooks_see_it_before_and_after(project, tmp_path):
 
 @pytest.mark.parametrize(("source", "is_alone"), [("run", True), ("chat", False)])
 async def test_who_works_alone_is_told_so_behind_the_summary(project, source, is_alone):
-    """Nobody would answer a question in a run; in a chat somebody does."""
     async with agent(project, *FULL, source=source) as one:
         await filled(one)
         await run(one, "and now?")
@@ -148,7 +145,6 @@ async def test_who_works_alone_is_told_so_behind_the_summary(project, source, is
 
 
 async def test_a_hook_that_says_no_skips_it_and_the_request_goes_out(project):
-    """The user reads why."""
     hooks = (("PreCompact", "echo not today >&2; exit 2"),)
     async with agent(project, READ, "text: done", hooks=hooks) as one:
         await filled(one)
@@ -158,7 +154,6 @@ async def test_a_hook_that_says_no_skips_it_and_the_request_goes_out(project):
 
 
 async def test_a_hook_that_says_no_to_an_overflow_fails_the_request(project):
-    """The provider's own word is shown."""
     hooks = (("PreCompact", "echo not today >&2; exit 2"),)
     async with agent(project, SHORT, "error: too-long 40000 22000", hooks=hooks) as one:
         await run(one)
@@ -167,7 +162,6 @@ async def test_a_hook_that_says_no_to_an_overflow_fails_the_request(project):
 
 
 async def test_a_hook_that_fails_or_hangs_stops_nothing(project):
-    """It is reported."""
     hooks = (
         ("PreCompact", "exit 1"),
         ("PostCompact", "no-such-command"),
@@ -183,7 +177,6 @@ async def test_a_hook_that_fails_or_hangs_stops_nothing(project):
 
 
 async def test_instructions_are_read_again_and_undo_brings_the_old_back(project):
-    """The frame is made anew with the summary, and goes with it."""
     async with agent(project, *FULL) as one:
         await filled(one)
         (project / "AGENTS.md").write_text("Speak up.")
@@ -197,7 +190,6 @@ async def test_instructions_are_read_again_and_undo_brings_the_old_back(project)
 
 
 async def test_an_overflow_is_recovered_once_in_a_turn(project):
-    """Room is made and the same question asked again; a second overflow is shown."""
     script = [SHORT, "error: too-long 40000 22000", SUMMARY, "text: done"]
     async with agent(project, *script) as one:
         await run(one)
@@ -211,7 +203,6 @@ async def test_an_overflow_is_recovered_once_in_a_turn(project):
 
 
 async def test_stopping_leaves_everything_as_it_was(project):
-    """While it is compacted by itself, and while the user had it compacted."""
     stalled = "text: half\nerror: stalled"
     async with agent(project, READ, stalled, stalled) as one:
         await filled(one)
@@ -230,7 +221,6 @@ async def test_stopping_leaves_everything_as_it_was(project):
 
 
 async def test_the_user_compacts_with_a_focus(project):
-    """And is told how to take it back."""
     async with agent(project, READ, SUMMARY) as one:
         await run(one)
         entry = await one.compact("the second line")

@@ -77,7 +77,6 @@ def answers(id="s"):
 
 
 async def test_a_turn_is_resumed_once(tmp_path, models, brain):
-    """Whoever comes second finds it done, and asks no model."""
     job = job_for(default_store(), "resume", waiting_session(tmp_path))
     assert await run_job(job, default_store(), models) == "It is ripe."
     assert await run_job(job, default_store(), models) == "done already"
@@ -85,7 +84,6 @@ async def test_a_turn_is_resumed_once(tmp_path, models, brain):
 
 
 async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
-    """The job is to be tried again, and nothing was asked meanwhile."""
     job = job_for(default_store(), "resume", waiting_session(tmp_path))
     with default_store().open("s"), pytest.raises(LogLocked):
         await run_job(job, default_store(), models)
@@ -99,7 +97,6 @@ async def test_a_session_that_is_written_is_left_alone(tmp_path, models, brain):
 async def test_memories_notes_and_dreams_are_made_once(
     tmp_path, models, brain, monkeypatch, kind, left
 ):
-    """Each leaves an entry behind the position it was wanted from."""
     monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")  # one answer would not pay for them
     monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")
     store = default_store()
@@ -113,7 +110,6 @@ async def test_memories_notes_and_dreams_are_made_once(
 
 
 async def test_a_job_whose_directory_is_elsewhere_says_so(tmp_path, models):
-    """An agent that edits a checkout goes on where the checkout is."""
     place = tmp_path / "checkout"
     place.mkdir()
     job = job_for(default_store(), "resume", waiting_session(place))
@@ -123,20 +119,17 @@ async def test_a_job_whose_directory_is_elsewhere_says_so(tmp_path, models):
 
 
 def test_an_unknown_job_names_those_there_are():
-    """Whoever asks learns what can be asked for."""
     with pytest.raises(ConfigError, match="resume, extract, dream, notes"):
         SessionJob(kind="sleep", session="s")
 
 
 def test_a_worker_needs_a_database():
-    """And says how to name one."""
     done = longhold("worker", "--until-done")
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr
 
 
 def test_a_worker_whose_database_is_away_says_so(monkeypatch):
-    """After it has waited for it, in words."""
     pytest.importorskip("procrastinate", reason="procrastinate is not installed: no worker")
     monkeypatch.setenv("LONGHOLD_STORE_PATIENCE_SECONDS", "0.1")
     done = longhold("worker", "--until-done", env={"LONGHOLD_STORE": "postgresql://127.0.0.1:1/x"})
@@ -179,7 +172,6 @@ def worker(simulator):
 
 
 def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brain):
-    """However often it is asked for."""
     for id in ("a", "b"):
         waiting_session(tmp_path, id)
         added = [longhold("worker", "--add", "resume", id).stdout for _ in range(2)]
@@ -193,7 +185,6 @@ def test_a_worker_runs_what_is_queued_each_once(database, tmp_path, worker, brai
 
 
 def test_a_job_that_fails_is_one_line(database, tmp_path, worker):
-    """It says which job, and what to do; where in the code it was found is of no use."""
     waiting_session(tmp_path)
     longhold("worker", "--add", "resume", "s")
     _, problems = worker("--until-done", "--base-url", "").communicate(timeout=SECONDS)
@@ -202,7 +193,6 @@ def test_a_job_that_fails_is_one_line(database, tmp_path, worker):
 
 
 def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, worker, brain):
-    """Once, after the dead one was silent for long enough."""
     waiting_session(tmp_path)
     longhold("worker", "--add", "resume", "s")
     brain.may_answer.clear()
@@ -219,7 +209,6 @@ def test_the_job_of_a_killed_worker_is_done_by_another(database, tmp_path, worke
 
 
 def test_a_job_waits_for_the_sessions_writer(database, tmp_path, worker, brain):
-    """It is tried again, as often as it takes, and fails no turn."""
     waiting_session(tmp_path)
     held = default_store().open("s")
     longhold("worker", "--add", "resume", "s")
@@ -233,7 +222,6 @@ def test_a_job_waits_for_the_sessions_writer(database, tmp_path, worker, brain):
 
 
 def test_a_job_whose_worker_lost_its_lease_is_tried_again(database, tmp_path, worker, brain):
-    """What the worker had not committed is gone; the turn is answered once, by the next try."""
     waiting_session(tmp_path)
     longhold("worker", "--add", "resume", "s")
     brain.may_answer.clear()
@@ -256,7 +244,6 @@ def test_a_job_whose_worker_lost_its_lease_is_tried_again(database, tmp_path, wo
 
 
 async def test_the_queues_tables_are_made_once_whoever_comes_first(database, postgres_url):
-    """Jobs that are queued in one moment on a new database are all there."""
     import psycopg
 
     from longhold.core.log.stores.postgres.log import PostgresJobs
@@ -276,7 +263,6 @@ async def test_the_queues_tables_are_made_once_whoever_comes_first(database, pos
 async def test_what_follows_a_turn_is_done_by_workers_where_they_are_to(
     database, tmp_path, worker, models, brain, monkeypatch, where
 ):
-    """The session's own process asks for nothing but the answer; the queue has the rest, once."""
     monkeypatch.setenv("LONGHOLD_STORE_JOBS", where)
     monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0")
     monkeypatch.setenv("LONGHOLD_NOTES_FIRST_TOKENS", "1")

@@ -4,7 +4,6 @@ from longhold.agent.notices import Notices
 
 
 def test_lines_are_kept_until_taken_each_once():
-    """The same line twice is said once."""
     notices = Notices(kept=("set up",))
     notices.extend(("b", "b"))
     assert notices.take() == ["set up", "b"]
@@ -12,7 +11,6 @@ def test_lines_are_kept_until_taken_each_once():
 
 
 def test_a_listener_hears_lines_at_once():
-    """And nothing is kept for later."""
     heard = []
     notices = Notices(heard.append)
     notices.add("a")
@@ -23,7 +21,6 @@ def test_a_listener_hears_lines_at_once():
 
 
 def test_progress_is_for_those_who_look_on():
-    """Read later it would say nothing."""
     heard = []
     notices = Notices()
     notices.progress("compacting, 2 s")

@@ -27,7 +27,6 @@ class Reader:
 
 @pytest.mark.parametrize("limit", [8_000, 14_000])
 async def test_an_agent_works_on_in_a_small_window(tmp_path, limit):
-    """Every turn is answered, no request is larger than the window, and the user knows what is missing."""
     for n in range(TURNS):
         (tmp_path / f"{n}.txt").write_text(f"some words of file {n}\n" * 60)
     settings = replace(Settings(), window=WindowSettings(limit_tokens=limit))

@@ -29,7 +29,6 @@ async def judge(opened, name, readable=(), **given):
 
 @pytest.mark.parametrize("mode", ["ask", "plan", "bypass"])
 async def test_what_lies_inside_may_be_read(tmp_path, mode):
-    """In every mode."""
     (tmp_path / "a.py").write_text("x")
     async with agent(tmp_path, mode) as one:
         assert isinstance(await judge(one, "Read", file_path=str(tmp_path / "a.py")), Allowed)
@@ -37,14 +36,12 @@ async def test_what_lies_inside_may_be_read(tmp_path, mode):
 
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "bypass"])
 async def test_what_would_be_asked_is_denied(tmp_path, mode):
-    """Nobody is there to be asked, also where the agent itself may do anything."""
     async with agent(tmp_path, mode) as one:
         verdict = await judge(one, "Read", file_path="/etc/hostname")
         assert isinstance(verdict, Denied) and "outside" in verdict.reason
 
 
 async def test_a_link_that_leads_out_is_outside(tmp_path):
-    """Where a path really leads counts."""
     (tmp_path / "secret").write_text("x")
     project = tmp_path / "project"
     project.mkdir()
@@ -54,7 +51,6 @@ async def test_a_link_that_leads_out_is_outside(tmp_path):
 
 
 async def test_what_is_handed_to_it_may_be_read_besides(tmp_path):
-    """And nothing beside that."""
     project, logs = tmp_path / "project", tmp_path / "logs"
     project.mkdir()
     logs.mkdir()
@@ -66,7 +62,6 @@ async def test_what_is_handed_to_it_may_be_read_besides(tmp_path):
 
 
 async def test_a_hooks_no_holds_beside_the_conversation_too(tmp_path):
-    """Who guards files guards them from forks as well, and nothing is said to the model of it."""
     command = {"type": "command", "command": "echo 'not that one' >&2; exit 2"}
     home().mkdir(parents=True, exist_ok=True)
     (home() / "settings.json").write_text(

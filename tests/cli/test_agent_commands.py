@@ -25,7 +25,6 @@ TASK = 'replace "a - b" with "a + b" in add.py'
 
 
 def test_run_works_offline_for_nothing(project):
-    """A task is done, the session can be found and explained, and goes on when resumed."""
     done = longhold("run", "--offline", "--mode", "bypass", "-p", TASK, "--json", cwd=project)
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"]) == (0, "completed")
@@ -41,7 +40,6 @@ def test_run_works_offline_for_nothing(project):
 
 
 def test_run_streams_its_events_as_json_lines(project):
-    """Every line is an object; the last one says why it stopped."""
     done = longhold(
         "run", "--offline", "--mode", "bypass", "-p", TASK, "--stream-json", cwd=project
     )
@@ -52,7 +50,6 @@ def test_run_streams_its_events_as_json_lines(project):
 
 
 def test_a_run_whose_calls_are_denied_fails_and_says_how_to_allow_them(project):
-    """The default mode asks, and a headless run has nobody to ask."""
     done = longhold("run", "--offline", "-p", TASK, cwd=project)
     assert "a - b" in (project / "add.py").read_text()
     assert done.returncode == 9
@@ -65,7 +62,6 @@ def test_a_run_whose_calls_are_denied_fails_and_says_how_to_allow_them(project):
 
 
 def test_the_rule_that_a_denied_run_names_allows_it(project):
-    """What is printed can be pasted."""
     done = longhold("run", "--offline", "-p", TASK, cwd=project)
     rule = done.stderr[done.stderr.index('{"permissions"') :].strip()
     home().mkdir(parents=True, exist_ok=True)
@@ -75,14 +71,12 @@ def test_the_rule_that_a_denied_run_names_allows_it(project):
 
 
 def test_a_run_that_did_its_work_succeeds_though_something_was_denied(project):
-    """The edit is what was asked for; the tests could not be run."""
     done = longhold("run", "--offline", "--mode", "accept_edits", "-p", TASK, cwd=project)
     assert "a + b" in (project / "add.py").read_text()
     assert done.returncode == 0, done.stderr
 
 
 def test_offline_says_what_it_is_and_prints_no_dollars(project):
-    """A fixed plan, no model, no money; asking for a model beside it is a mistake."""
     done = longhold("run", "--offline", "--mode", "bypass", "-p", TASK, cwd=project)
     assert "a fixed plan on a simulated API, no model" in done.stderr
     assert ", simulated\n" in done.stderr
@@ -93,14 +87,12 @@ def test_offline_says_what_it_is_and_prints_no_dollars(project):
 
 
 def test_simulated_money_is_in_no_ledger_and_simulated_tokens_teach_nothing(project):
-    """What a real model costs and weighs is learnt from real models."""
     longhold("run", "--offline", "--mode", "bypass", "-p", TASK, cwd=project)
     assert not (home() / "spent").exists()
     assert not (home() / "calibration").exists()
 
 
 def test_run_says_what_is_missing(project):
-    """Neither a task nor a session; a model without a key; a model nobody knows."""
     assert "give a task" in longhold("run", cwd=project).stderr
     bare = {name: None for name in os.environ if name.endswith("_API_KEY")}
     assert longhold("run", "-p", "x", cwd=project, env=bare).returncode == 7
@@ -108,7 +100,6 @@ def test_run_says_what_is_missing(project):
 
 
 def test_chat_answers_commands_and_leaves(project):
-    """Lines in, lines out, through the pipes of a process."""
     talk = "/help\n/mode bypass\n" + TASK + "\n/context\n/exit\n"
     done = subprocess.run(
         [sys.executable, "-m", "longhold", "chat", "--offline"],
@@ -125,7 +116,6 @@ def test_chat_answers_commands_and_leaves(project):
 
 
 def test_chat_compacts_and_takes_it_back(project):
-    """History becomes a summary, history again, and a summary again; nothing breaks between."""
     (project / "long.txt").write_text("a line of some words\n" * 900)
     talk = "read long.txt\n/compact the words\n/undo\n/redo\n/undo 99999\n/exit\n"
     done = longhold("chat", "--offline", cwd=project, input=talk)
@@ -138,7 +128,6 @@ def test_chat_compacts_and_takes_it_back(project):
 
 
 def test_trust_shows_what_a_project_brings_and_vouches_for_it(project):
-    """What was untrusted is shown, and trusted once the user says so."""
     hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
     (project / ".longhold").mkdir()
     (project / ".longhold" / "hooks.json").write_text(json.dumps(hooks))
@@ -168,7 +157,6 @@ def simulator(*words, cwd):
 
 @pytest.mark.parametrize("brain", ["digest", "echo"])
 def test_the_simulator_serves_other_clients(tmp_path, brain):
-    """A model is tested against it by name, and its stats tell of the request."""
     with simulator("--brain", brain, cwd=tmp_path) as url:
         words = ("model", "test", "claude-sonnet-4-6", "--base-url", url, "--json")
         done = longhold(*words, cwd=tmp_path, env={"ANTHROPIC_API_KEY": "x"})
@@ -178,7 +166,6 @@ def test_the_simulator_serves_other_clients(tmp_path, brain):
 
 
 def test_the_simulator_replays_a_recorded_session(tmp_path):
-    """The answers of a session come again, in their order."""
     script = tmp_path / "recorded.json"
     messages = [
         {"role": "user", "content": "hi"},
@@ -192,7 +179,6 @@ def test_the_simulator_replays_a_recorded_session(tmp_path):
 
 
 def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
-    """An open home is broken; a missing key is only missing."""
     home = tmp_path / "open"
     home.mkdir(mode=0o755)
     done = longhold("doctor", "--json", cwd=tmp_path, env={"LONGHOLD_HOME": str(home)})
@@ -204,7 +190,6 @@ def test_doctor_finds_what_is_broken_and_says_how_to_mend_it(tmp_path):
 
 @pytest.mark.parametrize(("is_on", "state"), [("true", "ok"), ("false", "broken")])
 def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
-    """One that would only pass requests on is broken; the check leaves nothing behind."""
     done = longhold("doctor", "--json", cwd=tmp_path, env={"LONGHOLD_GATEWAY_ON": is_on})
     [found] = [one for one in json.loads(done.stdout) if one["name"] == "gateway"]
     assert found["state"] == state, found
@@ -212,7 +197,6 @@ def test_doctor_sends_a_request_through_a_gateway(tmp_path, is_on, state):
 
 
 def test_models_are_listed_with_their_windows_and_prices(tmp_path):
-    """Hosted and local."""
     found = json.loads(longhold("model", "list", "--json", cwd=tmp_path).stdout)
     assert any(
         row["model"] == "claude-opus-5-5" and row["window_tokens"] == 1_000_000

@@ -14,7 +14,6 @@ def read_system(file, resume):
 
 
 def test_the_file_is_read_as_text(tmp_path):
-    """Without a byte order mark and without blank ends; without a file there is none."""
     (tmp_path / "s.md").write_bytes(b"\xef\xbb\xbf Be brief.\n")
     assert read_system(tmp_path / "s.md", "") == "Be brief."
     assert read_system(None, "") == ""
@@ -30,7 +29,6 @@ def test_the_file_is_read_as_text(tmp_path):
     ],
 )
 def test_what_cannot_be_a_prompt_is_refused(tmp_path, content, resume, said):
-    """With a word on why."""
     if content is not None:
         (tmp_path / "s.md").write_bytes(content)
     with pytest.raises(click.UsageError, match=said):

@@ -29,7 +29,6 @@ def run(*words):
 
 
 def test_they_are_listed_with_their_state(session):
-    """One line each, the report that nobody read is marked."""
     assert run(session).output.splitlines() == [
         "explore-1 ada [explore] completed, its report not read yet: find tests",
         "general-2 [general] running: mend it",
@@ -37,7 +36,6 @@ def test_they_are_listed_with_their_state(session):
 
 
 def test_machines_get_json(session):
-    """With the path of each log."""
     first, second = json.loads(run(session, "--json").output)
     assert (first["id"], first["state"], second["state"]) == ("explore-1", "completed", "running")
     assert first["log"].endswith(f"{session}/agents/explore-1.jsonl")
@@ -45,7 +43,6 @@ def test_machines_get_json(session):
 
 
 def test_one_is_stopped_for_good_where_nobody_runs_the_session(session):
-    """The log says that the user wanted it."""
     assert "is stopped" in run(session, "--stop", "general-2").output
     ended = load(FileStore().find(session).path).entries[-1]
     assert (ended.agent, ended.state, ended.by_user) == ("general-2", "stopped", True)
@@ -53,7 +50,6 @@ def test_one_is_stopped_for_good_where_nobody_runs_the_session(session):
 
 
 def test_one_that_has_ended_is_left_as_it_is(session):
-    """Its report is still to be read."""
     path = FileStore().find(session).path
     before = path.read_bytes()
     assert "has ended already: completed" in run(session, "--stop", "ada").output
@@ -62,21 +58,18 @@ def test_one_that_has_ended_is_left_as_it_is(session):
 
 
 def test_who_runs_the_session_is_asked_to_stop_it(session):
-    """By a file that it looks for."""
     with FileStore().open(session):
         assert "is being stopped" in run(session, "--stop", "general-2").output
     assert (FileStore().find(session).directory / "agents" / "general-2.stop").exists()
 
 
 def test_an_unknown_one_is_an_error_that_names_those_there_are(session):
-    """And nothing is changed."""
     done = run(session, "--stop", "nobody")
     assert done.exit_code == 2
     assert "explore-1, general-2" in done.output
 
 
 def test_one_that_is_waited_for_is_sent_to_the_background(session):
-    """By a request that the process which holds the session takes; nothing else needs one."""
     path = FileStore().find(session).path
     request = request_file(path, "general-2", "background")
     assert "general-2 goes on in the background" in run(session, "--background", "general-2").output
@@ -85,7 +78,6 @@ def test_one_that_is_waited_for_is_sent_to_the_background(session):
 
 
 def test_the_agents_of_another_client_s_session_are_listed(tmp_path):
-    """From its file, and once it is imported: by the calls that started them."""
     use = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {}}
     use["input"] = {"subagent_type": "Explore", "description": "Find the tests"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "In tests/."}

@@ -26,7 +26,6 @@ def call(n, at, read, write):
 
 
 def test_calls_breaks_and_totals_are_shown(tmp_path):
-    """A break the log knows of, a cold call it explains, the sums, and the two comparisons."""
     path = tmp_path / "log.jsonl"
     broke = CacheBroke(n=4, at=3.0, cause="tool", detail="tool X changed", lost_tokens=30_000)
     entries = [
@@ -55,7 +54,6 @@ def test_calls_breaks_and_totals_are_shown(tmp_path):
 
 
 def test_only_cold_calls_are_listed_unless_all_are_asked_for(tmp_path):
-    """A long session has thousands of warm ones."""
     path = tmp_path / "log.jsonl"
     write_log(path, Header(session="one"), [call(1, 1.0, 0, 50_000), call(2, 2.0, 50_000, 100)])
     assert "Nothing was lost" in longhold("cache", path).stdout
@@ -64,7 +62,6 @@ def test_only_cold_calls_are_listed_unless_all_are_asked_for(tmp_path):
 
 
 def test_the_json_adds_up(transcript):
-    """Totals are the sums of the calls, and a bare prompt costs more than a cached one."""
     found = json.loads(longhold("cache", transcript, "--json").stdout)
     calls, total = found["calls"], found["total"]
     assert total["calls"] == len(calls) > 10
@@ -74,7 +71,6 @@ def test_the_json_adds_up(transcript):
 
 
 def test_a_session_without_usage_says_so(tmp_path):
-    """Nothing is made up."""
     path = tmp_path / "list.json"
     path.write_text(json.dumps([{"role": "user", "content": "hi"}]))
     done = longhold("cache", path)
@@ -83,7 +79,6 @@ def test_a_session_without_usage_says_so(tmp_path):
 
 
 def test_forks_are_shown_as_such(tmp_path):
-    """In their place among the calls, in words and in JSON."""
     usage = Usage(input_tokens=40, cache_read_tokens=50_000)
     fork = Forked(n=2, at=2.0, source="compact", model="claude-opus-5", usage=usage)
     path = tmp_path / "log.jsonl"

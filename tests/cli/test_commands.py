@@ -30,7 +30,6 @@ def transcript(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself_with_an_example(name):
-    """`--help` says what a command does and shows one call."""
     done = longhold(name, "--help")
     assert done.returncode == 0
     assert "Example: " in done.stdout
@@ -38,14 +37,12 @@ def test_every_command_explains_itself_with_an_example(name):
 
 
 def test_the_list_of_commands_says_what_each_command_says():
-    """The table, which is read without loading any command, has the first sentence of each help."""
     with click.Context(cli) as context:
         found = {name: cli.get_command(context, name) for name in COMMANDS}
     assert {name: one.get_short_help_str(limit=200) for name, one in found.items()} == COMMANDS
 
 
 def test_context_of_a_file_shows_what_fills_the_window(transcript):
-    """The picture names the categories, the lines and the malformed lines."""
     done = longhold("context", transcript)
     assert done.returncode == 0, done.stderr
     for word in ("tool results", "thinking", "auto 103.9K", "% left", "malformed: 2 lines"):
@@ -53,7 +50,6 @@ def test_context_of_a_file_shows_what_fills_the_window(transcript):
 
 
 def test_context_as_json_adds_up(transcript):
-    """The parts sum up to the whole, whose size is the provider's."""
     found = json.loads(longhold("context", transcript, "--json").stdout)
     context = found["context"]
     assert context["is_reported"]
@@ -62,7 +58,6 @@ def test_context_as_json_adds_up(transcript):
 
 
 def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
-    """Compression makes no difference."""
     packed = tmp_path / "session.jsonl.gz"
     packed.write_bytes(gzip.compress(transcript.read_bytes()))
     one, other = (
@@ -72,7 +67,6 @@ def test_a_gzipped_transcript_is_read_like_a_plain_one(transcript, tmp_path):
 
 
 def test_import_list_context_export_and_import_again(transcript, tmp_path):
-    """A session can be taken in, found, looked at, written out, and taken in again."""
     taken = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)
     assert taken["format"] == "claude-code"
     assert len(taken["malformed"]) == 2
@@ -88,7 +82,6 @@ def test_import_list_context_export_and_import_again(transcript, tmp_path):
 
 
 def test_export_goes_to_stdout_and_never_overwrites(transcript, tmp_path):
-    """Without --out it is a stream; with it, a file that was not there before."""
     done = longhold("export", transcript, "--to", "anthropic")
     assert json.loads(done.stdout)["messages"]
     refused = longhold("export", transcript, "--to", "anthropic", "--out", transcript)
@@ -97,7 +90,6 @@ def test_export_goes_to_stdout_and_never_overwrites(transcript, tmp_path):
 
 
 def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
-    """A branch is a session of its own; deleting asks unless told not to."""
     id = json.loads(longhold("import", transcript, "--json", cwd=tmp_path).stdout)["session"]
     branched = json.loads(longhold("sessions", "--branch", id, "--upto", 20, "--json").stdout)
     assert branched["from"] == id
@@ -109,14 +101,12 @@ def test_sessions_can_be_branched_and_deleted(transcript, tmp_path):
 
 
 def test_config_names_every_setting_its_source_and_its_reason():
-    """A value from the environment says so."""
     done = longhold("config", env={"LONGHOLD_WINDOW_AUTO_LINE": "80%"})
     assert 'auto_line = "80%"  (from LONGHOLD_WINDOW_AUTO_LINE)' in done.stdout
     assert "# " in done.stdout
 
 
 def test_demo_mends_a_repository_and_computes_its_figures():
-    """The demo's tests fail before and pass after, no rule is broken, and the cache was read."""
     done = longhold("demo", "--json")
     found = json.loads(done.stdout)
     assert (found["tests_before"], found["tests_after"]) == ("failed", "passed")
@@ -149,7 +139,6 @@ BAD_FILES = {
 @pytest.mark.parametrize("name", sorted(BAD_FILES))
 @pytest.mark.parametrize("command", ["context", "import", "export"])
 def test_bad_input_gets_one_clear_line(tmp_path, name, command):
-    """What cannot be read is refused in one line with a non-zero exit, and no traceback."""
     path = tmp_path / name
     path.write_bytes(BAD_FILES[name])
     done = longhold(command, path)
@@ -162,7 +151,6 @@ def test_bad_input_gets_one_clear_line(tmp_path, name, command):
 
 @pytest.mark.parametrize("target", ["nothing-here.jsonl", "no-such-session", "."])
 def test_missing_targets_say_what_to_do(target, tmp_path):
-    """A path that is not there, an id nobody has, a directory."""
     done = longhold("context", target, cwd=tmp_path)
     assert done.returncode in (3, 5)
     assert len(done.stderr.splitlines()) == 1
@@ -170,7 +158,6 @@ def test_missing_targets_say_what_to_do(target, tmp_path):
 
 
 def test_an_unknown_setting_is_an_error_that_names_the_file(tmp_path):
-    """A typing mistake in settings is not ignored."""
     (tmp_path / ".longhold").mkdir()
     (tmp_path / ".longhold" / "settings.toml").write_text("[window]\nautoline = '80%'\n")
     done = longhold("config", cwd=tmp_path)
@@ -179,7 +166,6 @@ def test_an_unknown_setting_is_an_error_that_names_the_file(tmp_path):
 
 
 def test_a_closed_pipe_is_no_error(tmp_path):
-    """`longhold export … | head -1` ends quietly."""
     path = tmp_path / "session.jsonl"
     write(path, 3, 150)
     done = subprocess.run(
@@ -194,7 +180,6 @@ def test_a_closed_pipe_is_no_error(tmp_path):
 
 
 def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
-    """Ctrl-C stops a long import with one word, and no half session stays."""
     path = tmp_path / "large.jsonl"
     write_large(path, 1, 40_000_000)
     child = subprocess.Popen(
@@ -216,7 +201,6 @@ def test_interrupting_an_import_leaves_nothing_behind(tmp_path):
 
 
 def test_every_error_of_the_system_is_one_line(tmp_path):
-    """A name too long, a loop of links, a home that is a file."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "file").write_text("")
     for words, env in (
@@ -231,7 +215,6 @@ def test_every_error_of_the_system_is_one_line(tmp_path):
 
 
 def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
-    """SESSION/AGENT, for what came along with an import."""
     beside = transcript.with_suffix("") / "subagents"
     beside.mkdir(parents=True)
     write(beside / "agent-abc.jsonl", 4, 60, sidechain=True)
@@ -241,7 +224,6 @@ def test_a_sub_agent_is_reached_by_its_sessions_id(transcript, tmp_path):
 
 
 def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
-    """Escapes in what was said are shown as blanks."""
     path = tmp_path / "odd.json"
     path.write_text(json.dumps({"messages": [{"role": "user", "content": "\x1b]0;owned\x07 hi"}]}))
     done = longhold("explain", path)
@@ -250,7 +232,6 @@ def test_nothing_in_a_session_can_steer_the_terminal(tmp_path):
 
 
 def test_help_groups_every_command_by_what_one_wants_to_do():
-    """Four jobs; a command is in one of them, once."""
     shown = longhold("--help").stdout
     places = [shown.index(f"{job}:") for job in JOBS]
     assert places == sorted(places)
@@ -259,7 +240,6 @@ def test_help_groups_every_command_by_what_one_wants_to_do():
 
 @pytest.mark.parametrize("at", [1e308, -1e308, 2.0**63, -1.0])
 def test_a_time_that_no_calendar_has_stops_no_command(tmp_path, at):
-    """A damaged log is shown with what else it has."""
     reply = Replied(
         n=3,
         at=at,

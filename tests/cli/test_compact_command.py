@@ -66,7 +66,6 @@ def transcript(tmp_path):
 
 
 def test_a_preview_of_a_session_changes_nothing(session):
-    """Not even the time of its log."""
     log = FileStore().find("s1").path
     before = (log.read_bytes(), log.stat().st_mtime_ns)
     shown = told("compact", "s1", "--preview")
@@ -77,7 +76,6 @@ def test_a_preview_of_a_session_changes_nothing(session):
 
 
 def test_a_session_is_compacted_where_it_is_with_its_files_restored(session):
-    """One entry for the summary, one for what is brought back."""
     done = told("compact", "s1")
     entries = history()
     assert isinstance(entries[done["entry"] - 1], Compacted)
@@ -97,7 +95,6 @@ def hook(event, command):
 
 
 def test_a_hook_can_forbid_it(session):
-    """As it can in the session itself; a preview is no compaction and asks none."""
     hook("PreCompact", "echo 'not before the release' >&2; exit 2")
     done = run("compact", "s1")
     assert done.exit_code != 0
@@ -107,7 +104,6 @@ def test_a_hook_can_forbid_it(session):
 
 
 def test_hooks_run_after_it_and_their_words_reach_the_model(session):
-    """What a PostCompact hook adds stands behind the summary."""
     answer = {"hookEventName": "PostCompact", "additionalContext": "The branch is frozen."}
     hook("PostCompact", f"echo '{json.dumps({'hookSpecificOutput': answer})}'")
     told("compact", "s1")
@@ -116,7 +112,6 @@ def test_hooks_run_after_it_and_their_words_reach_the_model(session):
 
 
 def test_undo_gives_back_the_exact_view_and_redo_the_summary(session):
-    """At any later time, and what is restored goes with the summary."""
     before = fold(history()).messages()
     told("compact", "s1")
     after = fold(history()).messages()
@@ -129,14 +124,12 @@ def test_undo_gives_back_the_exact_view_and_redo_the_summary(session):
 
 
 def test_what_cannot_be_undone_is_said(session):
-    """Nothing was done yet; a message is no change."""
     assert isinstance(run("undo", "s1").exception, NotInHistory)
     assert isinstance(run("undo", "s1", "1").exception, NotInHistory)
     assert isinstance(run("redo", "s1").exception, NotInHistory)
 
 
 def test_pinned_messages_stay_word_for_word(session):
-    """Until they are unpinned."""
     assert told("pin", "s1", "1") == [{"id": 1, "text": "Fix the login bug"}]
     told("compact", "s1")
     view = fold(history())
@@ -146,13 +139,11 @@ def test_pinned_messages_stay_word_for_word(session):
 
 
 def test_a_number_may_have_its_mark(session):
-    """As output shows it; anything else is an error of use."""
     assert told("pin", "s1", "#1") == [{"id": 1, "text": "Fix the login bug"}]
     assert run("pin", "s1", "one").exit_code == 2
 
 
 def test_what_was_compacted_away_can_be_pinned(session):
-    """It comes back at the end of the view, stays through the next compaction, and can go again."""
     told("compact", "s1")
     before = fold(history()).messages()
     [kept] = told("pin", "s1", "1")
@@ -167,7 +158,6 @@ def test_what_was_compacted_away_can_be_pinned(session):
 
 
 def test_a_pinned_step_brings_its_result_and_undo_puts_the_original_back(session):
-    """The copy is gone with the compaction; the original is pinned in its place."""
     told("compact", "s1")
     [kept] = told("pin", "s1", "2")
     assert f"0\n{BODY}" in kept["text"]
@@ -178,7 +168,6 @@ def test_a_pinned_step_brings_its_result_and_undo_puts_the_original_back(session
 
 
 def test_a_part_can_be_compacted_by_itself(session):
-    """What comes after is kept as it is."""
     done = told("compact", "s1", "--up-to", "4")
     assert done["preview"]["kept"] == 6
     said = [text_of(item.content) for item in fold(history()).items]
@@ -187,7 +176,6 @@ def test_a_part_can_be_compacted_by_itself(session):
 
 
 def test_the_summary_can_be_changed_before_it_is_used(session, monkeypatch, tmp_path):
-    """By whatever $EDITOR is; the log knows that a person wrote it."""
     words = tmp_path / "words.md"
     words.write_text("In my own words.")
     monkeypatch.setenv("EDITOR", f"cp {words}")
@@ -197,14 +185,12 @@ def test_the_summary_can_be_changed_before_it_is_used(session, monkeypatch, tmp_
 
 
 def test_a_summary_left_as_it_is_stays_the_digests(session, monkeypatch):
-    """Looking at it in an editor is not writing it."""
     monkeypatch.setenv("EDITOR", "true")
     done = told("compact", "s1", "--edit")
     assert history()[done["entry"] - 1].by == "digest"
 
 
 def test_an_emptied_summary_is_a_no(session, monkeypatch):
-    """Nothing is written."""
     monkeypatch.setenv("EDITOR", "truncate -s 0")
     before = history()
     done = run("compact", "s1", "--edit")
@@ -213,7 +199,6 @@ def test_an_emptied_summary_is_a_no(session, monkeypatch):
 
 
 def test_a_file_is_never_touched_and_never_overwritten(transcript, tmp_path):
-    """The result is a new file in the same format, which reads back."""
     before, out = hashlib.sha256(transcript.read_bytes()).hexdigest(), tmp_path / "out.jsonl"
     done = told("compact", transcript, "--out", out)
     assert done["bytes"] == out.stat().st_size
@@ -225,7 +210,6 @@ def test_a_file_is_never_touched_and_never_overwritten(transcript, tmp_path):
 
 
 def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_path):
-    """All of its history is in it."""
     out = tmp_path / "ours.jsonl"
     told("compact", transcript, "--out", out, "--to", "longhold")
     kinds = [type(entry) for entry in load(out).entries]
@@ -234,7 +218,6 @@ def test_a_file_can_become_a_log_of_ours_which_can_be_undone(transcript, tmp_pat
 
 
 def test_a_preview_counts_one_as_one(tmp_path):
-    """In words that a person would use."""
     use = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "a.py"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
     messages = [
@@ -248,7 +231,6 @@ def test_a_preview_counts_one_as_one(tmp_path):
 
 
 def test_a_file_without_a_place_for_the_result_is_refused(transcript):
-    """And so are wishes that contradict each other."""
     assert "--out" in run("compact", transcript).output
     assert run("compact", transcript, "--preview", "--model", "m", "--digest").exit_code == 2
     assert run("compact", transcript, "--preview", "--from", "1", "--up-to", "9").exit_code == 2
@@ -256,7 +238,6 @@ def test_a_file_without_a_place_for_the_result_is_refused(transcript):
 
 
 def test_a_summary_that_would_be_no_shorter_is_not_made(tmp_path):
-    """A greeting is its own summary."""
     path, out = tmp_path / "short.json", tmp_path / "out.json"
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     path.write_text(json.dumps(messages))
@@ -279,7 +260,6 @@ SECTIONS = "\n  ".join(
 
 
 def test_a_preview_with_a_model_asks_it_and_says_what_that_cost(session, tmp_path):
-    """What is shown is what would be made; nothing is changed."""
     script = tmp_path / "script.txt"
     script.write_text(f"text: {SECTIONS}\n")
     words = ("compact", "s1", "--preview", "--model", f"scripted:{script}", "--focus", "the login")
@@ -293,7 +273,6 @@ def test_a_preview_with_a_model_asks_it_and_says_what_that_cost(session, tmp_pat
 
 
 def test_what_a_file_does_not_hold_is_shown_apart(transcript, session):
-    """The provider counted a prompt and tools that no compaction makes smaller."""
     shown = told("compact", transcript, "--preview")["preview"]
     assert 0 < shown["unseen_tokens"] < shown["after_tokens"]
     assert "\nunseen " in run("compact", transcript, "--preview").output
@@ -301,7 +280,6 @@ def test_what_a_file_does_not_hold_is_shown_apart(transcript, session):
 
 
 def test_after_a_compaction_sizes_are_estimates(transcript, tmp_path):
-    """No provider has counted what is there now."""
     out = tmp_path / "ours.jsonl"
     assert told("context", transcript)["context"]["is_reported"]
     told("compact", transcript, "--out", out, "--to", "longhold")
@@ -309,7 +287,6 @@ def test_after_a_compaction_sizes_are_estimates(transcript, tmp_path):
 
 
 def test_a_model_can_write_the_summary(session, tmp_path):
-    """One that answers nothing of use is made up for by the digest, and what it cost is known."""
     script = tmp_path / "script.txt"
     script.write_text("text: no\n" * 8)
     done = told("compact", "s1", "--model", f"scripted:{script}")
@@ -328,7 +305,6 @@ def test_a_model_can_write_the_summary(session, tmp_path):
     ],
 )
 def test_a_client_finds_what_was_compacted_for_it(session, monkeypatch, client, place, command):
-    """Where it looks, under an id of its own, for the directory of the session."""
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(session / "home"))
@@ -346,14 +322,12 @@ def test_a_client_finds_what_was_compacted_for_it(session, monkeypatch, client, 
 
 
 def test_two_places_to_write_to_are_one_too_many(session):
-    """Said before anything is compacted."""
     done = run("compact", "s1", "--for", "pi", "--out", "x")
     assert done.exit_code == 2
     assert "leave out --out" in done.output
 
 
 def test_undo_redo_and_context_say_the_same(session):
-    """What one ends with, the next begins with."""
     run("compact", "s1")
     figures = [told("context", "s1")["context"]["used_tokens"]]
     for word in ("undo", "redo"):

@@ -7,7 +7,6 @@ from longhold.core.settings import home, load_settings
 
 
 def test_a_setting_is_looked_up_by_name_group_or_words():
-    """355 lines are too many to read."""
     assert "lifetime" in longhold("config", "get", "cache.lifetime").stdout
     group = json.loads(longhold("config", "get", "cache", "--json").stdout)["settings"]
     assert {one["name"].partition(".")[0] for one in group} == {"cache"}
@@ -20,7 +19,6 @@ def test_a_setting_is_looked_up_by_name_group_or_words():
 
 
 def test_setting_changes_one_line_and_leaves_the_rest():
-    """Comments and other tables are the user's."""
     file = home() / "settings.toml"
     file.write_text('# mine\n[window]\nauto = true # stays\n\n[cache]\nlifetime = "5m"\n')
     done = longhold("config", "set", "cache.lifetime", "1h")
@@ -34,7 +32,6 @@ def test_setting_changes_one_line_and_leaves_the_rest():
 
 
 def test_a_value_that_is_not_allowed_changes_nothing():
-    """The error says what is."""
     done = longhold("config", "set", "cache.lifetime", "2h")
     assert done.returncode != 0
     assert "'5m', '1h'" in done.stderr
@@ -43,7 +40,6 @@ def test_a_value_that_is_not_allowed_changes_nothing():
 
 
 def test_a_project_s_setting_goes_to_the_project(tmp_path):
-    """But not one that is the user's alone; and what the environment overrides is said."""
     (tmp_path / ".git").mkdir()
     done = longhold("config", "set", "--project", "clear.keep_results", "9", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -34,21 +34,18 @@ def cost(*words):
 
 
 def test_the_bill_names_every_kind(transcript):
-    """Models, kinds of tokens, turns and the price without a cache."""
     shown = cost(transcript)
     for word in ("read from the cache", "output", "most expensive turns", "without a cache $"):
         assert word in shown
 
 
 def test_an_idle_session_gets_advice(transcript):
-    """The file's last answer is long ago, so its cache is cold."""
     shown = cost(transcript)
     assert "the cache is cold" in shown
     assert shown.count("for the next call") == 3
 
 
 def test_json_adds_up(transcript):
-    """The models and the turns each sum up to the whole."""
     found = json.loads(cost(transcript, "--json"))
     for part in (
         found["bill"]["models"],
@@ -60,7 +57,6 @@ def test_json_adds_up(transcript):
 
 
 def test_the_days_of_the_ledger_are_shown(tmp_path, transcript):
-    """What other sessions of Longhold spent today is there too; another agent's have no part in it."""
     Budget(limits=BudgetSettings()).pay("claude-opus-5-5", Usage(input_tokens=1_000_000))
     shown = cost(log_of(tmp_path, answer(1.0, input_tokens=9)))
     assert "all sessions with Longhold, by day" in shown
@@ -69,7 +65,6 @@ def test_the_days_of_the_ledger_are_shown(tmp_path, transcript):
 
 
 def test_what_was_not_recorded_is_estimated_and_said(tmp_path):
-    """A usage from the middle of an answer is no count of its text; one that is, is believed."""
     text = "a word or two " * 400
     half = msgspec.structs.replace(
         answer(1.0, input_tokens=9_000, output_tokens=3), content=(Text(text=text),)
@@ -83,7 +78,6 @@ def test_what_was_not_recorded_is_estimated_and_said(tmp_path):
 
 
 def test_several_targets_are_added_up(tmp_path, transcript):
-    """Files and directories, each with its own bill, and their sum."""
     other = tmp_path / "more"
     other.mkdir()
     write(other / "a.jsonl", 4, 30)
@@ -95,7 +89,6 @@ def test_several_targets_are_added_up(tmp_path, transcript):
 
 
 def test_who_asked_is_told_when_there_were_forks(tmp_path, transcript):
-    """And not where there is only the conversation."""
     usage = Usage(input_tokens=40, cache_read_tokens=50_000)
     model = "claude-opus-5"
     entries = [
@@ -129,7 +122,6 @@ def answer(at, **usage):
 
 
 def test_an_hour_lives_on_whatever_a_fork_wrote(tmp_path):
-    """Ten minutes after a call that wrote for an hour nothing is cold."""
     now = time.time()
     path = log_of(
         tmp_path,
@@ -144,7 +136,6 @@ def test_an_hour_lives_on_whatever_a_fork_wrote(tmp_path):
 
 
 def test_idle_time_runs_from_the_question(tmp_path):
-    """An answer that took four minutes has used up most of five."""
     now = time.time()
     asked = Said(at=now - 420, content=(Text(text="go"),))
     path = log_of(tmp_path, asked, answer(now - 180, cache_write_tokens=50_000))
@@ -152,7 +143,6 @@ def test_idle_time_runs_from_the_question(tmp_path):
 
 
 def test_what_stays_of_a_frame_is_the_frame_that_was_logged(tmp_path):
-    """A large frame is not taken for a usual one."""
     text = "word " * 40_000
     frame = Framed(sections=(Section(name="a", text=text),), measure=measure_text(text))
     said = Said(at=1.0, content=(Text(text="go"),))
@@ -162,7 +152,6 @@ def test_what_stays_of_a_frame_is_the_frame_that_was_logged(tmp_path):
 
 
 def test_only_what_the_stage_would_clear_is_counted_as_clearable(tmp_path):
-    """Short results are not worth a line in their place."""
     entries = [Said(at=1.0, content=(Text(text="go"),))]
     for i in range(12):
         use = ToolUse(id=f"t{i}", name="Read", input={"file_path": "x"})
@@ -176,13 +165,11 @@ def test_only_what_the_stage_would_clear_is_counted_as_clearable(tmp_path):
 
 
 def test_without_calls_no_turn_is_called_dear(tmp_path):
-    """No heading without a list."""
     path = log_of(tmp_path, Said(at=1.0, content=(Text(text="go"),)))
     assert "most expensive turns" not in cost(path)
 
 
 def test_the_engines_own_calls_are_named_by_layer(tmp_path):
-    """What it spent on itself, its share, and on what; an agent's calls are not among them."""
     call = Usage(cache_read_tokens=100_000, output_tokens=1_000)
     entries = [
         Replied(n=1, response_id="r", model="claude-opus-5", content=(), usage=call),

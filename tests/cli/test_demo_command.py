@@ -9,7 +9,6 @@ from longhold.core.settings import home
 
 
 def test_the_demo_leaves_nothing_at_home_and_names_a_command_that_works(tmp_path):
-    """Sessions, money and what it learnt are made up; what is kept on request can be looked into."""
     place = tmp_path / "demo"
     found = json.loads(longhold("demo", "--keep", place, "--json").stdout)
     assert found["tests_after"] == "passed"
@@ -23,13 +22,11 @@ def test_the_demo_leaves_nothing_at_home_and_names_a_command_that_works(tmp_path
 
 
 def test_a_directory_with_something_in_it_is_not_written_to(tmp_path):
-    """The demo writes a repository there."""
     (tmp_path / "mine").write_text("x")
     assert "new or empty" in longhold("demo", "--keep", tmp_path).stderr
 
 
 async def test_learnt_in_one_session_recalled_in_the_next_dreamt_and_undone(tmp_path):
-    """Over the simulator, with the official SDK."""
     scene = await memory_demo(tmp_path)
     assert scene["learnt"] == scene["recalled"] == ["releases-go-out-on-tuesday.md"]
     assert (scene["memories"], scene["after_dream"], scene["dream"]) == (2, 1, "1 merged")

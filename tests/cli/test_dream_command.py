@@ -47,14 +47,12 @@ def scripted(project, script):
 
 
 def test_without_a_model_it_merges_and_says_how_to_take_it_back(project):
-    """One line behind the diff."""
     code, said = run()
     assert (code, len(files(project))) == (0, 1)
     assert "1 merged. To undo it: longhold memory undo 2" in said
 
 
 def test_a_model_dreams_as_one_commit(project):
-    """What it wrote and what is safe, together."""
     given = {"command": "delete", "path": "/memories/b.md", "why": "a.md says it"}
     name = scripted(project, f"tool: memory {json.dumps(given)}\n---\ntext: One removed.")
     code, said = run("--model", name)
@@ -64,7 +62,6 @@ def test_a_model_dreams_as_one_commit(project):
 
 
 def test_a_trial_with_a_model_changes_nothing(project):
-    """The diff is shown."""
     given = {"command": "delete", "path": "/memories/b.md", "why": "a.md says it"}
     name = scripted(project, f"tool: memory {json.dumps(given)}\n---\ntext: One removed.")
     code, said = run("--model", name, "--dry-run")
@@ -73,14 +70,12 @@ def test_a_trial_with_a_model_changes_nothing(project):
 
 
 def test_a_model_that_fails_is_an_error_and_the_lock_is_free(project):
-    """Nothing else is done instead: the user wished for a model's dream."""
     code, _ = run("--model", scripted(project, "error: 400 no"))
     assert (code != 0, files(project)) == (True, ["a.md", "b.md"])
     assert run()[0] == 0
 
 
 def test_off_is_said(project, monkeypatch):
-    """With the setting's name."""
     monkeypatch.setenv("LONGHOLD_MEMORY_ON", "false")
     code, said = run("--model", scripted(project, "text: x"))
     assert code != 0 and "memory.on" in said

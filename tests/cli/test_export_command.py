@@ -47,7 +47,6 @@ def log(tmp_path):
 
 
 def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
-    """The place is as it was before, and one line says why."""
     (tmp_path / "out").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "longhold", "export", str(transcript), "--out", "out/a.json"],
@@ -63,8 +62,6 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_file(transcript, tmp_path):
 
 
 def test_an_export_that_fails_midway_leaves_nothing(tmp_path):
-    """Whatever stopped it."""
-
     def pieces():
         yield b"one"
         raise KeyboardInterrupt
@@ -75,7 +72,6 @@ def test_an_export_that_fails_midway_leaves_nothing(tmp_path):
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
-    """Nobody's file is lost to an export that took long."""
     path = tmp_path / "a.json"
 
     def pieces():
@@ -90,7 +86,6 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
 
 
 def test_a_link_to_nowhere_is_not_followed(tmp_path):
-    """It is there, so it is not overwritten."""
     (tmp_path / "a.json").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileExistsError):
         write_new(tmp_path / "a.json", [b"ours"])
@@ -99,7 +94,6 @@ def test_a_link_to_nowhere_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_a_file_system_without_links_gets_its_file_too(tmp_path, monkeypatch, is_taken):
-    """By a rename, and still never over another file."""
     path = tmp_path / "a.json"
 
     def no_links(source: Path, target: Path) -> None:
@@ -118,7 +112,6 @@ def test_a_file_system_without_links_gets_its_file_too(tmp_path, monkeypatch, is
 
 
 def test_malformed_lines_of_a_transcript_are_told(transcript, tmp_path):
-    """They are missing in what is written, and whoever reads it should know."""
     done = run(transcript)
     assert json.loads(done.stdout)["messages"]
     assert done.stderr.splitlines()[0] == "1 malformed line left out:"
@@ -129,7 +122,6 @@ def test_malformed_lines_of_a_transcript_are_told(transcript, tmp_path):
 
 
 def test_damage_of_a_log_is_told(log, tmp_path):
-    """With the line it is in."""
     done = run(log)
     assert done.stderr.startswith("damaged: line 3 of the log (")
     found = json.loads(run(log, "--out", tmp_path / "a.json", "--json").stdout)
@@ -138,7 +130,6 @@ def test_damage_of_a_log_is_told(log, tmp_path):
 
 
 def test_names_that_are_no_text_can_be_told(transcript, tmp_path):
-    """As text, with what is none replaced."""
     out = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json"))
     found = json.loads(run(transcript, "--out", out, "--json").stdout)
     assert found["file"] == f"{tmp_path}/caf\ufffd.json"
@@ -146,7 +137,6 @@ def test_names_that_are_no_text_can_be_told(transcript, tmp_path):
 
 
 def test_a_claude_code_file_can_be_resumed(tmp_path):
-    """A real id and directory, the times of the session, and where to put it."""
     write(tmp_path / "made-up.jsonl", 3, 40)
     out = tmp_path / "out.jsonl"
     words = ("export", tmp_path / "made-up.jsonl", "--to", "claude-code", "--out", out)

@@ -32,7 +32,6 @@ def session(tmp_path):
 
 
 def test_words_find_what_the_model_no_longer_sees(session):
-    """Each record with number, tool, file, size and the lines around the words."""
     done = longhold("history", session, "needle")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
@@ -42,13 +41,11 @@ def test_words_find_what_the_model_no_longer_sees(session):
 
 
 def test_an_id_is_printed_as_it_was(session):
-    """Whole or by lines, with nothing added, so that it can be piped."""
     assert longhold("history", session, "--id", "toolu_1").stdout == BODY
     assert longhold("history", session, "--id", "#3", "--lines", "2-").stdout == "the needle\nlast"
 
 
 def test_a_file_is_found_by_its_name(session):
-    """As JSON for machines."""
     found = json.loads(longhold("history", session, "--file", "a.py", "--json").stdout)
     assert [hit["n"] for hit in found["hits"]] == [3]
     page = json.loads(longhold("history", session, "--id", "3", "--json").stdout)
@@ -56,14 +53,12 @@ def test_a_file_is_found_by_its_name(session):
 
 
 def test_looking_makes_no_directory_where_there_is_none(session):
-    """A session without anything beside its log stays without."""
     before = sorted(home().rglob("*"))
     longhold("history", session, "needle")
     assert sorted(home().rglob("*")) == before
 
 
 def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
-    """Nothing needs to be imported first."""
     path = tmp_path / "session.jsonl"
     write(path, 3, 40)
     found = json.loads(longhold("history", path, "the", "--json").stdout)
@@ -82,14 +77,12 @@ def test_a_transcript_of_another_agent_is_searched_like_a_session(tmp_path):
     ],
 )
 def test_what_cannot_be_done_is_one_line(session, words, code, reason):
-    """With an exit code by kind."""
     done = longhold("history", session, *words)
     assert (done.returncode, reason in done.stderr) == (code, True)
     assert "Traceback" not in done.stderr
 
 
 def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
-    """Each session with the record that answers best, and the command that lists the rest of it."""
     path = tmp_path / ".claude" / "projects" / "p" / "b.jsonl"
     path.parent.mkdir(parents=True)
     _write_claude(path, "where is the haystack", "beside the needle, in the barn")
@@ -106,7 +99,6 @@ def test_words_alone_search_the_sessions_of_every_agent(tmp_path, session):
 
 
 def test_an_error_can_be_pasted_as_the_query(session):
-    """Also one longer than a file's name may be."""
     done = longhold("history", "needle " + "in a stack of hay " * 20)
     assert done.returncode == 0, done.stderr
     assert "the needle" in done.stdout
@@ -114,7 +106,6 @@ def test_an_error_can_be_pasted_as_the_query(session):
 
 
 def test_a_full_disk_does_not_keep_words_from_being_found(tmp_path):
-    """What was read is then not kept."""
     texts = [" ".join(f"{n}x{word}" for word in range(400)) for n in range(40)]
     _write_claude(tmp_path / "b.jsonl", *texts)
     search = f"exec {sys.executable} -m longhold history {tmp_path} 39x399"
@@ -125,7 +116,6 @@ def test_a_full_disk_does_not_keep_words_from_being_found(tmp_path):
 
 
 def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):
-    """And by its old ones, with the numbers that --id opens."""
     path = tmp_path / "b.jsonl"
     _write_claude(path, "first words", "an answer")
     longhold("history", tmp_path, "first")
@@ -139,14 +129,12 @@ def test_a_session_that_grew_is_found_by_its_new_words(tmp_path):
 
 
 def test_the_index_of_all_sessions_holds_no_text(tmp_path):
-    """Where words stand, and a title: nothing else that could be read as a sentence."""
     _write_claude(tmp_path / "b.jsonl", "hello", "the door is open")
     assert json.loads(longhold("history", tmp_path, "door", "--json").stdout)["total"] == 1
     assert b"the door is" not in (home() / "history.sqlite").read_bytes()
 
 
 def test_a_deleted_session_is_not_found_by_its_words(session):
-    """Neither it nor anything that only it held."""
     assert json.loads(longhold("history", "needle", "--json").stdout)["total"] == 1
     longhold("sessions", "--delete", session, "--yes")
     assert json.loads(longhold("history", "needle", "--json").stdout)["total"] == 0
@@ -154,14 +142,12 @@ def test_a_deleted_session_is_not_found_by_its_words(session):
 
 
 def test_a_session_that_goes_on_under_another_name_is_listed_once(tmp_path):
-    """Clients copy the beginning when they resume."""
     _write_claude(tmp_path / "a.jsonl", "find the needle", "found")
     _write_claude(tmp_path / "b.jsonl", "find the needle", "found", "thanks")
     assert json.loads(longhold("history", tmp_path, "needle", "--json").stdout)["total"] == 1
 
 
 def test_kinds_and_files_narrow_a_search_over_all_sessions(tmp_path):
-    """As they do in one session."""
     _write_claude(tmp_path / "a.jsonl", "about the needle", "yes")
     _write_claude(tmp_path / "b.jsonl", "what is there", "a needle")
     found = json.loads(longhold("history", tmp_path, "needle kind:answer", "--json").stdout)

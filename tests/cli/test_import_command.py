@@ -46,12 +46,10 @@ def beside(file, name):
 
 
 def test_dots_in_a_name_do_not_hide_its_sub_agents(file):
-    """Only what says that a file is a transcript is taken off its name."""
     assert taken(file)["agents"] == ["good"]
 
 
 def test_a_packed_session_has_its_sub_agents_too(file):
-    """They may be packed or not."""
     packed = file.with_name("2026.01.02.jsonl.gz")
     packed.write_bytes(gzip.compress(SESSION))
     beside(file, "agent-a.b.jsonl.gz").write_bytes(gzip.compress(AGENT))
@@ -59,14 +57,12 @@ def test_a_packed_session_has_its_sub_agents_too(file):
 
 
 def test_copies_that_editors_leave_are_no_sub_agents(file):
-    """Only names that end as transcripts do."""
     for name in ("agent-b.jsonl.bak", "agent-c.jsonl~", "agent-d.jsonl.gz.1"):
         beside(file, name).write_bytes(AGENT)
     assert taken(file)["agents"] == ["good"]
 
 
 def test_a_broken_sub_agent_is_told_and_the_session_is_named(file):
-    """The session is stored: that one of its agents cannot be read is no failure."""
     beside(file, "agent-bad.jsonl").write_bytes(b"this is prose\n")
     done = run(file)
     assert done.exit_code == 0
@@ -78,7 +74,6 @@ def test_a_broken_sub_agent_is_told_and_the_session_is_named(file):
 
 
 def test_a_broken_sub_agent_is_in_the_json(file):
-    """With the reason, under its name."""
     beside(file, "agent-bad.jsonl").write_bytes(b"")
     found = taken(file)
     assert found["agents"] == ["good"]
@@ -89,7 +84,6 @@ def test_a_broken_sub_agent_is_in_the_json(file):
 
 
 def test_a_name_that_is_no_text_can_be_imported(tmp_path, monkeypatch):
-    """The file's, its directory's and its agents'."""
     odd = os.fsdecode(b"caf\xe9")
     (tmp_path / odd / "s" / "subagents").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / odd)
@@ -104,7 +98,6 @@ def test_a_name_that_is_no_text_can_be_imported(tmp_path, monkeypatch):
 
 
 def test_importing_twice_says_so_and_makes_no_second_session(file):
-    """Unless it is asked for, or the file went on since; then the earlier one is named."""
     first = json.loads(longhold("import", file, "--json").stdout)["session"]
     again = longhold("import", file)
     assert f"Already imported as {first}" in again.stdout

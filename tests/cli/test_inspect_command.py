@@ -23,7 +23,6 @@ def transcript(tmp_path):
 
 
 def test_a_page_is_a_private_file(transcript, tmp_path):
-    """A session may hold anything; the page of it is for its owner, and is written anew each time."""
     page = tmp_path / "page.html"
     for _ in range(2):
         done = longhold("inspect", transcript, "--html", page)
@@ -34,7 +33,6 @@ def test_a_page_is_a_private_file(transcript, tmp_path):
 
 
 def test_a_page_never_replaces_a_session_or_anything_else(transcript, tmp_path):
-    """A name that was mistyped must not cost a file: only a page is replaced."""
     before = transcript.read_bytes()
     done = longhold("inspect", transcript, "--html", transcript)
     assert done.returncode != 0
@@ -43,20 +41,17 @@ def test_a_page_never_replaces_a_session_or_anything_else(transcript, tmp_path):
 
 
 def test_without_a_file_there_is_nothing_to_do(transcript):
-    """And the message says what to add."""
     done = longhold("inspect", transcript)
     assert done.returncode == 2
     assert "--html FILE" in done.stderr
 
 
 def test_the_data_of_a_page_can_be_had_as_json(transcript):
-    """With the same calls as the page's."""
     (data,) = json.loads(longhold("inspect", transcript, "--json").stdout)["sessions"]
     assert data["totals"]["calls"] == len(data["tables"]["calls"]["n"])
 
 
 def test_a_directory_leaves_out_what_is_no_session_and_says_so(transcript, tmp_path):
-    """The others are shown all the same, up to `page.sessions` of them."""
     (tmp_path / "other.jsonl").write_text("not a session\n")
     write(tmp_path / "second.jsonl", 4, 20)
     found = longhold("inspect", tmp_path, "--json")
@@ -67,14 +62,12 @@ def test_a_directory_leaves_out_what_is_no_session_and_says_so(transcript, tmp_p
 
 
 def test_an_empty_directory_is_an_error(tmp_path):
-    """Which says what to name instead."""
     done = longhold("inspect", tmp_path, "--json")
     assert done.returncode == 3
     assert "holds no session" in done.stderr
 
 
 def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
-    """The address is all one needs; Ctrl-C ends it."""
     words = [sys.executable, "-m", "longhold", "serve", str(transcript), "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -89,7 +82,6 @@ def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
 
 
 def test_the_list_has_the_figures_of_the_report(transcript):
-    """Before a session is opened, what the report's index knows of it is shown."""
     total = json.loads(longhold("report", transcript, "--json").stdout)["total"]
     (known,) = known_sessions([transcript]).values()
     (one,) = listed([transcript])
@@ -100,7 +92,6 @@ def test_the_list_has_the_figures_of_the_report(transcript):
 
 
 def test_a_report_is_a_page_too(transcript, tmp_path):
-    """With the verdict that is printed, and the same sums."""
     page = tmp_path / "report.html"
     done = longhold("report", transcript, "--html", page)
     assert done.returncode == 0, done.stderr
@@ -113,7 +104,6 @@ def test_a_report_is_a_page_too(transcript, tmp_path):
 
 @pytest.mark.parametrize("command", ["serve", "gateway", "simulator"])
 def test_a_port_that_is_taken_is_one_line(command):
-    """It says what to do instead."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -50,7 +50,6 @@ def page(description, body="", modified="2026-01-01"):
 
 
 def test_a_memory_is_written_shown_found_and_forgotten():
-    """The whole life of one, and its way back."""
     memory("edit", "deploy.md", "--text", page("when we deploy", "On Tuesday."))
     assert "- [n](deploy.md): when we deploy" in memory("show")
     assert "On Tuesday." in memory("show", "deploy.md")
@@ -63,7 +62,6 @@ def test_a_memory_is_written_shown_found_and_forgotten():
 
 
 def test_the_log_says_who_and_why_and_undo_takes_back():
-    """The newest first."""
     memory("edit", "a.md", "--text", page("one"), "--why", "told by Ann")
     memory("edit", "a.md", "--text", page("two"))
     lines = memory("log").splitlines()
@@ -76,7 +74,6 @@ def test_the_log_says_who_and_why_and_undo_takes_back():
 
 
 def test_every_command_speaks_json():
-    """For machines, the same facts."""
     memory("edit", "a.md", "--text", page("harbour"))
     assert json.loads(memory("log", "--json"))[0]["by"] == "person"
     assert json.loads(memory("show", "--json"))["memories"][0]["file"] == "a.md"
@@ -90,26 +87,22 @@ def test_every_command_speaks_json():
 
 
 def test_a_text_can_come_through_a_pipe():
-    """For scripts."""
     memory("edit", "a.md", "--text", "-", input=page("piped"))
     assert "piped" in memory("show")
 
 
 def test_what_is_not_there_is_an_error_that_says_so():
-    """With what to do."""
     for words in (["show", "no.md"], ["forget", "no.md"], ["undo", "no.md"], ["diff", "9"]):
         with pytest.raises(NoSuchMemory, match="no"):
             memory(*words)
 
 
 def test_a_secret_is_refused():
-    """Also from a person."""
     with pytest.raises(MemoryRefused, match="aws-access-token"):
         memory("edit", "a.md", "--text", page("key", "AKIA" + "Z7QKX2VBMTN4RWLS"))
 
 
 def test_files_changed_by_hand_are_taken_in(project):
-    """And one that may not be is told."""
     root = memory_directory(home(), project)
     memory("show")
     (root / "hand.md").write_text("# By hand\n")
@@ -120,7 +113,6 @@ def test_files_changed_by_hand_are_taken_in(project):
 
 
 def test_export_writes_plain_files(tmp_path):
-    """Markdown that anybody can read."""
     memory("edit", "ops/a.md", "--text", page("one", "text"))
     memory("export", tmp_path / "out")
     assert "text" in (tmp_path / "out" / "ops" / "a.md").read_text()
@@ -128,7 +120,6 @@ def test_export_writes_plain_files(tmp_path):
 
 
 def test_the_inbox_waits_for_consent(project):
-    """Shown as a diff, accepted or declined by number or all at once."""
     with MemoryStore(memory_directory(home(), project)) as store:
         changes = [
             MemoryChange(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"
@@ -143,7 +134,6 @@ def test_the_inbox_waits_for_consent(project):
 
 
 def test_the_teams_memories_are_shown(project):
-    """Beside one's own."""
     (project / ".longhold" / "team").mkdir(parents=True)
     (project / ".longhold" / "team" / "board.md").write_text("# The board is in Linear\n")
     assert "team" in memory("show") and "board.md" in memory("show")
@@ -151,7 +141,6 @@ def test_the_teams_memories_are_shown(project):
 
 
 def test_a_dream_shows_its_diff_and_can_be_undone():
-    """Tried first, then done, then taken back."""
     memory("edit", "a.md", "--text", page(TUESDAY))
     memory("edit", "b.md", "--text", page(TUESDAY))
     trial = dream("--dry-run")
@@ -167,7 +156,6 @@ def test_a_dream_shows_its_diff_and_can_be_undone():
 
 
 def test_one_conflict_does_not_keep_the_other_proposals_waiting(project):
-    """What could be written is; what could not is named."""
     with MemoryStore(memory_directory(home(), project)) as store:
         changes = [
             MemoryChange(file=f"{name}.md", text=f"# {name}\n", expected="") for name in "abc"
@@ -196,19 +184,16 @@ def test_one_conflict_does_not_keep_the_other_proposals_waiting(project):
     ],
 )
 def test_odd_numbers_are_an_error_that_says_so(words):
-    """Whatever Python or the database would make of them."""
     done = CliRunner().invoke(memory_command, words)
     assert done.exit_code != 0 and isinstance(done.exception, SystemExit | NoSuchMemory)
 
 
 def test_a_memory_named_twice_is_forgotten_once():
-    """It is one memory."""
     memory("edit", "a.md", "--text", page("one"))
     assert "forgotten" in memory("forget", "a.md", "a.md")
 
 
 def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
-    """Memories are the user's own, wherever they are copied to."""
     memory("edit", "a.md", "--text", page("one"))
     assert "Written over" not in memory("export", tmp_path / "out")
     assert (tmp_path / "out" / "a.md").stat().st_mode & 0o777 == 0o600
@@ -217,7 +202,6 @@ def test_an_export_is_private_and_says_what_it_wrote_over(tmp_path):
 
 
 def test_an_agents_own_memories_are_shown_and_its_proposals_answered():
-    """Named beside the project's proposals, which are another thing."""
     change = MemoryChange(file="a.md", text=page("how tests run"), expected="")
     with open_store("keeper", "project", Path.cwd(), home(), MemorySettings()) as store:
         Inbox(store).propose([change], by="agent", why="learnt", is_outside=True)
@@ -232,14 +216,12 @@ def test_an_agents_own_memories_are_shown_and_its_proposals_answered():
 
 @pytest.mark.parametrize("name", ["nobody", "../keeper"])
 def test_an_agent_without_memories_is_named(name):
-    """Nothing is made for it."""
     with pytest.raises(LongholdError):
         memory("--agent", name, "show")
     assert not list(home().rglob("agent-memory"))
 
 
 def test_a_memory_is_shared_with_the_team(project):
-    """Moved to the repository without what it rested on; the private one can be brought back."""
     text = page("when we deploy", "On Tuesday.").replace("---\n\n", 'evidence: ["s#1"]\n---\n\n')
     memory("edit", "deploy.md", "--text", text)
     memory("share", "deploy.md")
@@ -253,7 +235,6 @@ def test_a_memory_is_shared_with_the_team(project):
 
 
 def test_what_is_about_a_person_is_not_shared(project):
-    """It stays where it was."""
     memory("edit", "ann.md", "--text", page("Ann").replace("name: n", "name: n\ntype: user"))
     with pytest.raises(MemoryRefused, match="stays private"):
         memory("share", "ann.md")
@@ -262,7 +243,6 @@ def test_what_is_about_a_person_is_not_shared(project):
 
 
 def test_a_setting_that_did_nothing_is_refused_with_what_to_do(project):
-    """`memory.team = "write"` of old."""
     (project / ".longhold").mkdir()
     (project / ".longhold" / "settings.toml").write_text('[memory]\nteam = "write"\n')
     with pytest.raises(ConfigError, match="`longhold memory share FILE`"):

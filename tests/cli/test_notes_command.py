@@ -36,14 +36,12 @@ def notes(session):
 
 
 def test_a_session_without_notes_is_told_from_its_log(session):
-    """And no file is made by looking."""
     shown = run("abc")
     assert "## Current state" in shown and "Fix the login, and keep the cookie." in shown
     assert not notes(session).exists()
 
 
 def test_rebuilding_keeps_what_a_person_wrote(session):
-    """The program's lines are told again, everything else stays."""
     run("abc", "--rebuild")
     text = notes(session).read_text()
     forged = text.replace("## Task\n", "## Task\nBy hand.\n").replace("It is fixed.", "It is not.")
@@ -53,7 +51,6 @@ def test_rebuilding_keeps_what_a_person_wrote(session):
 
 
 def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
-    """Whatever the editor leaves is the page."""
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nsed -i 's/^## Task$/## Task\\nMind the reef./' \"$1\"\n")
     editor.chmod(0o700)
@@ -66,7 +63,6 @@ def test_an_edit_is_written_and_the_log_knows(session, monkeypatch, tmp_path):
 
 
 def test_what_was_written_while_the_editor_was_open_stays(session, monkeypatch, tmp_path):
-    """The session may go on meanwhile: both changes are there, and the engine's lines once."""
     run("abc", "--rebuild")
     page = notes(session)
     editor = tmp_path / "editor"
@@ -85,7 +81,6 @@ def test_what_was_written_while_the_editor_was_open_stays(session, monkeypatch, 
 
 
 def test_machines_get_who_wrote_what(session):
-    """Section by section."""
     run("abc", "--rebuild")
     told = json.loads(run("abc", "--json"))
     task = next(each for each in told["sections"] if each["heading"] == "Task")
@@ -95,7 +90,6 @@ def test_machines_get_who_wrote_what(session):
 
 
 def test_notes_give_a_session_its_title(session, tmp_path, monkeypatch):
-    """In the list, as soon as they have one."""
     run("abc", "--rebuild")
     page = notes(session).read_text()
     notes(session).write_text(page.replace("## Title\n", "## Title\nLogin, mended\n"))
@@ -105,7 +99,6 @@ def test_notes_give_a_session_its_title(session, tmp_path, monkeypatch):
 
 
 def test_explain_tells_of_notes(session):
-    """How far they reach and who wrote them."""
     from longhold.core.log import Log
 
     with Log.open(session.path) as log:
@@ -115,7 +108,6 @@ def test_explain_tells_of_notes(session):
 
 
 def test_who_comes_back_is_told_where_they_were(session, tmp_path, monkeypatch):
-    """The first screen on resume."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(
         cli, ["run", "--offline", "--resume", "abc", "-p", "What is left?"], catch_exceptions=False
@@ -124,7 +116,6 @@ def test_who_comes_back_is_told_where_they_were(session, tmp_path, monkeypatch):
 
 
 def test_a_file_shows_the_notes_its_history_gives(tmp_path):
-    """Like its siblings the command takes a file; it changes nothing there."""
     file = tmp_path / "made-up.jsonl"
     write(file, 3, 40)
     before = sorted(tmp_path.iterdir())

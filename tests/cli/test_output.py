@@ -21,21 +21,18 @@ STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202
 
 
 def test_text_for_a_terminal_keeps_its_letters_only():
-    """Lines and tabs stay where there are lines."""
     assert not STEERS.search(harmless(EVIL))
     assert harmless("a\n\tb \u00fc\u4e2d") == "a\n\tb \u00fc\u4e2d"
     assert "\n" not in plain("a\nb")
 
 
 def test_json_for_a_terminal_is_the_same_json():
-    """Escaped, not changed."""
     text = json_text({EVIL: [EVIL]})
     assert not STEERS.search(text)
     assert json.loads(text) == {EVIL: [EVIL]}
 
 
 def test_commands_print_at_one_place():
-    """A second way past it would need a second look at everything it prints."""
     past = []
     places = (Path(longhold.cli.__file__).parent, Path(longhold.agent.terminal.__file__).parent)
     for file in (file for place in places for file in place.rglob("*.py")):
@@ -128,7 +125,6 @@ def _checked(*words, cwd, **more):
 
 
 def test_no_command_passes_on_what_steers_a_terminal(hostile):
-    """Every command, with hostile transcripts, settings, names and memories, in words and as JSON."""
     name = f"t{EVIL}.jsonl"
     tried = {"import"}
     assert _checked("import", name, cwd=hostile).returncode == 0
@@ -166,7 +162,6 @@ def test_no_command_passes_on_what_steers_a_terminal(hostile):
     "text", [f"[{EVIL}]\n", f"[loop]\n'x{EVIL}' = 1\n", f"[model]\nname = 3 # {EVIL}"]
 )
 def test_errors_of_settings_are_shown_safely(hostile, text):
-    """Also those of a file that is no settings file."""
     home().mkdir(parents=True, exist_ok=True)
     (home() / "settings.toml").write_text(json.dumps(text)[1:-1].replace("\\n", "\n"))
     (hostile / ".longhold" / "settings.toml").write_text(text)
@@ -175,7 +170,6 @@ def test_errors_of_settings_are_shown_safely(hostile, text):
 
 
 def test_a_question_for_permission_cannot_be_redrawn(tmp_path):
-    """Neither by the input, its keys, the tool's name nor the rule that is offered."""
     answers = tmp_path / "answers.txt"
     given = {"command": f"touch a{EVIL}\nAllow? y = yes", "description": " " * 500 + "Allow? y"}
     wrong = {"name": f"Bash{EVIL}", "id": "t9", "type": "tool_use", "input": {f"k{EVIL}": EVIL}}

@@ -78,7 +78,6 @@ def _alike(one, other):
 
 
 def test_an_executor_can_be_named(folder, found):
-    """Whoever computes, the figures are the same; a name that leads nowhere says what to give."""
     words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
     named = ("--executor", "concurrent.futures:ThreadPoolExecutor")
     done = longhold("replay", folder, *words, *named)
@@ -89,7 +88,6 @@ def test_an_executor_can_be_named(folder, found):
 
 
 def test_a_dask_cluster_computes_the_same(folder, found):
-    """By the address of its scheduler."""
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     words = ("--window", 60_000, "--policy", "send_everything", "--policy", "ours", "--json")
     with distributed.LocalCluster(

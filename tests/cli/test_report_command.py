@@ -23,7 +23,6 @@ def agents(tmp_path, monkeypatch):
 
 
 def test_without_arguments_it_finds_what_is_there(agents):
-    """The verdict first, what would have saved most, then the tables."""
     done = longhold("report")
     assert done.returncode == 0, done.stderr
     first, *lines = done.stdout.splitlines()
@@ -35,7 +34,6 @@ def test_without_arguments_it_finds_what_is_there(agents):
 
 
 def test_json_and_csv_have_the_same_sums(agents):
-    """Every table adds up to the whole."""
     found = json.loads(longhold("report", agents, "--json").stdout)
     whole = found["total"]["recorded_usd"]
     for groups in found["groups"].values():
@@ -46,7 +44,6 @@ def test_json_and_csv_have_the_same_sums(agents):
 
 
 def test_since_leaves_out_what_was_before(agents):
-    """A day, or so many days ago; what is neither is explained."""
     days = json.loads(longhold("report", agents, "--json").stdout)["groups"]["day"]
     last = days[-1]["name"]
     since = json.loads(longhold("report", agents, "--since", last, "--json").stdout)
@@ -57,7 +54,6 @@ def test_since_leaves_out_what_was_before(agents):
 
 
 def test_nothing_found_says_where_it_looked():
-    """And what to do instead."""
     done = longhold("report")
     assert done.returncode == 0
     assert "nowhere/projects" in done.stdout
@@ -65,7 +61,6 @@ def test_nothing_found_says_where_it_looked():
 
 
 def test_commands_without_a_target_take_this_project_s_newest_session(agents, tmp_path):
-    """Of whichever agent; in a project without one they say so and take no other's."""
     shop = tmp_path / "shop"
     shop.mkdir()
     file = agents / "1.jsonl"
@@ -83,7 +78,6 @@ def test_commands_without_a_target_take_this_project_s_newest_session(agents, tm
 
 
 def test_a_foreign_name_does_nothing_to_a_terminal_or_a_spreadsheet(agents):
-    """Neither as CSV: whoever wrote the transcript chose the model's name."""
     file = agents / "1.jsonl"
     file.write_text(file.read_text().replace("claude-", "\\t=\\u001b]0;taken\\u0007\\u009b31m-"))
     done = longhold("report", agents, "--by", "model", "--csv")
@@ -93,7 +87,6 @@ def test_a_foreign_name_does_nothing_to_a_terminal_or_a_spreadsheet(agents):
 
 
 def test_a_home_that_cannot_be_written_to_is_no_reason_not_to_report(agents, tmp_path):
-    """What was read is then not kept."""
     (tmp_path / "file").touch()
     done = longhold("report", agents, env={"LONGHOLD_HOME": str(tmp_path / "file" / "home")})
     assert (done.returncode, done.stdout) == (0, longhold("report", agents).stdout), done.stderr

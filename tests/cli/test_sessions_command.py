@@ -28,7 +28,6 @@ def session_with_a_result(store, directory, id):
 
 
 def test_pruning_removes_old_results_of_sessions_that_stay(tmp_path):
-    """The log says which, and the session is as it was."""
     log, file = session_with_a_result(FileStore(), tmp_path, "kept")
     done = prune("--json")
     assert json.loads(done.stdout) == {"removed": [], "swept": 1}
@@ -43,7 +42,6 @@ def test_pruning_removes_old_results_of_sessions_that_stay(tmp_path):
 
 
 def test_a_session_that_somebody_writes_is_not_swept(tmp_path):
-    """Pruning says so and goes on."""
     store = FileStore()
     _, other = session_with_a_result(store, tmp_path, "closed")
     _, file = session_with_a_result(store, tmp_path, "open")
@@ -55,7 +53,6 @@ def test_a_session_that_somebody_writes_is_not_swept(tmp_path):
 
 
 def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path):
-    """Of an imported session, when it was answered, not when it was imported."""
     write(tmp_path / "made-up.jsonl", 3, 40)
     longhold("import", tmp_path / "made-up.jsonl", cwd=tmp_path)
     (found,) = json.loads(longhold("sessions", "--json", cwd=tmp_path).stdout)
@@ -69,7 +66,6 @@ def test_the_list_says_whose_each_is_what_it_cost_and_when_it_was_used(tmp_path)
 
 
 def test_a_deleted_session_leaves_nothing_in_the_index(tmp_path):
-    """Its title is a piece of what was said."""
     write(tmp_path / "made-up.jsonl", 3, 40)
     id = json.loads(longhold("import", tmp_path / "made-up.jsonl", "--json").stdout)["session"]
     longhold("sessions", "--all")

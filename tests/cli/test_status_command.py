@@ -7,7 +7,6 @@ from longhold.simulator.sessions import write
 
 
 def test_the_state_of_a_session_is_one_line_or_one_document(tmp_path):
-    """Of any transcript; both say the same, and of what the percentage is."""
     file = tmp_path / "session.jsonl"
     write(file, 3, 200)
     found = json.loads(longhold("status", file, "--json").stdout)

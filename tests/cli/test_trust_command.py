@@ -31,7 +31,6 @@ def project(tmp_path):
 
 
 def test_imports_are_listed_and_vouched_for(project, tmp_path):
-    """As JSON nothing is asked; with --yes all are trusted, and none is left."""
     waiting = json.loads(trust(project, "--json"))
     assert {entry["kind"] for entry in waiting} == {"import"}
     assert sorted(entry["value"] for entry in waiting) == [
@@ -42,5 +41,4 @@ def test_imports_are_listed_and_vouched_for(project, tmp_path):
 
 
 def test_a_project_without_such_imports_asks_nothing(tmp_path):
-    """And says so."""
     assert trust(tmp_path) == "Nothing here needs your trust.\n"

@@ -69,7 +69,6 @@ async def work(agent, *prompts):
 
 
 async def test_an_agent_that_works_for_another_leaves_the_providers_cache_alone(agent):
-    """Its results are cleared in no other way than a text's, if at all."""
     await work(agent, "Send someone.")
     [spawned] = entries(agent, Spawned)
     log = agent.supervisor.log_of(spawned.agent).load().entries
@@ -78,7 +77,6 @@ async def test_an_agent_that_works_for_another_leaves_the_providers_cache_alone(
 
 
 async def test_a_forks_prefix_is_rebuilt_with_the_edits_its_parent_sends(agent):
-    """Byte for byte as it was shared, so that what the provider has cached is read."""
     await work(agent, "Read all.")
     assert [entry.how for entry in entries(agent, Cleared)][:1] == ["edited"]
     async for _ in agent.run("Fork."):

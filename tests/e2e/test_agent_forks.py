@@ -30,7 +30,6 @@ class Splitting:
 
 
 async def test_ten_forks_pay_for_one_prefix(tmp_path):
-    """Each reads what its parent left, and writes only its own words."""
     with running(Splitting()) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
         agent = await build_agent(model, directory=tmp_path, system="Be brief. " * 20_000)

@@ -87,7 +87,6 @@ def busy(agent):
 
 
 async def test_stopping_a_turn_stops_no_job(project):
-    """Notes, extraction and dream go on, come to their end, and are recorded as done."""
     brain = Held()
     async with at_work(project, brain) as agent:
 
@@ -108,7 +107,6 @@ async def test_stopping_a_turn_stops_no_job(project):
 
 
 async def test_a_killed_job_leaves_a_trace_and_does_not_count_as_done(project):
-    """By its number, while the others go on; the dream is due again."""
     async with at_work(project, Held()) as agent:
         [number] = [job.number for job in agent.jobs.running() if job.name == "dream"]
         stopped = await agent.jobs.stop(str(number))
@@ -126,8 +124,6 @@ async def test_a_killed_job_leaves_a_trace_and_does_not_count_as_done(project):
 
 
 async def test_what_a_job_does_is_counted(project):
-    """Its phase, its answers and calls, the files it changed, and what it spent."""
-
     class Writing(Held):
         async def answer(self, request):
             last = request.messages[-1]["content"][-1]
@@ -158,7 +154,6 @@ async def test_what_a_job_does_is_counted(project):
 
 
 async def test_leaving_stops_jobs_with_a_trace(project):
-    """Whoever leaves at once finds in the log what was not done."""
     async with at_work(project, Held()) as agent:
         closing = asyncio.create_task(agent.close())
         while not closing.done():  # as often as somebody presses Ctrl-C

@@ -77,7 +77,6 @@ def said(session=0):
 
 
 def test_a_report_that_arrives_while_nobody_types_wakes_the_model(chat, brain):
-    """A line says who reports, and the model answers it without a word of the user."""
     chat.type("send someone\r")
     chat.wait_for("% left")
     chat.wait_for("> ")
@@ -94,7 +93,6 @@ def test_a_report_that_arrives_while_nobody_types_wakes_the_model(chat, brain):
 
 
 def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
-    """The line goes above what was typed so far, which is still there to go on with."""
     chat.type("send someone\r")
     chat.wait_for("% left")
     chat.wait_for("> ")
@@ -111,7 +109,6 @@ def test_who_is_typing_is_told_and_not_interrupted(chat, brain):
 
 
 def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
-    """The job that was cut short stands in the log."""
     chat.type("remember the harbour\r")
     chat.wait_for("% left")
     chat.type("/jobs\r")
@@ -129,7 +126,6 @@ def test_leaving_says_what_is_waited_for_and_ctrl_c_leaves_at_once(chat):
 
 
 def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
-    """And leaves the same trace."""
     chat.type("remember the harbour\r")
     chat.wait_for("% left")
     chat.wait_for("> ")
@@ -140,7 +136,6 @@ def test_ctrl_c_at_the_prompt_waits_for_no_job(chat):
 
 
 def test_a_killed_job_is_gone_and_the_chat_goes_on(chat):
-    """By the number that the list shows."""
     chat.type("remember the harbour\r")
     chat.wait_for("% left")
     chat.type("/jobs kill 1\r")
@@ -151,7 +146,6 @@ def test_a_killed_job_is_gone_and_the_chat_goes_on(chat):
 
 
 def test_going_back_and_beginning_anew_keep_the_session_they_leave(chat, brain):
-    """A branch without the last message, then a session without any."""
     brain.may_end.set()
     for words in ("one", "two"):
         chat.type(f"{words}\r")

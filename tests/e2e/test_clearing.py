@@ -150,7 +150,6 @@ def edits_in(request):
 
 
 async def test_edits_delete_inside_the_cache_and_break_nothing(work):
-    """At twelve results all but five are deleted; what is left is read as before."""
     one = work()
     await one.calls(12)
     assert one.cleared == []
@@ -167,7 +166,6 @@ async def test_edits_delete_inside_the_cache_and_break_nothing(work):
 
 
 async def test_edits_are_sent_again_at_their_place_and_join_later_ones(work):
-    """Pins stay while the cache lives; the next batch adds its own and the figure is cumulative."""
     one = work()
     await one.calls(13)
     first = deleted_tokens(one.usages[-1])
@@ -181,7 +179,6 @@ async def test_edits_are_sent_again_at_their_place_and_join_later_ones(work):
 
 
 async def test_when_the_cache_dies_edits_become_text(work):
-    """After a pause nothing is pinned any more: the results are rewritten, for free."""
     one = work()
     await one.calls(13)
     one.simulator.simulation.clock.advance(600)
@@ -199,7 +196,6 @@ async def test_when_the_cache_dies_edits_become_text(work):
 
 
 async def test_a_session_taken_up_again_sends_its_pins(work):
-    """What was deleted stays deleted after a restart, and the cache is read as if nothing was."""
     one = work()
     await one.calls(13)
     ids, deleted = one.cleared[0].ids, deleted_tokens(one.usages[-1])
@@ -211,7 +207,6 @@ async def test_a_session_taken_up_again_sends_its_pins(work):
 
 
 async def test_pins_stay_when_clearing_is_turned_off(work):
-    """A decision that was made is kept, whatever the settings say now."""
     one = work()
     await one.calls(13)
     ids = one.cleared[0].ids
@@ -220,7 +215,6 @@ async def test_pins_stay_when_clearing_is_turned_off(work):
 
 
 async def test_pins_that_a_lost_cache_no_longer_honours_are_dropped(work):
-    """When the provider evicted the prefix the results are in the prompt again, so we cut them."""
     one = work()
     await one.calls(13)
     one.simulator.simulation.cache.clear()
@@ -234,7 +228,6 @@ async def test_pins_that_a_lost_cache_no_longer_honours_are_dropped(work):
 
 
 async def test_a_provider_that_ignores_edits_is_not_asked_again(work):
-    """The results are cut from the text instead, that is said, and a restart knows it."""
     one = work(acts_on_cache_edits=False)
     await one.calls(14)
     edited, rewritten = one.cleared
@@ -247,7 +240,6 @@ async def test_a_provider_that_ignores_edits_is_not_asked_again(work):
 
 
 async def test_a_fork_shares_the_pins(work):
-    """What a fork begins with is what the conversation was sent with."""
     one = work()
     request = await one.calls(13)
     prefix = one.session.engine.prefix()
@@ -260,7 +252,6 @@ async def test_a_fork_shares_the_pins(work):
 
 
 async def test_what_the_server_cleared_is_read_back(work):
-    """It gives a count; the oldest results are taken to be meant, and the view is as it saw it."""
     one = work(SERVER)
     await one.calls(18)
     assert {entry.how for entry in one.cleared} == {"server"}
@@ -282,7 +273,6 @@ async def test_what_the_server_cleared_is_read_back(work):
 
 
 async def test_what_the_server_cleared_is_told_with_tokens_and_money_once(work):
-    """Each line is about what is new since the one before; the same cut again is none."""
     one = work(SERVER)
     await one.calls(18)
     await one.prepare()  # takes in the last word
@@ -301,7 +291,6 @@ async def test_what_the_server_cleared_is_told_with_tokens_and_money_once(work):
 
 
 async def test_the_gauge_knows_what_the_server_cleared(work):
-    """What it had cleared was not in the usage it reported, so it is not taken off once more."""
     one = work(SERVER)
     await one.calls(18)
     await one.prepare()  # takes in the last word
@@ -310,7 +299,6 @@ async def test_the_gauge_knows_what_the_server_cleared(work):
 
 
 async def test_a_server_that_does_not_clear_changes_nothing(work):
-    """Without a word from it every result counts as seen."""
     one = work(SERVER, acts_on_context_management=False)
     await one.calls(18)
     assert one.cleared == [] and one.usages[-1].prompt_tokens > 9_000

@@ -107,7 +107,6 @@ def written(messages):
 
 
 async def test_a_dead_cache_lets_old_thinking_go(work):
-    """The last turn that thought keeps its thinking; the entry says what went, and undo restores it."""
     one = work(settings=replace(PLAIN, clear=ClearSettings(inputs=False)))
     await one.turns(10)
     assert one.cleared == []
@@ -125,13 +124,11 @@ async def test_a_dead_cache_lets_old_thinking_go(work):
 
 
 async def test_thinking_stays_while_the_cache_lives(work):
-    """Dropping it would rewrite everything."""
     one = work()
     assert all(thoughts(await one.turns(10)))
 
 
 async def test_bound_thinking_stays(work):
-    """The model would refuse, or lose, all that comes after."""
     one = work("claude-sonnet-5-5")
     await one.turns(10)
     one.clock.advance(400)
@@ -141,7 +138,6 @@ async def test_bound_thinking_stays(work):
 
 
 async def test_a_dead_cache_lets_long_inputs_of_old_writes_go(work):
-    """A line stands in their place, with the way back; path and newest calls stay as they were."""
     one = work(settings=replace(PLAIN, clear=ClearSettings(thinking=False)))
     before = written(await one.turns(10))
     one.clock.advance(400)
@@ -162,7 +158,6 @@ async def test_a_dead_cache_lets_long_inputs_of_old_writes_go(work):
 
 
 async def test_inputs_go_before_bound_thinking_and_the_thinking_with_them(work):
-    """What changes an earlier message says that later thinking is dropped, so the API accepts it."""
     one = work("claude-sonnet-5-5")
     await one.turns(10)
     one.clock.advance(400)

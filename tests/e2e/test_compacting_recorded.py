@@ -17,7 +17,6 @@ def sha256(path):
 
 
 def test_every_recorded_session_compacts_by_digest(recorded, tmp_path):
-    """The result reads back and obeys the rules; what would not become shorter is left alone."""
     before, out = sha256(recorded), tmp_path / "out.jsonl"
     done = CliRunner().invoke(cli, ["compact", str(recorded), "--out", str(out), "--json"])
     assert sha256(recorded) == before

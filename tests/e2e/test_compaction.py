@@ -120,7 +120,6 @@ async def talk(simulator, tmp_path, request):
 
 
 async def test_the_summarising_call_reads_what_its_parent_left(talk):
-    """Of the tokens up to the parent's last marker, at least 99 % come from the cache."""
     one = talk()
     before, after = await one.until_compacted()
     (fork,) = one.of(Forked)
@@ -133,7 +132,6 @@ async def test_the_summarising_call_reads_what_its_parent_left(talk):
 
 
 async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk):
-    """The call is made while the work goes on; at the line it is only put in its place."""
     one = talk(ahead=True, ahead_ratio=0.7)
     await one.until_compacted()
     (fork,) = one.of(Forked)
@@ -143,7 +141,6 @@ async def test_one_prepared_ahead_reads_as_much_and_nobody_waits(talk):
 
 
 async def test_the_conversation_goes_on_behind_a_summary_and_after_undo(talk):
-    """The provider takes what is sent, before and after; undone, the old prefix is sent again."""
     one = talk()
     await one.until_compacted()
     await one.turn()
@@ -153,7 +150,6 @@ async def test_the_conversation_goes_on_behind_a_summary_and_after_undo(talk):
 
 
 async def test_a_provider_compacts_on_its_side_where_that_is_chosen(talk):
-    """Its signed block comes first; the user's words and the log's facts stand behind it."""
     one = talk(by_provider=True)
     await one.until_compacted()
     (entry,) = one.of(Compacted)
@@ -165,7 +161,6 @@ async def test_a_provider_compacts_on_its_side_where_that_is_chosen(talk):
 
 
 async def test_an_overflow_that_a_client_reports_is_recovered_once(talk):
-    """`failed` makes room and answers retry; a second one in the same turn is raised."""
     one = talk(reactive_only=True)
     for _ in range(5):
         await one.turn()

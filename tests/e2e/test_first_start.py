@@ -26,7 +26,6 @@ def no_key(monkeypatch):
 
 
 def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
-    """It lies in a private file, and the next start does not ask."""
     chat = Terminal(["chat"], tmp_path)
     try:
         chat.see(
@@ -56,7 +55,6 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
 
 
 def test_a_server_is_remembered_and_plain_longhold_in_a_project_starts_there(no_key, tmp_path):
-    """Without a word of the command line; the model on that server answers."""
     (tmp_path / ".git").mkdir()
     brain = ScriptedBrain("text: From your own server.", repeats=True)
     with running(brain, SimulatorSettings(accepts_unknown_models=True)) as server:
@@ -79,7 +77,6 @@ def test_a_server_is_remembered_and_plain_longhold_in_a_project_starts_there(no_
 def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_key(
     no_key, tmp_path
 ):
-    """The plan answers, the next start does not ask, and says how to be asked again."""
     chat = Terminal(["chat"], tmp_path)
     try:
         chat.see("Look around offline: a fixed plan, no model, nothing is sent")
@@ -100,7 +97,6 @@ def test_a_look_around_offline_needs_nothing_and_is_remembered_until_there_is_a_
 
 
 def test_the_local_model_says_what_it_weighs_and_a_failed_install_is_one_line(no_key, tmp_path):
-    """Where it cannot be had there is an error to read and no half-made choice."""
     nowhere = {"PIP_NO_INDEX": "1"}
     chat = Terminal(["chat"], tmp_path, env=nowhere)
     try:
@@ -118,7 +114,6 @@ def test_the_local_model_says_what_it_weighs_and_a_failed_install_is_one_line(no
 
 
 def test_who_does_not_want_to_say_gets_one_line(no_key, tmp_path):
-    """Not a traceback; it names the ways there are."""
     for options in ([], ["--plain"]):
         chat = Terminal(["chat", *options], tmp_path)
         try:

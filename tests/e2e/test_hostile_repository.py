@@ -22,7 +22,6 @@ SCRIPT = 'tool: Bash {{"command": "{command}"}}\n---\ntext: done\n'
 @pytest.mark.parametrize("key", ["name", "fallback"])
 @pytest.mark.parametrize("model", ["scripted:.longhold/answers.txt", "local/smollm2"])
 def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, model):
-    """Its own answers would call tools before the user has said anything but hello."""
     mark = tmp_path / "mark"
     answers = SCRIPT.format(command=f"pwd > {mark}")
     (repository / ".longhold" / "answers.txt").write_text(answers)
@@ -35,7 +34,6 @@ def test_a_repository_does_not_choose_who_answers(repository, tmp_path, key, mod
 
 
 def test_the_user_may_play_a_script(repository, tmp_path):
-    """The attack above is one: only where it came from differs."""
     mark = tmp_path / "mark"
     answers = repository / ".longhold" / "answers.txt"
     answers.write_text(SCRIPT.format(command=f"pwd > {mark}"))
@@ -46,7 +44,6 @@ def test_the_user_may_play_a_script(repository, tmp_path):
 
 
 def test_no_file_of_a_repository_keeps_a_session_from_starting(repository):
-    """Pipes and endless devices, wherever something is read at the start."""
     for name in (
         "AGENTS.md",
         "CLAUDE.local.md",

@@ -37,7 +37,6 @@ class Forgetful:
 
 
 def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_path):
-    """The summary's prompt names it, and the next request holds it."""
     client = _client("claude")
     project = tmp_path / "project"
     project.mkdir()
@@ -73,7 +72,6 @@ class Searcher(Forgetful):
 
 
 def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_path):
-    """The extension is loaded as it is installed; the model has its tool."""
     client = _client("pi")
     place = tmp_path / ".pi" / "agent"
     environment = {

@@ -78,7 +78,6 @@ def compactions():
 
 
 def test_a_compaction_is_looked_at_pinned_edited_and_taken(chat, brain):
-    """The question stands below the figures; what was said before stays on the screen."""
     chat.type("/compact preview the masts\r")
     chat.see("The login is to be fixed.", "covers   ", "tokens   ", "Compact? y = yes, e = edit")
     assert "the masts" in brain.asked[-1]
@@ -94,7 +93,6 @@ def test_a_compaction_is_looked_at_pinned_edited_and_taken(chat, brain):
 
 
 def test_a_preview_that_is_not_taken_changes_nothing(chat):
-    """Anything but a yes is a no."""
     chat.type("/compact preview\r")
     chat.see("Compact? y = yes, e = edit")
     chat.type("rather not\r")
@@ -103,7 +101,6 @@ def test_a_preview_that_is_not_taken_changes_nothing(chat):
 
 
 def test_only_a_part_is_compacted_and_undo_brings_it_back(chat):
-    """Up to a message, and from one on."""
     masts = numbers()["count the masts"]
     chat.type(f"/compact up to {masts}\r")
     chat.see("` restores the history.", gone=("compacting…",))
@@ -120,7 +117,6 @@ def test_only_a_part_is_compacted_and_undo_brings_it_back(chat):
     ("command", "phase"), [("/compact", "compacting"), ("/compact preview", "drafting a summary")]
 )
 def test_a_compaction_shows_that_it_goes_on_and_can_be_stopped(chat, brain, command, phase):
-    """Esc leaves everything as it was, and the chat goes on."""
     brain.may_write.clear()
     chat.type(f"{command}\r")
     chat.see(f"{phase}… ", "Esc interrupts")

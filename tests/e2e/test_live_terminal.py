@@ -125,7 +125,6 @@ def words_said(session=0):
 
 
 def test_input_is_edited_recalled_completed_and_of_any_size(chat, tmp_path):
-    """Arrows move, Up recalls, a backslash goes on in the next line, a megabyte is one message."""
     (tmp_path / "masts.txt").write_text("three")
     chat.type("helo\x1b[Dl\r")
     chat.see("Heard 'hello'.")
@@ -154,7 +153,6 @@ def test_input_is_edited_recalled_completed_and_of_any_size(chat, tmp_path):
 
 
 def test_answers_are_markdown_and_tools_are_folded(chat, tmp_path):
-    """Marks become layout; a result shows its first lines, and a key opens it."""
     chat.type("markdown\r")
     shown = chat.see("That is all.")
     assert "**" not in shown
@@ -175,7 +173,6 @@ def test_answers_are_markdown_and_tools_are_folded(chat, tmp_path):
 
 @pytest.mark.parametrize("pace", [0.05])
 def test_words_typed_while_it_works_are_kept_shown_and_editable(chat):
-    """They stand in the queue, come back with Up, and are sent when the answer is there."""
     chat.type("stream\r")
     chat.see("word word")
     chat.type("first\r")
@@ -192,7 +189,6 @@ def test_words_typed_while_it_works_are_kept_shown_and_editable(chat):
 
 
 def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(chat, brain):
-    """While the model is silent: figures, help and a side question come at once."""
     chat.type("hang\r")
     chat.see("Esc interrupts")
     for words, shown in (
@@ -214,7 +210,6 @@ def test_commands_that_look_do_not_wait_and_those_that_change_say_that_they_do(c
 
 
 def test_what_is_typed_right_behind_an_answer_belongs_to_the_input(chat, brain):
-    """A question and a list are closed by their key, not a moment later."""
     chat.type("sleep\r")
     chat.see("Allow?")
     chat.type("n\rafter\r")
@@ -227,7 +222,6 @@ def test_what_is_typed_right_behind_an_answer_belongs_to_the_input(chat, brain):
 
 
 def test_a_list_is_searched_by_typing_and_leaves_what_was_typed_before(chat):
-    """Only the rows with those words are left; Esc changes nothing."""
     chat.type("/model\r")
     chat.see("type to search", "claude-opus-5")
     chat.type("haiku 4")
@@ -240,7 +234,6 @@ def test_a_list_is_searched_by_typing_and_leaves_what_was_typed_before(chat):
 
 
 def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, brain):
-    """A silent model, a running tool, a question, typed text, and then the program itself."""
     chat.type("hang\r")
     chat.see("Esc interrupts")
     chat.type("\x03")
@@ -265,7 +258,6 @@ def test_every_moment_can_be_interrupted_and_the_last_says_how_to_resume(chat, b
 
 
 def test_ctrl_c_ends_an_answer_and_keeps_what_was_said_of_it(chat):
-    """The next message goes on from there."""
     chat.type("long\r")
     chat.see("many masts")
     chat.type("\x03")
@@ -276,7 +268,6 @@ def test_ctrl_c_ends_an_answer_and_keeps_what_was_said_of_it(chat):
 
 
 def test_ctrl_c_closes_a_list_and_leaves_before_there_is_a_session(chat, tmp_path, simulator):
-    """Nothing is changed by the one, and the other needs no patience and leaves no traceback."""
     chat.type("/mode\r")
     chat.see("type to search")
     chat.type("\x03")
@@ -297,7 +288,6 @@ def test_ctrl_c_closes_a_list_and_leaves_before_there_is_a_session(chat, tmp_pat
 
 
 def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
-    """Everything said is there, and the log is nobody's."""
     with started(tmp_path, simulator) as chat:
         chat.type("remember the harbour\r")
         chat.see("Heard 'remember the harbour'.")
@@ -311,7 +301,6 @@ def test_a_closed_terminal_leaves_a_session_that_goes_on(tmp_path, simulator):
 
 
 def test_an_agent_that_ends_wakes_the_model_and_disturbs_nobody_who_types(chat, brain):
-    """Its line goes above the input; while something is typed the model waits."""
     chat.type("send someone\r")
     chat.see("The tool has run.", "1 job")
     chat.type("hello wor")
@@ -324,7 +313,6 @@ def test_an_agent_that_ends_wakes_the_model_and_disturbs_nobody_who_types(chat, 
 
 
 def test_ctrl_z_is_no_character_of_a_message(chat):
-    """It is for the shell, which has no say in a session of its own: the chat goes on as it was."""
     chat.type("half")
     chat.see_input("half")
     chat.type("\x1a")
@@ -333,7 +321,6 @@ def test_ctrl_z_is_no_character_of_a_message(chat):
 
 
 def test_the_screen_follows_the_terminals_size(chat):
-    """Narrow, then wide: the status keeps what matters most, the input stays."""
     chat.type("markdown\r")
     chat.see("That is all.")
     chat.type("some words")
@@ -346,7 +333,6 @@ def test_the_screen_follows_the_terminals_size(chat):
 
 
 def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulator):
-    """At the first key, above the input, once."""
     env = {"LONGHOLD_TERMINAL_AWAY_MINUTES": "0.02"}
     with started(tmp_path, simulator, env=env) as chat:
         chat.type("remember the harbour\r")
@@ -361,7 +347,6 @@ def test_who_comes_back_after_a_pause_is_told_where_they_were(tmp_path, simulato
 
 
 def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
-    """It is asked for on a fork and becomes the user's words only by Tab and Enter."""
     with started(tmp_path, simulator, env={"LONGHOLD_BUDGET_OWN_SHARE": "0"}) as chat:
         chat.type("hello\r")
         chat.see("> Count the anchors")
@@ -371,7 +356,6 @@ def test_a_suggestion_is_offered_and_taken_with_tab(tmp_path, simulator):
 
 
 def test_going_back_offers_to_restore_or_to_compact(chat):
-    """Esc twice lists the messages; the chosen one comes back to be edited, in a branch."""
     for words in ("one", "two"):
         chat.type(f"{words}\r")
         chat.see(f"Heard '{words}'.")
@@ -420,7 +404,6 @@ COMMANDS = {
 
 
 def test_every_command_works(chat, tmp_path):
-    """Each in its turn, in one chat; none leaves an error."""
     assert {words.split()[0] for words in COMMANDS} == set(SLASH)
     chat.type("long\r")
     chat.see("The end.")

@@ -86,7 +86,6 @@ def shares(history):
 
 
 async def test_extraction_reads_its_parents_prefix_and_leaves_nothing_behind(project):
-    """After every turn of a chat, in every answer of the fork."""
     with running(DigestBrain()) as simulator:
         history = await talk(simulator.url, project, TALK)
     found = shares(history)
@@ -102,7 +101,6 @@ async def test_extraction_reads_its_parents_prefix_and_leaves_nothing_behind(pro
 
 
 async def test_two_sessions_of_a_project_learn_at_once(project):
-    """Both are kept, and a third recalls what either learnt."""
     with running(DigestBrain()) as simulator:
         await asyncio.gather(
             talk(simulator.url, project, TALK[:1]), talk(simulator.url, project, TALK[2:3])
@@ -117,7 +115,6 @@ async def test_two_sessions_of_a_project_learn_at_once(project):
 
 
 async def test_what_left_the_view_is_recalled_again(project):
-    """Not while it is there; after a compaction the same question brings it back."""
     asked = "When do releases go out on Tuesday?"
     with running(DigestBrain()) as simulator:
         await talk(simulator.url, project, TALK[:1])

@@ -62,7 +62,6 @@ async def ask(agent, prompt):
 
 
 async def test_a_server_that_repeats_its_answer_id_is_asked_once_per_message(tmp_path):
-    """Each answer is an answer of its own, in the view and in what was spent."""
     async with working(tmp_path, text("hello")) as (agent, wire):
         for turn in range(1, 4):
             end = await ask(agent, f"question {turn}")
@@ -79,7 +78,6 @@ async def test_a_server_that_repeats_its_answer_id_is_asked_once_per_message(tmp
 
 
 async def test_every_call_runs_though_all_have_the_same_id(tmp_path):
-    """A call whose id is taken gets another; the log, the result and the next request agree."""
     acts = [calls(f'{{"command": "echo run-{n}"}}') for n in range(3)]
     async with working(tmp_path, *acts, text("done")) as (agent, wire):
         assert (await ask(agent, "go")).text == "done"
@@ -100,7 +98,6 @@ async def test_every_call_runs_though_all_have_the_same_id(tmp_path):
 
 
 async def test_two_calls_of_one_answer_with_one_id_both_run(tmp_path):
-    """The same result twice is two results."""
     same = '{"command": "echo twice >> out.txt; echo same"}'
     async with working(tmp_path, calls(same, same), text("done")) as (agent, _):
         await ask(agent, "go")
@@ -110,7 +107,6 @@ async def test_two_calls_of_one_answer_with_one_id_both_run(tmp_path):
 
 
 async def test_a_callers_results_go_to_the_calls_they_are_for(tmp_path):
-    """A caller knows the provider's ids only; the n-th result of an id is that of its n-th call."""
     answer = {
         "id": "chatcmpl-A1",
         "model": "m",
@@ -147,7 +143,6 @@ async def test_a_callers_results_go_to_the_calls_they_are_for(tmp_path):
 @pytest.mark.parametrize("limit", [200_000, 64_000, 32_000])
 @pytest.mark.parametrize("reported", [190_000, 10**9, 10**40, 1])
 async def test_a_wrong_size_reported_once_does_not_end_a_session(tmp_path, limit, reported):
-    """The next message is sent, in this process and after a resume; nothing is compacted for it."""
     settings = Settings(window=WindowSettings(limit_tokens=limit))
     wrong = {"prompt_tokens": reported, "completion_tokens": reported}
     answers = [text("one", usage=wrong, id="a"), text("two", usage=wrong, id="b")]
@@ -162,7 +157,6 @@ async def test_a_wrong_size_reported_once_does_not_end_a_session(tmp_path, limit
 
 
 async def test_a_wrong_size_does_not_keep_the_user_from_compacting(tmp_path):
-    """What the user asks for rests on our own estimate where the reported size leaves no room."""
     settings = Settings(window=WindowSettings(limit_tokens=32_000))
     wrong = {"prompt_tokens": 190_000, "completion_tokens": 5}
     async with working(tmp_path, text("one", usage=wrong), settings=settings) as (agent, _):

@@ -20,7 +20,6 @@ SCRIPT = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=["follow", "anthropic", "betas", "openai"])
 def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path):
-    """Tools, a failure that passes, an answer, and a log that any API accepts."""
     monkeypatch.chdir(tmp_path)
     with running(ScriptedBrain(SCRIPT)) as simulator:
         for name, path in (("ANTHROPIC", ""), ("OPENAI", "/v1")):
@@ -41,7 +40,6 @@ def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path)
 
 
 def test_results_in_a_user_message_are_taken_as_results(tmp_path):
-    """Callers who keep the API's own message shape hand results in as they always did."""
     with Session.open(model="claude-sonnet-4-6", directory=tmp_path) as session:
         session.user("go")
         use = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
@@ -54,7 +52,6 @@ def test_results_in_a_user_message_are_taken_as_results(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The model")
 async def test_a_long_window_is_asked_for_by_its_header_and_not_in_the_name(tmp_path):
-    """The suffix says it to us; a provider knows neither the name nor, without it, the window."""
     with running(ScriptedBrain("text: ok")) as simulator:
         client = anthropic.AsyncAnthropic(base_url=simulator.url, api_key="test", max_retries=0)
         with Session.open(model="claude-sonnet-4-5[1M]", directory=tmp_path) as session:
@@ -72,7 +69,6 @@ async def test_a_long_window_is_asked_for_by_its_header_and_not_in_the_name(tmp_
 
 
 async def test_a_model_whose_window_is_long_anyway_needs_no_header(tmp_path):
-    """The suffix is harmless there."""
     with Session.open(model="claude-sonnet-5-5[1m]", directory=tmp_path) as session:
         session.user("hi")
         request = await session.prepare()

@@ -81,7 +81,6 @@ async def built(directory, brain, mode):
 
 
 async def test_a_teammate_in_plan_mode_waits_for_the_leads_approval(tmp_path):
-    """Before it nothing is written, a refusal changes nothing, an approval ends plan mode."""
     brain = Yard(False, True)
     results = await built(tmp_path, brain, "bypass")
     assert results[:3] == ["Not allowed", "Sent", "Sent"]
@@ -91,7 +90,6 @@ async def test_a_teammate_in_plan_mode_waits_for_the_leads_approval(tmp_path):
 
 
 async def test_an_approval_never_widens_beyond_the_lead(tmp_path):
-    """Where the lead itself would have to ask, and nobody can be asked, nothing is written."""
     results = await built(tmp_path, Yard(True), "ask")
     assert [one for one in results if one != "Sent"] == ["Not allowed", "Not allowed"]
     assert not (tmp_path / "mast.txt").exists()

@@ -174,7 +174,6 @@ def _blocks(request: BrainRequest, kind: str) -> list[dict]:
 
 
 def test_both_turns_come_to_their_end(worked):
-    """The client takes every answer for what it is and reports the last one, in one session."""
     assert [reply["is_error"] for reply in worked.replies] == [False, False]
     assert [reply["stop_reason"] for reply in worked.replies] == ["end_turn", "end_turn"]
     assert worked.replies[0]["result"].endswith('GREETING = "good day"')
@@ -183,7 +182,6 @@ def test_both_turns_come_to_their_end(worked):
 
 
 def test_the_tools_really_ran(worked):
-    """The file was edited, and each call's result came back without an error."""
     assert (worked.project / "greeting.py").read_text() == 'GREETING = "good day"\n'
     calls, results = (_blocks(worked.asked[-1], kind) for kind in ("tool_use", "tool_result"))
     assert {call["name"] for call in calls} >= {"Read", "Edit", "Bash"}
@@ -192,25 +190,21 @@ def test_the_tools_really_ran(worked):
 
 
 def test_nothing_it_sends_is_refused(worked):
-    """Fields, betas, roles and markers of a real client are all known to the simulator."""
     assert len(worked.served) == len(worked.asked) > 2
     assert {request["status"] for request in worked.served} == {200}
 
 
 def test_signed_thinking_survives_the_client(worked):
-    """Thoughts come back as they were given, or the simulator would have refused them."""
     assert len(_blocks(worked.asked[-1], "thinking")) == len(worked.asked) - 1
 
 
 def test_the_second_turn_reads_the_first_from_the_cache(worked):
-    """A session that is taken up again finds all that its last request had in the cache."""
     last, resumed = worked.served[worked.first_count - 1], worked.served[worked.first_count]
     known = last["read_tokens"] + last["write_5m_tokens"] + last["write_1h_tokens"]
     assert resumed["read_tokens"] == known > 0
 
 
 def test_client_and_simulator_agree_on_the_bill(worked):
-    """What the client adds up from the streams is what the simulator counted."""
     counted = {
         "input_tokens": "uncached_tokens",
         "cache_read_input_tokens": "read_tokens",
@@ -224,12 +218,10 @@ def test_client_and_simulator_agree_on_the_bill(worked):
 
 
 def test_it_talks_to_nobody_else(worked):
-    """No telemetry, no update check, no login: only the simulator is asked."""
     assert worked.strays == 0
 
 
 def test_its_transcript_can_be_imported(worked):
-    """Every line is understood, and what comes out is a conversation any API accepts."""
     (transcript,) = worked.transcripts
     done = longhold("import", transcript, "--json")
     taken = json.loads(done.stdout)

@@ -53,7 +53,6 @@ def wire(messages):
 
 @pytest.mark.parametrize("release", VIEWS)
 def test_every_view_of_the_log_is_the_one_it_was(release):
-    """Byte by byte, after every entry."""
     loaded = load(RELEASES / f"{release}.jsonl")
     assert loaded.damage == []
     assert {type(entry) for entry in loaded.entries} >= KINDS
@@ -67,7 +66,6 @@ def test_every_view_of_the_log_is_the_one_it_was(release):
 @pytest.mark.parametrize("release", REQUESTS)
 @pytest.mark.files
 async def test_the_session_goes_on_with_the_request_it_would_have_sent(release):
-    """Its frame is the one in the log; what is new comes behind what was there."""
     project = home() / "projects" / "shop"
     project.mkdir(parents=True)
     shutil.copy(RELEASES / f"{release}.jsonl", project / "release.jsonl")

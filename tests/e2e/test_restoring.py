@@ -46,7 +46,6 @@ def restored(agent):
 
 
 async def test_files_are_before_the_model_again_and_count_as_read(project):
-    """As they are on disk now; reading one points above, editing needs no other read."""
     agent = await worked(project)
     (project / "code.py").write_text("x = 2\n")
     await agent.compact()
@@ -65,7 +64,6 @@ async def test_files_are_before_the_model_again_and_count_as_read(project):
 
 
 async def test_an_undo_takes_back_what_was_restored(project):
-    """The view is the one before, to the byte."""
     agent = await worked(project)
     before = agent.engine.view.messages()
     entry = await agent.compact()
@@ -76,7 +74,6 @@ async def test_an_undo_takes_back_what_was_restored(project):
 
 
 async def test_a_resumed_session_knows_the_files_it_read_and_nobody_changed(project):
-    """So that it can go on editing where the dead process stopped."""
     agent = await worked(project)
     session = agent.session.id
     await agent.close()

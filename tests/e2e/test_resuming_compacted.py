@@ -149,7 +149,6 @@ def _run(words: list[str | Path], project: Path, **environment: str) -> str:
 
 
 def test_claude_code_answers_from_the_summary(transcript, project, tmp_path):
-    """The command that was printed finds the session, and goes on in it."""
     client, home = _client("claude"), tmp_path / "home"
     _, *words = _compacted(transcript, "claude-code", home)
     with running(Rememberer()) as simulator:
@@ -166,7 +165,6 @@ def test_claude_code_answers_from_the_summary(transcript, project, tmp_path):
 
 
 def test_pi_answers_from_the_summary(transcript, project, tmp_path):
-    """With the model the session was with."""
     client, home = _client("pi"), tmp_path / "home"
     _, *words = _compacted(transcript, "pi", home)
     with running(Rememberer()) as simulator:
@@ -179,7 +177,6 @@ def test_pi_answers_from_the_summary(transcript, project, tmp_path):
 
 
 def test_codex_answers_from_the_summary(transcript, project, tmp_path):
-    """What it sends holds the summary and the messages after it."""
     client, home = _client("codex"), tmp_path / "home"
     _, *words = _compacted(transcript, "codex", home)
     with ResponsesServer().running() as server:

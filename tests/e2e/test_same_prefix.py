@@ -186,7 +186,6 @@ def wire(tmp_path_factory):
 
 
 def test_a_resumed_session_sends_the_same_prefix(wire):
-    """Hours later, on another branch, with other instructions: not a byte of it moved."""
     session, again, other = wire.sessions
     assert session == again != other
     before, after = wire.first[-1], wire.resumed[0]
@@ -199,7 +198,6 @@ def test_a_resumed_session_sends_the_same_prefix(wire):
 
 
 def test_the_provider_reads_all_of_it_from_its_cache(wire):
-    """What the first process left in the cache is what the second reads."""
     sent = len(wire.first)
     last, resumed = wire.requests[sent - 1], wire.requests[sent]
     left = last["read_tokens"] + last["write_5m_tokens"] + last["write_1h_tokens"]
@@ -207,6 +205,5 @@ def test_the_provider_reads_all_of_it_from_its_cache(wire):
 
 
 def test_a_new_session_there_sees_what_is_new(wire):
-    """The frame is looked at anew with each session, so the test above can fail."""
     assert "branch: other" in raw(wire.new[0], "system")
     assert "Use spaces." in unmarked(wire.new[0])[0]

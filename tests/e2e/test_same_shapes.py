@@ -144,7 +144,6 @@ def order(told):
 
 
 def test_messages_have_the_same_fields(servers):
-    """An answer, down to its usage."""
     simulated, local = (
         client.messages.with_raw_response.create(**question()).http_response.json()
         for client in (servers.simulated, servers.local)
@@ -153,7 +152,6 @@ def test_messages_have_the_same_fields(servers):
 
 
 def test_streams_tell_the_same_story(servers):
-    """The same events in the same order, each named as its data says, with the same fields."""
     simulated, local = events(servers.simulated), events(servers.local)
     assert order(simulated) == order(local)
     assert all(name == data["type"] for name, data in [*simulated, *local])
@@ -164,7 +162,6 @@ def test_streams_tell_the_same_story(servers):
 
 
 def test_the_official_client_assembles_both_streams_alike(servers):
-    """What it makes of a stream is a message that ended at the limit, with one text."""
     for client in (servers.simulated, servers.local):
         with client.messages.stream(**question()) as stream:
             message = stream.get_final_message()
@@ -175,7 +172,6 @@ def test_the_official_client_assembles_both_streams_alike(servers):
 
 
 def test_counts_have_the_same_fields(servers):
-    """A count of tokens, before asking."""
     body = {name: value for name, value in question().items() if name != "max_tokens"}
     simulated, local = (
         client.messages.with_raw_response.count_tokens(**body).http_response.json()
@@ -185,7 +181,6 @@ def test_counts_have_the_same_fields(servers):
 
 
 def test_usage_means_the_same(servers):
-    """Read, written and fresh tokens are apart and sum up to the count; a repeat reads."""
     list_of_boxes = " ".join(f"Item {n} is in box {n % 7}." for n in range(60))
     block = {"type": "text", "text": list_of_boxes, "cache_control": {"type": "ephemeral"}}
     asked = question([block])
@@ -227,7 +222,6 @@ def test_usage_means_the_same(servers):
     ],
 )
 def test_errors_have_the_same_fields(servers, send, error, types, more):
-    """The same exception of the official client, the same kind of error, the same body."""
     bodies = []
     for client in (servers.simulated, servers.local):
         with pytest.raises(error) as caught:

@@ -83,7 +83,6 @@ def recalled(request):
 
 
 async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path):
-    """In one line each; learning reads the session's own prefix and speaks of no tool it has not."""
     history = await learnt(client, tmp_path)
     assert [entry.names for entry in of(history, Remembered)] == [(FILE,)]
     forks = [entry for entry in of(history, Forked) if entry.source == "memory"]
@@ -100,13 +99,11 @@ async def test_what_one_session_was_told_another_recalls(client, brain, tmp_path
 
 
 async def test_learning_stays_within_the_share_for_own_calls(client, tmp_path):
-    """One answer pays for no extraction: what was said waits until the session has paid more."""
     history = await learnt(client, tmp_path, Settings())
     assert not of(history, Forked) and not of(history, Remembered) and not of(history, Failed)
 
 
 async def test_a_followed_list_is_reminded_too(client, tmp_path):
-    """What is recalled stands in the request and not in the program's list, and stays there."""
     await learnt(client, tmp_path)
     messages = [{"role": "user", "content": QUESTION}]
     options = {"system": "Be brief.", "tools": [READ]}
@@ -133,7 +130,6 @@ async def test_a_followed_list_is_reminded_too(client, tmp_path):
 
 
 async def test_memory_is_part_of_how_a_session_was_set_up(client, tmp_path):
-    """A resume has it without being told; it can be given and taken away."""
     history = await learnt(client, tmp_path)
     assert history
     async with Session.resume(directory=tmp_path, client=client) as session:
@@ -153,8 +149,6 @@ async def test_memory_is_part_of_how_a_session_was_set_up(client, tmp_path):
 
 
 async def test_the_model_writes_memories_itself(tmp_path):
-    """Its calls are answered by `run_tool`, in the client's own words; other tools are the program's."""
-
     class Writer:
         def answer(self, request):
             if request.messages[-1]["content"][-1]["type"] == "tool_result":
@@ -189,8 +183,6 @@ async def test_the_model_writes_memories_itself(tmp_path):
 
 
 def test_without_a_client_memories_are_recalled_by_words(simulator, tmp_path):
-    """And nothing is asked of any model."""
-
     async def told():
         async with anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
             await learnt(client, tmp_path)

@@ -73,7 +73,6 @@ async def played(tmp_path):
 
 @pytest.mark.files
 async def test_the_model_sees_the_ends_the_errors_and_the_way_to_the_rest(played):
-    """And follows it, without a question."""
     _, brain, questions = played
     first, read = brain.results()
     assert 'exit-status="3"' in first
@@ -86,7 +85,6 @@ async def test_the_model_sees_the_ends_the_errors_and_the_way_to_the_rest(played
 
 @pytest.mark.files
 async def test_nothing_moves_and_no_thought_is_dropped(played):
-    """On a model that binds its thinking; the exact output lies on disk."""
     agent, _, _ = played
     view = agent.session.view
     spilled = [entry for entry in view.history if isinstance(entry, Spilled)]
@@ -100,7 +98,6 @@ async def test_nothing_moves_and_no_thought_is_dropped(played):
 
 
 async def test_the_same_bytes_go_out_after_a_resume(played):
-    """Decisions are in the log."""
     agent, _, _ = played
     with Session.resume(agent.session.id) as again:
         assert again.view.messages() == agent.session.view.messages()

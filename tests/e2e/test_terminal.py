@@ -16,7 +16,6 @@ def chat(tmp_path):
 
 
 def test_questions_are_asked_and_answers_heeded(chat, tmp_path):
-    """A yes lets the edit pass, a reason denies the command and ends the turn."""
     chat.type('replace "a - b" with "a + b" in add.py\r')
     chat.wait_for("Allow?")
     chat.type("y\r")
@@ -29,7 +28,6 @@ def test_questions_are_asked_and_answers_heeded(chat, tmp_path):
 
 
 def test_a_run_at_a_terminal_is_drawn_as_a_chat_is(tmp_path):
-    """Folded tools and the diff of an edit, and no key that nobody hears."""
     pytest.importorskip("rich")
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
     task = 'replace "a - b" with "a + b" in add.py'
@@ -42,7 +40,6 @@ def test_a_run_at_a_terminal_is_drawn_as_a_chat_is(tmp_path):
 
 
 def test_ctrl_c_at_the_prompt_leaves_at_once(chat):
-    """Nobody has to press return for it."""
     chat.type("\x03")
     chat.wait_for("Stopped.")
     assert chat.child.wait(10) == 130

@@ -28,7 +28,6 @@ def changes():
 
 @pytest.mark.parametrize("kind", ["deferred", "fixed"])
 async def test_a_search_a_server_or_a_file_moves_no_byte_of_the_prompt(changes, tmp_path, kind):
-    """After each change the next call reads what was cached, and every tool can be called."""
     found = await changes.changed(changes.MODELS[kind], tmp_path)
     assert found.answers == ["It is 3."] * 3
     assert found.frames == 1

@@ -65,7 +65,6 @@ def shown(session):
 async def test_a_long_specification_survives_five_compactions_and_a_resume(
     client, tmp_path, window, by_model
 ):
-    """Every one of its requirements is still read by the model, letter for letter."""
     settings = Settings(
         window=WindowSettings(limit_tokens=window),
         compact=CompactSettings(ahead=False),

@@ -26,7 +26,6 @@ def test_a_list_that_goes_on_comes_before_one_that_was_rewound():
 
 
 def test_conversations_that_only_begin_alike_are_kept_apart():
-    """The same first message is sent by everybody who has the same instruction file."""
     assert choose([line(1, 9)], is_named=False) is None
 
 
@@ -68,7 +67,6 @@ def test_a_retry_is_the_same_conversation(quick):
 
 
 def test_side_calls_and_sub_agents_have_logs_of_their_own(quick):
-    """A title, or the work of a sub-agent, never disturbs the conversation it is about."""
     session = {"x-claude-code-session-id": "s-1"}
     main, child = quick(**session), quick(**session, **{"x-claude-code-agent-id": "a-1"})
     main.ask("Hello.")
@@ -116,7 +114,6 @@ def test_an_edited_message_rewinds_its_conversation(quick):
 
 
 def test_a_client_that_compacts_by_itself_begins_a_new_lineage(quick):
-    """The old one is kept as it was; the new list is taken as it comes."""
     agent = quick(**{"x-claude-code-session-id": "s-1"})
     agent.ask("Hello.")
     agent.ask("Go left.")

@@ -37,7 +37,6 @@ def entries(kind):
 
 @needs_chromium
 def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_factory):
-    """A session appears by itself, with what it saved; its change is undone by a click."""
     upstream.simulation.brain.files = 0
     with (
         gateway_process(upstream.url) as (url, _, pages),
@@ -65,7 +64,6 @@ def test_the_page_shows_savings_as_they_come_and_undoes(upstream, tmp_path_facto
 
 @needs_chromium
 def test_a_decision_shows_what_it_was_to_save_beside_what_it_did(upstream, tmp_path_factory):
-    """Both are counted on while the page is open; they are those of `/longhold/stats`."""
     upstream.simulation.brain.files = 0
     with (
         gateway_process(upstream.url) as (url, _, pages),
@@ -91,7 +89,6 @@ def test_a_decision_shows_what_it_was_to_save_beside_what_it_did(upstream, tmp_p
 
 @needs_chromium
 def test_on_a_phone_nothing_is_wider_than_the_screen(upstream, tmp_path_factory):
-    """The list and a session can be read and scrolled downwards only."""
     upstream.simulation.brain.files = 0
     with (
         gateway_process(upstream.url) as (url, _, pages),

@@ -53,8 +53,6 @@ def head(*lines, host="127.0.0.1"):
 
 
 def test_a_body_without_a_length_is_read_no_further_than_it_may_be_long(url, upstream):
-    """Chunk after chunk, for as long as the server takes them."""
-
     def endless():
         for _ in range(1_000):
             yield b"x" * 10_000
@@ -70,7 +68,6 @@ def test_a_body_without_a_length_is_read_no_further_than_it_may_be_long(url, ups
 
 
 def test_a_compressed_body_is_not_unpacked_here(url, upstream):
-    """Fifty megabytes in fifty kilobytes stay what they are: the provider's business."""
     packed = gzip.compress(b"\0" * 50_000_000)
     headers = HEADERS | {"content-encoding": "gzip"}
     httpx2.post(f"{url}/v1/messages", content=packed, headers=headers)
@@ -90,7 +87,6 @@ def test_a_compressed_body_is_not_unpacked_here(url, upstream):
     ],
 )
 def test_a_request_whose_end_is_in_doubt_is_not_passed_on(url, upstream, lines):
-    """What two servers read differently would let one client speak in another's name."""
     answer = said(
         url, head(*lines) + b"0\r\n\r\nGET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
     )
@@ -110,7 +106,6 @@ def test_a_head_without_end_is_cut_off(url, upstream):
 
 @pytest.mark.parametrize("begun", [b"", b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a"])
 async def test_heads_that_never_come_are_not_waited_for(url, begun):
-    """A hundred connections that say nothing, or nearly nothing, are closed after their time."""
     address = urlsplit(url)
     held = [await asyncio.open_connection(address.hostname, address.port) for _ in range(100)]
     for _, writer in held:
@@ -123,7 +118,6 @@ async def test_heads_that_never_come_are_not_waited_for(url, begun):
 
 
 async def test_a_client_that_does_not_read_holds_up_nobody(gateway, upstream):
-    """Its answer waits with the provider; others get theirs."""
     url = gateway().url
     upstream.simulation.brain.answer = lambda request: BrainAnswer(
         blocks=(text("word " * 200_000),)
@@ -162,7 +156,6 @@ def test_bytes_that_are_no_request_reach_the_provider_as_they_are(url, upstream,
 
 @pytest.mark.parametrize("name", ["../../../escape", "/etc/passwd", "..\\x", "a" * 3_000, "%2e%2e"])
 def test_a_session_cannot_be_named_out_of_its_place(url, upstream, name, tmp_path):
-    """What a client calls its session is hashed: it names no file."""
     agent = Agent(url, **{"x-claude-code-session-id": name})
     agent.ask("Hello")
     [log] = home().rglob("gw-*.jsonl")
@@ -201,7 +194,6 @@ class Silent:
 
 
 def test_who_gives_up_before_the_first_byte_is_not_answered(tmp_path):
-    """The provider is hung up on, so that nobody pays for an answer that nobody reads."""
     silent = Silent()
     with in_thread(server_of(silent)) as upstream, gateway_to(upstream) as gateway:
         address = urlsplit(gateway.url)

@@ -46,7 +46,6 @@ def prompts(bodies):
 
 @pytest.mark.timeout(400)
 def test_killed_at_any_moment_nothing_moves_that_no_entry_moved(upstream, monkeypatch):
-    """Moments drawn by chance: while a request is read, decided, sent or answered."""
     monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT_TOKENS", "64000")
     upstream.simulation.brain.files = 1_000
     chance, worker, kills = random.Random(7), Worker(""), 0

@@ -72,7 +72,6 @@ def results(messages):
 
 
 def test_a_short_conversation_goes_upstream_byte_for_byte(gateway, upstream):
-    """While nothing is worth changing, the provider gets the client's own bytes."""
     agent = Agent(gateway().url)
     upstream.simulation.brain.files = 2
     agent.ask("Read two files.")
@@ -86,7 +85,6 @@ def test_a_short_conversation_goes_upstream_byte_for_byte(gateway, upstream):
 
 
 def test_old_results_are_cleared_once_the_cache_is_cold(gateway, upstream, clock):
-    """After a pause the whole prompt is written anew anyway, so old results leave it for free."""
     agent = Agent(gateway().url)
     agent.ask("Read a dozen files.")
     clock.advance(600)
@@ -103,7 +101,6 @@ def test_old_results_are_cleared_once_the_cache_is_cold(gateway, upstream, clock
 
 
 def test_what_was_sent_is_sent_again(gateway, upstream, clock):
-    """Between two decisions each request begins with the one before it."""
     agent = Agent(gateway().url)
     agent.ask("Read a dozen files.")
     clock.advance(600)
@@ -129,7 +126,6 @@ SMALL = replace(EAGER, window=WindowSettings(limit_tokens=64_000))
 
 @pytest.mark.parametrize("marked_blocks", [1, 3])
 def test_a_clearing_reads_what_was_cleared_before_it(gateway, upstream, marked_blocks):
-    """A mark of ours stands at the end of what is cleared, unless the client uses all it may."""
     system = [*SYSTEM * marked_blocks]
     agent = Agent(gateway(SMALL).url)
     upstream.simulation.brain.files = 50
@@ -149,7 +145,6 @@ def test_a_clearing_reads_what_was_cleared_before_it(gateway, upstream, marked_b
 
 
 def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):
-    """Decisions are in the log: a new process of the gateway makes the same request of them."""
     with gateway_to(upstream.url, clock=clock) as first:
         agent = Agent(first.url)
         agent.ask("Read a dozen files.")
@@ -167,7 +162,6 @@ def test_a_restarted_gateway_sends_the_same_prefix(upstream, clock):
 
 
 def test_killed_and_started_again_the_prefix_is_byte_equal(upstream, tmp_path):
-    """A SIGKILL in the middle of an answer loses nothing of what was decided."""
     agent = Agent("")
     agent.messages = list(BUILT)
     with gateway_process(upstream.url) as (url, process, _):
@@ -188,7 +182,6 @@ def test_killed_and_started_again_the_prefix_is_byte_equal(upstream, tmp_path):
 
 
 def test_a_large_result_is_spilled_before_it_is_ever_sent(gateway, upstream):
-    """The preview names a file that the client's own Read can open."""
     agent = Agent(gateway().url)
     agent.messages = list(BUILT)
     agent.call(tools=SHELL)
@@ -211,7 +204,6 @@ def test_messages_of_the_system_within_the_list_pass_as_they_are(gateway, upstre
 
 
 def test_counting_tokens_counts_what_is_sent(gateway, upstream, clock):
-    """A client that asks how full it is hears about the request that would go upstream."""
     agent = Agent(gateway().url)
     agent.ask("Read a dozen files.")
     clock.advance(600)
@@ -228,7 +220,6 @@ def test_counting_tokens_counts_what_is_sent(gateway, upstream, clock):
 
 
 def test_the_shadow_says_what_direct_calls_would_have_cost(gateway, upstream, clock):
-    """Saved is the difference to the bill of the same calls without a gateway."""
     running = gateway()
     agent = Agent(running.url)
     for words in ("Read a dozen files.", "Again.", "And again."):
@@ -242,7 +233,6 @@ def test_the_shadow_says_what_direct_calls_would_have_cost(gateway, upstream, cl
 
 
 def test_each_decision_has_what_it_was_to_save_beside_what_it_did(gateway, upstream, clock):
-    """From one decision to the next; together they are what the session saved."""
     running = gateway()
     agent = Agent(running.url)
     agent.messages = list(BUILT)
@@ -280,7 +270,6 @@ async def test_the_asynchronous_client_works(gateway, upstream, is_stream):
 
 
 def test_streams_arrive_as_upstream_sent_them(gateway, upstream):
-    """The events of a managed stream are the provider's own, in order."""
     agent = Agent(gateway().url)
     agent.messages = [{"role": "user", "content": "Hello"}]
     given = {"model": MODEL, "max_tokens": 50, "messages": marked(agent.messages)}

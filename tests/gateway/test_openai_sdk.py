@@ -86,7 +86,6 @@ def test_a_long_result_is_spilled_in_this_dialect_too(url, upstream):
 
 
 async def test_responses_are_answered_and_recorded(url):
-    """The Responses dialect, by the SDK's two clients, whole and streamed; answers are in the log."""
     given = {"model": MODEL, "input": HELLO}
     with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
         raw = client.responses.with_raw_response.create(**given)
@@ -105,7 +104,6 @@ async def test_responses_are_answered_and_recorded(url):
 
 
 def test_the_result_of_a_freeform_tool_is_spilled(url, upstream):
-    """Such a call is a call like any other; what the session saved is counted."""
     with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
         client.responses.create(model=MODEL, input=ITEMS, tools=FREEFORM)
     [spilled] = entries(Spilled)
@@ -117,7 +115,6 @@ def test_the_result_of_a_freeform_tool_is_spilled(url, upstream):
 
 
 def test_what_a_client_puts_into_its_list_is_not_an_answer(url, upstream):
-    """An item that configures the model, or adds tools, begins no round; the list goes on as it was."""
     added = {"type": "additional_tools", "role": "developer", "tools": FREEFORM}
     items = [added, *HELLO, {"type": "configuration_update", "reasoning": {"effort": "low"}}]
     with openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client:
@@ -143,7 +140,6 @@ def _in_pieces(kind, chunks):
 
 
 def test_an_answer_is_recorded_when_its_last_event_is_whole():
-    """The last event holds everything, so it may come in many pieces; an early one holds nothing."""
     with running(Reader(files=0)) as simulator:
         answer = httpx2.post(
             f"{simulator.url}/v1/responses",
@@ -162,7 +158,6 @@ def test_an_answer_is_recorded_when_its_last_event_is_whole():
 
 
 def test_words_about_a_stream_do_not_end_it():
-    """A text that quotes the last event's name is only a text."""
     said = "It ends with\nevent: message_stop\ndata: [DONE]\n\nand then some more."
     with running(Says(said)) as simulator, gateway_to(simulator.url) as through:
         client = client_of(through.url)
@@ -175,7 +170,6 @@ def test_words_about_a_stream_do_not_end_it():
 
 
 def test_a_client_that_asks_for_a_websocket_is_told_to_use_http(url, upstream):
-    """With this status a client falls back at once instead of trying again and again."""
     upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     answer = httpx2.get(f"{url}/responses", headers=upgrade)
     assert answer.status_code == 426
@@ -184,7 +178,6 @@ def test_a_client_that_asks_for_a_websocket_is_told_to_use_http(url, upstream):
 
 
 def test_a_result_that_is_cleared_later_is_no_failure(gateway, upstream, clock):
-    """Items without a role are a prefix like any other: what moved in it has its entry."""
     upstream.simulation.brain.files = 0
     stays_open = replace(EAGER, gateway=replace(EAGER.gateway, idle_seconds=7_200))
     url = gateway(stays_open).url + "/v1"

@@ -90,7 +90,6 @@ def test_headers_pass_but_those_of_one_connection_and_ours(echoing):
 
 
 def test_errors_of_the_provider_pass_untouched(echoing):
-    """Status, body, `retry-after` and request id are the provider's."""
     body = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
     headers = [(b"retry-after", b"7"), (b"request-id", b"req_9")]
     _, url = echoing(status=429, headers=headers, body=body)
@@ -135,7 +134,6 @@ def test_a_request_we_cannot_read_reaches_the_provider_as_it_is(echoing, body):
 
 
 def test_a_full_disk_costs_the_client_nothing(gateway, upstream):
-    """Where nothing can be written, requests pass with the reason beside the answer."""
     agent = Agent(gateway().url)
     (home() / "projects").write_text("in the way")
     upstream.simulation.brain.files = 2
@@ -145,7 +143,6 @@ def test_a_full_disk_costs_the_client_nothing(gateway, upstream):
 
 
 def test_a_managed_request_that_is_refused_is_sent_again_as_it_was(gateway, upstream, clock):
-    """The client never sees an error that only our changes caused."""
     agent = Agent(gateway().url)
     agent.ask("Read a dozen files.")
     clock.advance(600)
@@ -188,7 +185,6 @@ def test_a_name_that_points_here_from_a_browser_is_refused(gateway):
     ],
 )
 def test_another_machines_page_is_refused(gateway, origin, status):
-    """It can post to this machine without asking, as long as it names no header of its own."""
     answer = httpx2.get(f"{gateway().url}/longhold/stats", headers={"origin": origin})
     assert answer.status_code == status
 
@@ -233,7 +229,6 @@ def test_the_process_answers_at_the_address_it_prints(upstream):
 
 
 def test_a_list_of_items_is_managed_as_well(echoing):
-    """A long output in the Responses dialect is spilled; every other item is the client's own."""
     body = b'event: response.completed\ndata: {"type":"response.completed","response":{"id":"r1",'
     body += b'"model":"gpt-6-sol","output":[],"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
     echo, url = echoing(headers=[(b"content-type", b"text/event-stream")], body=body)

@@ -11,7 +11,6 @@ from longhold.gateway.tenants import TenantBudgets
 
 
 async def test_a_session_whose_first_answer_is_awaited_has_cost_nothing_yet(tmp_path):
-    """It is the gateway's own all the same: nobody has to read its log to list it."""
     shadow = Shadow()
     planner = Planner(
         Conversations(EAGER), salt=b"", budgets=TenantBudgets(0.0, tmp_path), shadow=shadow

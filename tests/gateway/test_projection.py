@@ -19,7 +19,6 @@ def compactions():
 
 
 def test_a_list_that_would_not_fit_is_compacted_by_us(gateway, upstream):
-    """A client that never compacts goes on past its window, and every request is a legal one."""
     agent = Agent(gateway(SMALL).url)
     upstream.simulation.brain.files = 6
     for words in ("Read six files.", "Again.", "Now the other six.", "And again."):
@@ -47,7 +46,6 @@ def test_behind_a_compaction_each_request_begins_with_the_one_before(gateway, up
 
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_chat_completions_are_managed_too(gateway, upstream, is_stream):
-    """A long result is spilled from a list in OpenAI's dialect; the rest of it is as it was."""
     call = {
         "id": "c1",
         "type": "function",

@@ -36,7 +36,6 @@ def worked(gateway, clock):
 
 
 def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
-    """Whoever gets the request gets the log; nothing is sent unmanaged and no second log begun."""
     agent, others = Agent(gateway().url), [gateway().url, gateway().url]
     upstream.simulation.brain.files = 1
     for number in range(4):
@@ -47,7 +46,6 @@ def test_processes_pass_a_session_on_between_its_calls(gateway, upstream):
 
 
 def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstream):
-    """What cannot be managed passes as it is, and the answer says why."""
     quick = Settings(gateway=GatewaySettings(handover_seconds=0.1, idle_seconds=0.0))
     agent = Agent(gateway(quick).url)
     upstream.simulation.brain.files = 1
@@ -67,7 +65,6 @@ def test_a_writer_that_does_not_let_go_costs_the_client_nothing(gateway, upstrea
 
 
 def test_undo_from_another_terminal_shows_at_the_next_call(gateway, upstream, clock):
-    """The gateway has the log and lets go of it; the cleared results are sent again as they were."""
     agent = worked(gateway, clock)
     session = the_log().stem
     [newest, *_] = reversed(entries(Cleared))
@@ -118,7 +115,6 @@ def test_reports_read_a_session_that_the_gateway_has_open(gateway, upstream, clo
 
 
 def test_a_restart_cuts_no_stream(upstream):
-    """A gateway that was asked to end finishes what it began, while its successor has the address."""
     upstream.simulation.brain.files = 0
     said = {
         "model": MODEL,
@@ -150,7 +146,6 @@ def test_a_restart_cuts_no_stream(upstream):
 
 
 def test_a_tenant_whose_day_is_spent_is_refused_and_others_are_not(gateway, upstream):
-    """In the words of the API that was called; nothing reaches the provider."""
     upstream.simulation.brain.files = 0
     url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
     Agent(url, key="sk-one").ask("Hello")
@@ -167,7 +162,6 @@ def test_a_tenant_whose_day_is_spent_is_refused_and_others_are_not(gateway, upst
 
 
 def test_passing_by_costs_the_budget_as_well(gateway, upstream):
-    """A client cannot spend more by asking not to be managed."""
     upstream.simulation.brain.files = 0
     url = gateway(Settings(gateway=GatewaySettings(tenant_usd_per_day=0.001))).url
     bypassing = Agent(url, **{"x-longhold-bypass": "1"})
@@ -187,7 +181,6 @@ def test_processes_share_what_a_tenant_has_spent(tmp_path):
 
 
 def test_metrics_are_in_prometheus_words(gateway, upstream, clock):
-    """Counters, a gauge and a histogram that add up."""
     url = gateway().url
     agent = Agent(url)
     agent.ask("Read a dozen files.")

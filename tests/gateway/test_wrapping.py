@@ -42,7 +42,6 @@ def wrapped(upstream, *words, **environment):
 
 
 def test_a_command_is_answered_through_a_gateway_that_ends_with_it(upstream):
-    """Its output and exit code are its own; one line on stderr says what was saved."""
     done = wrapped(upstream, sys.executable, "-c", ASKS)
     words, address = done.stdout.rsplit(maxsplit=1)
     assert words == "Done after 0."
@@ -65,7 +64,6 @@ def test_a_command_that_does_not_exist(upstream):
 
 
 def test_whoever_ends_the_wrapper_ends_the_command(upstream):
-    """No client is left behind with the address of a gateway that is gone."""
     wrapper = subprocess.Popen(
         [sys.executable, "-m", "longhold", "wrap", "sh", "-c", "echo $$; exec sleep 1000"],
         stdout=subprocess.PIPE,
@@ -117,7 +115,6 @@ asyncio.run(ask())
 
 
 def test_a_client_looks_up_what_it_said_on_the_server_it_gets(upstream, tmp_path):
-    """What went through the gateway is found in the session that it became."""
     pytest.importorskip("mcp")
     client = tmp_path / "claude"
     client.write_text(f"#!{sys.executable}\n{LOOKS_UP}")
@@ -131,7 +128,6 @@ def test_a_client_looks_up_what_it_said_on_the_server_it_gets(upstream, tmp_path
     ("command", "place"), [(["/opt/claude", "Hello"], 1), (["codex", "exec", "Hello"], 2)]
 )
 def test_a_client_that_takes_servers_gets_ours(command, place):
-    """As an option of its own, before the user's words; its configuration is not touched."""
     made = with_options(command, "http://127.0.0.1:1", has_history=True)
     assert made[0] == command[0]
     assert made[-len(command) + 1 :] == command[1:]
@@ -156,7 +152,6 @@ asks_a_client = pytest.mark.skipif(
 @pytest.mark.optional
 @asks_a_client
 def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
-    """It runs its tools, goes on with its session, and nothing is passed on unmanaged."""
     own = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
     upstream.simulation.brain.files = 0
     first = wrapped(upstream, CLAUDE, "-p", "Say hello.", **own)
@@ -170,7 +165,6 @@ def test_an_unmodified_client_works_and_continues(upstream, tmp_path):
 @pytest.mark.optional
 @asks_a_client
 def test_an_unmodified_client_of_the_responses_api_works_and_resumes(upstream, tmp_path):
-    """Its requests go through the gateway, not past it, and are one session."""
     upstream.simulation.brain.files = 0
     own = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path), "CODEX_API_KEY": "nobodys"}
     own["OPENAI_BASE_URL"] = f"{upstream.url}/v1"

@@ -40,7 +40,6 @@ def check(name, text):
 
 
 def test_a_preview(transcript, tmp_path):
-    """Sizes, prices, what goes, what survives and seams, before the summary itself."""
     text = told("compact", transcript, "--preview", place=tmp_path)
     head, _, summary = text.partition("\n\n")
     check("compact_preview", f"{head}\n")
@@ -49,7 +48,6 @@ def test_a_preview(transcript, tmp_path):
 
 
 def test_a_session_compacted_taken_back_and_brought_back(transcript, tmp_path):
-    """Each step says what it did, and the list knows the state of each change."""
     with open_transcript(transcript) as opened:
         FileStore().add(Header(session="s1", directory=str(tmp_path / "gone")), opened.entries)
     steps = (

@@ -67,12 +67,10 @@ def material():
 
 
 def test_what_a_model_is_asked():
-    """All of it, with a wish and the user's messages."""
     directives = material().ledger.directives
     check("compaction_asked", ask_for_summary(focus=("the cookie",), directives=directives) + "\n")
 
 
 def test_what_stands_for_history_with_a_model():
-    """Directives, the model's part, the log's part, names, pointers, how to go on."""
     manner = Manner(log="/logs/session.jsonl", has_history=True)
     check("compaction_summary", compose(material(), WRITTEN, manner).text + "\n")

@@ -21,7 +21,6 @@ def _figures(text: str) -> list[float]:
 
 
 async def test_the_page_shows_what_happens(tmp_path):
-    """The run is played, and every part drawn from it is on the page as it is drawn now."""
     drawn = parts(await play(tmp_path / "shop"))
 
     def produce(name: str) -> str:
@@ -38,6 +37,5 @@ async def test_the_page_shows_what_happens(tmp_path):
 
 
 def test_every_step_says_which_module_takes_it():
-    """So that whoever reads the page finds the code."""
     steps = re.split(r"^## \d+\. ", Page(path=PAGE).prose, flags=re.M)[1:]
     assert [step.splitlines()[0] for step in steps if not re.search(r"`[\w/]+\.py`", step)] == []

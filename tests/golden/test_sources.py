@@ -40,14 +40,12 @@ def _dedented(body: str) -> str:
 
 
 def test_the_source_on_the_page_is_the_source():
-    """Whoever changes how an agent is built sees it on the page."""
     shown = regions(keep_up(PAGE, "source", source), "source")
     assert len(shown) == 3
     assert shown == {where: source(where) for where in shown}
 
 
 def test_the_tree_on_the_page_is_the_tree():
-    """Every line is a folder or a module, and no folder is left out."""
     folder, listed = Path(), set()
     (tree,) = (block.body for block in Page(path=PAGE).of("tree"))
     for line in tree.splitlines():

@@ -72,7 +72,6 @@ def check(name, text):
 
 @pytest.mark.parametrize(("name", "columns"), [("wide", 90), ("narrow", 40)])
 def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
-    """The question with its diff, then the answer, with the state of the session below."""
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
     with running(ScriptedBrain(ANSWERS)) as server:
         words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
@@ -92,7 +91,6 @@ def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
 
 
 def test_a_busy_screen_shows_what_waits_and_a_list_what_can_be_chosen(tmp_path):
-    """What was asked at once, what waits, what is being typed; then the modes there are."""
     brain = Silent()
     with running(brain) as server:
         words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]

@@ -79,7 +79,6 @@ def cause_of(story):
 
 
 def test_a_call_is_told_by_its_usage():
-    """Read, written, neither, the share, the cost, the time since the last."""
     first, second = warm().calls()
     assert (first.read_tokens, first.written_tokens, first.uncached_tokens) == (0, 50_000, 10)
     assert first.seconds_since is None
@@ -92,20 +91,17 @@ def test_a_call_is_told_by_its_usage():
 
 
 def test_an_answer_in_pieces_is_one_call():
-    """The last piece's usage counts."""
     story = Story().said().replied(0, 9_000, id="r").replied(0, 9_000, id="r")
     assert len(story.calls()) == 1
 
 
 def test_the_first_call_is_not_cold():
-    """Nothing was there to be read."""
     [call] = Story().call(0, 90_000).calls()
     assert (call.is_cold, call.cause) == (False, "")
 
 
 @pytest.mark.parametrize(("read", "is_cold"), [(25_499, True), (25_500, False)])
 def test_cold_is_under_half_of_what_could_be_read(read, is_cold):
-    """Of what the call before had read and written."""
     story = warm().call(read, 51_000 - read)
     assert story.calls()[-1].is_cold == is_cold
 
@@ -120,12 +116,10 @@ def test_cold_is_under_half_of_what_could_be_read(read, is_cold):
     ],
 )
 def test_idle_time_counts_by_the_lifetime_that_was_written(long, minutes, cause):
-    """Five minutes or an hour, as the usage's split shows."""
     assert cause_of(warm(long=long).wait(minutes).call(0, 52_000, long=long)) == cause
 
 
 def test_idle_time_runs_from_question_to_question():
-    """An answer that took its time used up the lifetime."""
     story = warm()
     story.said().wait(4)
     story.replied(51_000, 500).wait(2).said().replied(0, 52_000)
@@ -140,14 +134,12 @@ def test_idle_time_runs_from_question_to_question():
     ],
 )
 def test_what_was_done_to_the_history_is_expected(entry, fields, cause):
-    """It had to cost the cache, even where the cache was dead by then."""
     call = warm().wait(6).add(entry, **fields).call(0, 20_000).calls()[-1]
     assert (call.cause, call.is_expected) == (cause, True)
     assert call.ideal_usd == call.usd
 
 
 def test_clearing_a_dead_cache_is_booked_as_the_expiry():
-    """It was done because the lifetime was over: a longer one would have saved the cost."""
     emptied = {"ids": ("a",), "texts": ("",)}
     idle = warm().wait(6).add(Cleared, **emptied).call(0, 20_000).calls()[-1]
     assert (idle.cause, idle.is_expected) == ("lifetime_5m", False)
@@ -156,19 +148,16 @@ def test_clearing_a_dead_cache_is_booked_as_the_expiry():
 
 
 def test_another_model_has_a_cache_of_its_own():
-    """Whatever its name was written like."""
     assert cause_of(warm().call(0, 52_000, model="claude-haiku-4-5")) == "model"
     assert cause_of(warm().call(0, 52_000, model="claude-opus-4-5-20251101")) == "provider"
 
 
 def test_leaving_the_agent_and_coming_back_is_a_resume():
-    """The transcript shows the command."""
     story = warm().said("<command-name>/exit</command-name>").call(0, 52_000)
     assert cause_of(story) == "resume"
 
 
 def test_thinking_that_was_switched_is_a_cause_where_it_shows():
-    """On models that think when told to; adaptive ones think as they please."""
     assert cause_of(warm().call(20_000, 32_000, thinks=False)) == "thinking"
     story = (
         Story("claude-opus-5").call(0, 50_000).call(50_000, 10).call(9_000, 42_000, thinks=False)
@@ -177,20 +166,17 @@ def test_thinking_that_was_switched_is_a_cause_where_it_shows():
 
 
 def test_thinking_that_is_no_longer_sent_is_expected():
-    """Models that strip it send less once the user speaks."""
     story = Story("claude-haiku-4-5").call(0, 50_000).call(50_000, 1_000).call(9_000, 41_000)
     call = story.calls()[-1]
     assert (call.cause, call.is_expected) == ("thinking", True)
 
 
 def test_a_prompt_that_shrank_had_something_taken_out():
-    """A history that only grows cannot have fewer tokens."""
     story = warm().add(Ran, tool_use_id="t", content="x").replied(5_000, 20_000)
     assert cause_of(story) == "history"
 
 
 def test_without_a_reason_it_was_the_provider():
-    """And the calls it refused in between are mentioned."""
     story = warm().add(Failed, what="api", error="529").call(0, 52_000)
     call = story.calls()[-1]
     assert call.cause == "provider"
@@ -198,7 +184,6 @@ def test_without_a_reason_it_was_the_provider():
 
 
 def test_what_was_found_at_the_time_counts_more_than_guesses():
-    """The log of our own sessions names the break."""
     story = warm().wait(6).call(20_000, 32_000)
     story.add(CacheBroke, cause="tool", detail="the description of tool X changed")
     call = story.calls()[-1]
@@ -206,7 +191,6 @@ def test_what_was_found_at_the_time_counts_more_than_guesses():
 
 
 def test_requests_before_and_after_a_restart_are_compared_by_their_hashes():
-    """The log keeps them; what did not change is not written again."""
     story = Story().add(Asked, tool_hashes={"A": "1", "B": "2"}, options_hash="o")
     story.replied(0, 50_000).add(Asked, options_hash="o").replied(50_000, 100)
     story.add(Asked, tool_hashes={"A": "1", "B": "9"}, options_hash="o").replied(0, 51_000)
@@ -214,7 +198,6 @@ def test_requests_before_and_after_a_restart_are_compared_by_their_hashes():
 
 
 def test_an_ideal_cache_reads_all_that_was_sent_before():
-    """And writes only what is new."""
     call = warm().wait(6).call(0, 52_000).calls()[-1]
     assert call.lost_tokens == 51_000
     new = 52_010 - 51_010
@@ -224,7 +207,6 @@ def test_an_ideal_cache_reads_all_that_was_sent_before():
 
 
 def test_what_edits_deleted_in_the_cache_is_no_loss():
-    """The same usage is no break when it happens, so it is none in the bill."""
     story = Story("simulated/claude-opus-5").call(write=100_000)
     for read, deleted in ((47_000, 53_000), (47_000, 53_000), (0, 0)):
         story.call(read=read, write=1_000)
@@ -239,7 +221,6 @@ def test_what_edits_deleted_in_the_cache_is_no_loss():
 
 
 def test_totals_add_up():
-    """Sums, the share, and what has no price."""
     calls = warm().call(51_000, 10, model="nobody-knows").calls()
     total = totals(calls)
     assert (total.calls, total.cold_calls, total.unpriced_calls) == (3, 0, 1)
@@ -248,13 +229,11 @@ def test_totals_add_up():
 
 
 def test_when_the_cache_dies():
-    """Its lifetime after the last question."""
     calls = warm(long=True).calls()
     assert expires_at(calls[-1]) == START + 30 + 3_600
 
 
 def test_times_that_make_no_sense_are_no_idle_time():
-    """Files glued together, or without times."""
     story = warm()
     story.now -= 90_000
     call = story.call(0, 52_000).calls()[-1]
@@ -262,7 +241,6 @@ def test_times_that_make_no_sense_are_no_idle_time():
 
 
 def test_every_cold_call_on_record_has_a_cause(recorded):
-    """Recorded sessions: what is cold is explained, or called the provider's."""
     from longhold.insight.transcripts.formats import open_transcript
 
     with open_transcript(recorded) as transcript:
@@ -277,7 +255,6 @@ def forked(story, read, *, source="notes", write=0):
 
 
 def test_calls_of_forks_stand_among_the_others_under_their_source():
-    """They cost what they cost, and are no baseline for anyone."""
     story = forked(Story().call(0, 50_000), 50_000).call(50_000, 200)
     calls = explain_calls(story.entries)
     assert [call.source for call in calls] == ["main", "notes", "main"]
@@ -288,13 +265,11 @@ def test_calls_of_forks_stand_among_the_others_under_their_source():
 
 
 def test_a_fork_that_reads_nothing_makes_nobody_cold():
-    """The conversation is compared with its own last call."""
     calls = explain_calls(forked(Story().call(0, 50_000), 0).call(50_000, 200).entries)
     assert [call.cause for call in calls] == ["", "", ""]
 
 
 def test_a_break_of_a_fork_is_told_at_the_fork():
-    """Also when it comes in between an answer and that answer's own break."""
     story = forked(Story().call(0, 50_000).call(20_000, 30_000), 10_000)
     story.add(CacheBroke, source="notes", cause="provider", detail="f", lost_tokens=40_000, usd=0.2)
     story.add(CacheBroke, cause="tool", detail="m", lost_tokens=30_000)
@@ -308,7 +283,6 @@ def test_a_break_of_a_fork_is_told_at_the_fork():
 
 
 def test_a_fork_that_reads_the_prefix_renews_it():
-    """A call that is cold nine minutes later was not too late: five had not passed."""
     story = forked(Story().call(0, 50_000).wait(4.5), 50_000).wait(4.5).call(0, 50_000)
     (cold,) = [call for call in explain_calls(story.entries) if call.is_cold]
     assert cold.cause == "provider"
@@ -317,7 +291,6 @@ def test_a_fork_that_reads_the_prefix_renews_it():
 
 
 def test_a_break_of_a_fork_counts_against_the_ideal():
-    """Unless it was announced."""
     story = forked(Story().call(0, 50_000), 10_000, write=40_000)
     story.add(CacheBroke, source="notes", cause="provider", lost_tokens=40_000, usd=0.1)
     fork = story.calls()[1]
@@ -328,7 +301,6 @@ def test_a_break_of_a_fork_counts_against_the_ideal():
 
 
 def test_the_cache_that_counts_is_the_conversations():
-    """A fork that wrote for five minutes shortens no hour; one that read the prefix renews it."""
     story = forked(warm(long=True), 100, write=500)
     last = last_of_conversation(story.calls())
     assert (last.source, last.lifetime, expires_at(last)) == ("main", "1h", START + 30 + 3_600)
@@ -337,27 +309,23 @@ def test_the_cache_that_counts_is_the_conversations():
 
 
 def test_a_frame_tells_the_lifetime_where_no_usage_does():
-    """A session that has only read so far."""
     story = Story().add(Framed, lifetime="1h").call(50_000, 0)
     assert story.calls()[0].lifetime == "1h"
 
 
 def test_a_provider_with_a_lifetime_of_its_own_is_taken_at_that():
-    """Half an hour, whatever was asked for elsewhere."""
     story = Story("gpt-6-sol").call(0, 50_000).wait(20).call(0, 51_000)
     assert cause_of(story) == "provider"
     assert cause_of(story.wait(31).call(0, 52_000)) == "lifetime_30m"
 
 
 def test_markers_that_are_gone_after_a_restart_are_a_cause():
-    """Without any, nothing is kept."""
     story = Story().add(Asked, options_hash="o", markers=(0,)).replied(0, 50_000)
     story.add(Asked, options_hash="o").replied(0, 0, 50_500)
     assert cause_of(story) == "marker"
 
 
 def test_a_split_that_exceeds_the_total_is_cut_to_it():
-    """No tokens and no money below zero."""
     usage = Usage(cache_write_tokens=100, cache_write_1h_tokens=5_000)
     entries = [Replied(n=1, response_id="r", model=OPUS, content=(), usage=usage)]
     assert bill(entries).total.tokens == Tokens(write_1h=100)

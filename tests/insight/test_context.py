@@ -47,7 +47,6 @@ def parts(entries):
 
 
 def test_each_thing_is_in_its_category():
-    """Messages, answers, calls, results by tool, and images."""
     found, context = parts(history())
     assert set(found) == {
         "user messages",
@@ -61,7 +60,6 @@ def test_each_thing_is_in_its_category():
 
 
 def test_a_cleared_result_is_told_apart():
-    """What stands in for it is all it weighs."""
     short = "cleared"
     clear = Cleared(n=4, ids=("t1",), texts=(short,), measures=(measure_content(short),))
     found, _ = parts(history(clear))
@@ -70,7 +68,6 @@ def test_a_cleared_result_is_told_apart():
 
 
 def test_the_frame_is_shown_by_section_and_tool():
-    """Where the log holds the frame, it is itemised."""
     frame = Framed(
         n=4,
         sections=(Section(name="rules", text="be careful " * 50),),
@@ -85,7 +82,6 @@ def test_the_frame_is_shown_by_section_and_tool():
 
 
 def test_what_the_provider_counts_beyond_the_log_is_the_frame():
-    """An imported session's system prompt is known only by its size."""
     last = (Text(text="done"),)
     answer = Replied(
         n=4,
@@ -102,14 +98,12 @@ def test_what_the_provider_counts_beyond_the_log_is_the_frame():
 
 
 def test_a_made_up_session_is_below_its_lines_or_says_so():
-    """Level and percentage agree with the window."""
     _, context = parts(read_lines(generate(4, 150), "claude-code"))
     assert context.level == context.window.level(context.used_tokens + context.margin_tokens)
     assert 0 <= context.percent_left <= 100
 
 
 def test_parts_add_up_to_the_reported_size_whatever_the_estimates_say():
-    """Where estimates are too high they are scaled down: nothing is negative."""
     last = (Text(text="done " * 900),)
     answer = Replied(
         n=4,
@@ -140,7 +134,6 @@ def answered(n: int, prompt: int, text: str = "done") -> Replied:
 
 
 def test_system_prompt_and_tools_are_no_more_than_the_first_call_shows():
-    """What the provider counts later and the transcript lacks is a row of its own."""
     found, context = parts(history(answered(4, 30_000), answered(5, 70_000)))
     assert 25_000 < found[UNSEEN_FRAME].tokens < 30_000
     assert found[UNSEEN].tokens > 30_000
@@ -148,7 +141,6 @@ def test_system_prompt_and_tools_are_no_more_than_the_first_call_shows():
 
 
 def test_instruction_files_are_told_apart():
-    """Each with what it weighs; without sources they are one."""
     files = (
         Source(file="/p/AGENTS.md", measure=measure_text("word " * 50)),
         Source(file="/p/CLAUDE.md", measure=measure_text("word " * 200)),
@@ -160,7 +152,6 @@ def test_instruction_files_are_told_apart():
 
 
 def test_a_compaction_shows_how_small_system_prompt_and_tools_really_are():
-    """A transcript may begin in the middle of a conversation, whose first prompt proves little."""
     summary = (Text(text="what was done"),)
     compacted = Compacted(n=5, first=1, last=4, summary=summary, measure=measure_content(summary))
     entries = history(answered(4, 130_000), compacted, answered(6, 20_000))

@@ -36,7 +36,6 @@ MIXED = Usage(
 
 
 def test_every_kind_has_its_price():
-    """By hand: five kinds of tokens of one answer."""
     found = bill([said(1, "go"), replied(2, "a", MIXED)]).total
     assert found.tokens == Tokens(
         uncached=1_000, read=50_000, write_5m=5_000, write_1h=3_000, output=400
@@ -48,14 +47,12 @@ def test_every_kind_has_its_price():
 
 
 def test_an_answer_in_pieces_is_paid_once():
-    """Its last usage counts, in the turn in which it began."""
     pieces = [replied(2, "a", Usage(input_tokens=10)), replied(3, "a", Usage(input_tokens=30))]
     found = bill([said(1, "go"), *pieces])
     assert (found.total.calls, found.total.tokens.uncached) == (1, 30)
 
 
 def test_turns_are_counted_as_the_user_speaks():
-    """Hidden messages open no turn, and a turn without calls is left out."""
     history = [
         said(1, "first"),
         replied(2, "a", MIXED),
@@ -73,21 +70,18 @@ def test_turns_are_counted_as_the_user_speaks():
 
 
 def test_models_are_listed_dearest_first():
-    """Each model has its own sum."""
     found = bill([replied(1, "a", MIXED, "claude-haiku-5-5"), replied(2, "b", MIXED)])
     assert [item.name for item in found.models] == ["claude-sonnet-5-5", "claude-haiku-5-5"]
     assert found.total.cost.total == pytest.approx(sum(i.cost.total for i in found.models))
 
 
 def test_a_model_without_a_price_is_counted_and_named():
-    """Its tokens are there, its money is not made up."""
     found = bill([replied(1, "a", MIXED, "granite-9")])
     assert (found.total.unpriced_calls, found.total.cost.total) == (1, 0.0)
     assert found.models[0].tokens.read == 50_000
 
 
 def test_an_answer_is_priced_by_its_day():
-    """The premium on long prompts held in February and is gone in November."""
     long = Usage(input_tokens=300_000)
     february = datetime(2026, 2, 1, tzinfo=UTC).timestamp()
     old = bill([replied(1, "a", long, "claude-opus-4-6", february)]).total.cost.total
@@ -101,7 +95,6 @@ def shown(text: str, **usage: int) -> dict:
 
 
 def test_output_beyond_a_usage_from_mid_stream_is_estimated():
-    """Where the usage is a fraction of the text; a client that never says why it stopped is believed."""
     text = "a word or two " * 400
     half, whole = shown(text, output_tokens=3), shown(text, output_tokens=1_500)
     for more, is_missing in (
@@ -117,7 +110,6 @@ def test_output_beyond_a_usage_from_mid_stream_is_estimated():
 
 
 def test_a_summary_whose_call_is_not_recorded_is_estimated():
-    """One for each compaction of a client's; calls that are recorded are paid as such."""
     summary = (Text(text="so far " * 200),)
     made = {"summary": summary, "measure": measure_content(summary), "before_tokens": 150_000}
     history = [
@@ -133,12 +125,10 @@ def test_a_summary_whose_call_is_not_recorded_is_estimated():
 
 
 def test_an_empty_history_costs_nothing():
-    """No calls, no bill."""
     assert bill([]).total == CostItem()
 
 
 def test_the_ledger_is_summed_by_day(tmp_path):
-    """Every file is a day; a torn line is passed by."""
     line = msgspec.json.encode(Spent(usd=0.5, answers=1, input_tokens=10)) + b"\n"
     (tmp_path / "2026-11-09.jsonl").write_bytes(line)
     (tmp_path / "2026-11-10.jsonl").write_bytes(line + line + b'{"usd": 0.')
@@ -150,12 +140,10 @@ def test_the_ledger_is_summed_by_day(tmp_path):
 
 
 def test_without_a_ledger_there_are_no_days(tmp_path):
-    """Nobody has paid for anything yet."""
     assert FileLedger(tmp_path / "spent").by_day() == {}
 
 
 def test_forks_are_billed_in_the_turn_they_were_made_in_and_by_source():
-    """By model they are like any other call."""
     fork = Forked(n=3, at=NOVEMBER, source="notes", model="claude-sonnet-5-5", usage=MIXED)
     found = bill([said(1, "go"), replied(2, "a", MIXED), fork, said(4, "on"), fork])
     assert [(item.name, item.calls) for item in found.sources] == [("notes", 2), ("main", 1)]

@@ -43,7 +43,6 @@ def replied(n, id, *blocks, read=0):
 
 
 def test_a_turn_runs_from_one_thing_said_to_the_next():
-    """Answers, calls and money belong to the turn they came in."""
     use = ToolUse(id="t", name="Read", input={})
     turns = explain(
         [said(1, "first"), replied(2, "a", use), replied(3, "b", read=900), said(4, "second")]
@@ -55,14 +54,12 @@ def test_a_turn_runs_from_one_thing_said_to_the_next():
 
 
 def test_pieces_of_one_answer_are_paid_for_once():
-    """Usage that is repeated on each piece counts as one answer's."""
     [turn] = explain([said(1), replied(2, "a"), replied(3, "a"), replied(4, "a")])
     assert turn.answers == 1
     assert turn.spent.input_tokens == 100
 
 
 def test_every_act_is_told_with_what_it_saved():
-    """A compaction saves, its undo adds again, the rest is told without a figure."""
     summary = (Text(text="short"),)
     cut = Compacted(n=3, first=1, last=2, summary=summary, measure=measure_content(summary))
     turns = explain(
@@ -82,13 +79,11 @@ def test_every_act_is_told_with_what_it_saved():
 
 
 def test_what_a_snip_says_is_kept():
-    """The reason an entry carries is shown."""
     turns = explain([said(1), said(2), Snipped(n=3, targets=(1,), why="the user went back")])
     assert turns[-1].acts[0].text == "1 message left the view: the user went back"
 
 
 def test_the_whole_of_a_made_up_session_is_told():
-    """Sizes run on from turn to turn."""
     turns = explain(read_lines(generate(2, 200, compactions=1), "claude-code"))
     assert sum(turn.calls.total() for turn in turns) > 20
     assert all(a.tokens_after == b.tokens_before for a, b in itertools.pairwise(turns))
@@ -96,7 +91,6 @@ def test_the_whole_of_a_made_up_session_is_told():
 
 
 def test_a_break_of_the_cache_is_an_act_of_its_turn():
-    """With what was lost, what that cost, and whether it was announced."""
     broke = CacheBroke(n=3, cause="tool", detail="tool X changed", lost_tokens=30_000, usd=0.12)
     told = CacheBroke(n=4, cause="compaction", detail="message 1 changed", expected="compacted")
     [turn] = explain([said(1), replied(2, "a"), broke, told])
@@ -110,7 +104,6 @@ def test_a_break_of_the_cache_is_an_act_of_its_turn():
 
 
 def test_forks_are_told_and_paid_in_their_turn():
-    """Who asked, how much, and how much of it was read; one that was stopped says so."""
     usage = Usage(input_tokens=100, cache_read_tokens=900)
     fork = Forked(n=3, source="notes", model="claude-opus-4-6", usage=usage, stop_reason="aborted")
     [turn] = explain([said(1), replied(2, "a"), fork])
@@ -121,7 +114,6 @@ def test_forks_are_told_and_paid_in_their_turn():
 
 
 def test_explain_and_cost_give_the_same_dollars():
-    """Both take each answer once, in the turn it began in, at the prices of its day."""
     day = datetime(2026, 3, 1, tzinfo=UTC).timestamp()  # long prompts cost double until 2026-03-13
     long = Usage(input_tokens=250_000, cache_write_tokens=9, cache_write_1h_tokens=9)
     answers = [
@@ -149,12 +141,10 @@ def test_explain_and_cost_give_the_same_dollars():
     ],
 )
 def test_a_line_says_it_once(entry, line):
-    """The reason is not told twice, and one is one."""
     assert describe_entry(entry).startswith(line)
 
 
 def test_what_happened_to_memories_is_one_line_each():
-    """What was recalled changed what the model sees; the rest changed what it will see."""
     [turn] = explain(
         [
             said(1, "hello"),
@@ -181,7 +171,6 @@ def test_what_happened_to_memories_is_one_line_each():
 
 
 def test_what_was_cleared_is_named():
-    """By tool and what it was about; of many the first few."""
     uses = [ToolUse(id=f"t{n}", name="Read", input={"file_path": f"{n}.py"}) for n in range(6)]
     two = Cleared(n=3, ids=("t0", "t1"), texts=("", ""), why="cleared 2 old results")
     all_six = Cleared(n=4, ids=tuple(use.id for use in uses), texts=("",) * 6)
@@ -193,7 +182,6 @@ def test_what_was_cleared_is_named():
 
 
 def test_what_is_no_request_of_the_user_begins_no_turn():
-    """Commands for the client, their output and interruptions are part of the turn they stand in."""
     texts = (
         "fix it",
         "<command-name>/exit</command-name>\n<command-args></command-args>",
@@ -216,7 +204,6 @@ def prompted(n: int, tokens: int) -> Replied:
 
 
 def test_a_prompt_that_shrinks_without_a_reason_is_an_act():
-    """As when a client leaves something out on resuming; what an entry explains is none."""
     said = Said(n=1, content=(Text(text="go"),))
     (turn,) = explain([said, prompted(2, 104_500), prompted(3, 74_400), prompted(4, 74_000)])
     assert [(act.n, act.kind, act.saved_tokens) for act in turn.acts] == [(3, "shrank", 30_100)]
@@ -227,7 +214,6 @@ def test_a_prompt_that_shrinks_without_a_reason_is_an_act():
 
 
 def test_a_failure_that_repeats_is_one_line():
-    """An overloaded provider is tried again and again; how often is what one wants to know."""
     entries = [
         Said(n=1, content=(Text(text="go"),)),
         *(Failed(n=n, what="api", error="529 Overloaded") for n in range(2, 14)),

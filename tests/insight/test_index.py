@@ -54,7 +54,6 @@ def totals(*roots, since: str = ""):
 
 
 def test_only_what_changed_is_read_again(tmp_path):
-    """A second look reads nothing; a session that was written to is read anew, alone."""
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
     put(one, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     put(other, record("user", 1, content="hi"), answer(2, "msg_0000000000000002"))
@@ -68,7 +67,6 @@ def test_only_what_changed_is_read_again(tmp_path):
 
 
 def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
-    """SQLite's own would end in a traceback."""
     write(tmp_path / "one.jsonl", 1, 600)
     with pytest.raises(StoreError, match=rf"{NAME}: .*full; make room"), open_index() as index:
         index.rows("PRAGMA max_page_count = 1")
@@ -76,7 +74,6 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
 
 
 def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
-    """As a client leaves them that goes on under a new name."""
     begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
     put(tmp_path / "a.jsonl", *begun)
     put(tmp_path / "b.jsonl", *begun, answer(3, "msg_0000000000000002"))
@@ -86,7 +83,6 @@ def test_a_session_that_repeats_another_s_beginning_is_counted_once(tmp_path):
 
 
 def test_a_copy_elsewhere_is_reported_as_what_it_was_copied_from(tmp_path):
-    """Asked about alone it has every call; both together have each once."""
     begun = [record("user", 1, content="hi"), answer(2, "msg_0000000000000001")]
     one, other = tmp_path / "one", tmp_path / "other"
     put(one / "a.jsonl", *begun)
@@ -99,7 +95,6 @@ def test_a_copy_elsewhere_is_reported_as_what_it_was_copied_from(tmp_path):
 
 
 def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):
-    """Not a session of its own, and read again when only the sub-agent went on."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     agent = tmp_path / "a" / "subagents" / "agent-x.jsonl"
     put(agent, record("user", 1, content="look"), answer(2, "msg_0000000000000002"))
@@ -112,7 +107,6 @@ def test_a_sub_agent_s_file_is_part_of_its_session(tmp_path):
 
 
 def test_what_was_spent_stays_when_a_file_is_deleted(tmp_path):
-    """Agents delete old transcripts; the bill was paid."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     totals(tmp_path)
     (tmp_path / "a.jsonl").unlink()
@@ -120,7 +114,6 @@ def test_what_was_spent_stays_when_a_file_is_deleted(tmp_path):
 
 
 def test_an_index_that_is_damaged_or_of_another_make_is_built_anew(tmp_path):
-    """It holds nothing that cannot be read again, and is private."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     totals(tmp_path)
     file = home() / NAME
@@ -137,7 +130,6 @@ def test_an_index_that_is_damaged_or_of_another_make_is_built_anew(tmp_path):
 
 
 def test_many_sessions_are_read_by_several_processes(tmp_path):
-    """With the same figures as one by one."""
     for n in range(4):
         write(tmp_path / f"{n}.jsonl", n, 20)
     sums = []
@@ -166,7 +158,6 @@ def cached(n: int, at: float, read: int, written: int, **more) -> Replied:
 
 
 def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
-    """A pause, and a switch of models; a compaction's own cold call is none of the user's doing."""
     said = Said(n=1, at=JANUARY, content=(Text(text="go"),))
     history = [
         said,
@@ -189,7 +180,6 @@ def test_avoidable_money_has_its_causes_and_remedies(tmp_path):
 
 
 def test_advice_that_saves_less_than_a_cent_is_not_given(tmp_path):
-    """The loss is still listed."""
     history = [
         Said(n=1, at=JANUARY, content=(Text(text="go"),)),
         cached(2, JANUARY, 0, 1_100),
@@ -203,7 +193,6 @@ def test_advice_that_saves_less_than_a_cent_is_not_given(tmp_path):
 
 
 def test_what_the_simulator_answered_cost_nothing(tmp_path):
-    """A look around offline is listed under its own name; the model switched to is paid for."""
     history = [
         Switched(n=1, at=JANUARY, model="simulated/claude-opus-5"),
         Said(n=2, at=JANUARY, content=(Text(text="go"),)),
@@ -220,7 +209,6 @@ def test_what_the_simulator_answered_cost_nothing(tmp_path):
 
 
 def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):
-    """Without a word of set-up; the agents' own variables move the places."""
     places = {
         "CLAUDE_CONFIG_DIR": "projects/-work-shop/a.jsonl",
         "CODEX_HOME": "sessions/2026/01/05/rollout-b.jsonl",
@@ -236,7 +224,6 @@ def test_sessions_are_found_where_each_agent_keeps_them(tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
-    """Its neighbours are read all the same; a name that is no text is no obstacle."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     (tmp_path / "notes.jsonl").write_text("nothing of the kind\n")
     odd = os.fsencode(tmp_path) + b"/caf\xe9.jsonl"
@@ -248,7 +235,6 @@ def test_a_file_that_is_no_session_is_named_and_does_no_harm(tmp_path):
 
 
 def test_a_file_that_vanishes_before_it_is_read_leaves_no_trace(tmp_path):
-    """What was listed may be gone when its turn comes."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     files = find_sessions([tmp_path])
     (tmp_path / "a.jsonl").unlink()
@@ -259,7 +245,6 @@ def test_a_file_that_vanishes_before_it_is_read_leaves_no_trace(tmp_path):
 
 @pytest.mark.parametrize("tokens", [10**40, 2**63, -(2**63)])
 def test_a_count_that_no_call_can_have_does_no_harm(tmp_path, tokens):
-    """A damaged log is named, and its neighbours are counted."""
     put(tmp_path / "a.jsonl", record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     reply = Replied(
         n=2, response_id="r", model="m", content=(), usage=Usage(input_tokens=4711, output_tokens=1)
@@ -273,7 +258,6 @@ def test_a_count_that_no_call_can_have_does_no_harm(tmp_path, tokens):
 
 
 def test_an_import_takes_nothing_from_its_original(tmp_path):
-    """Whichever of them was read first: what a directory cost does not change by importing from it."""
     path = tmp_path / "a.jsonl"
     put(path, record("user", 1, content="hi"), answer(2, "msg_0000000000000001"))
     longhold("import", path)

@@ -52,7 +52,6 @@ async def asked(*words):
 
 
 async def test_a_client_searches_and_opens_a_session_that_is_running(session):
-    """What is appended while the client is connected is found, too."""
     async with asked() as call:
         found, failed = await call("search_history", query="bakery")
         assert not failed
@@ -69,7 +68,6 @@ async def test_a_client_searches_and_opens_a_session_that_is_running(session):
 
 
 async def test_by_default_nothing_can_be_changed(session, project):
-    """Every tool is marked as reading only, and the memory tool takes no other command."""
     place = memory_directory(home(), project)
     with MemoryStore(place) as store:
         store.commit(
@@ -90,7 +88,6 @@ async def test_by_default_nothing_can_be_changed(session, project):
 
 
 async def test_memories_can_be_changed_where_that_was_allowed(session, project):
-    """With --write a change is a commit of the project's store."""
     async with asked("--write") as call:
         assert not call.tools["memory"].annotations.read_only_hint
         _, failed = await call(
@@ -102,7 +99,6 @@ async def test_memories_can_be_changed_where_that_was_allowed(session, project):
 
 
 async def test_a_project_without_a_session_says_so_and_the_server_goes_on(project):
-    """The client may be there first; the newest session is looked up for each question."""
     async with asked() as call:
         said, failed = await call("search_history", query="bakery")
         assert failed
@@ -115,7 +111,6 @@ async def test_a_project_without_a_session_says_so_and_the_server_goes_on(projec
 
 
 async def test_what_cannot_be_opened_is_an_answer_of_the_tool(session):
-    """A wrong id or an unknown field ends neither the call nor the server."""
     async with asked() as call:
         assert (await call("expand", id="#999"))[1]
         assert (await call("expand", number=3))[1]
@@ -123,7 +118,6 @@ async def test_what_cannot_be_opened_is_an_answer_of_the_tool(session):
 
 
 async def test_the_newest_session_may_be_another_agent_s(project, tmp_path, monkeypatch):
-    """For a client that has this server installed, that is its own."""
     place = tmp_path / "claude" / "projects" / "p" / "s.jsonl"
     place.parent.mkdir(parents=True)
     said = {"role": "user", "content": "The invoice of the bakery is number 4711."}

@@ -89,7 +89,6 @@ def entries_of(file: Path) -> list[AnyEntry]:
 
 
 def test_calls_reads_writes_and_dollars_are_those_of_a_naive_count(recorded):
-    """In every recorded session, sub-agents, summaries and stopped answers included."""
     naive = naive_pi if recorded.parent.name == "pi" else naive_claude
     total = bill(entries_of(recorded)).total
     tokens = total.tokens
@@ -119,7 +118,6 @@ def answer(uuid: str, id: str, *, at: int = 0, output: int = 5, **more) -> dict:
 
 
 def test_a_side_chain_is_paid_for_and_not_part_of_the_conversation():
-    """Each answer once, with its last usage, in the turn it was made in."""
     found = list(
         read_lines(
             lines(
@@ -138,7 +136,6 @@ def test_a_side_chain_is_paid_for_and_not_part_of_the_conversation():
 
 
 def test_web_searches_are_billed():
-    """A cent each, beside the tokens."""
     searched = answer("a1", "m1", usage={"server_tool_use": {"web_search_requests": 3}})
     total = bill(read_lines(lines(spoken("user", "u1", "look"), searched), "claude-code")).total
     assert total.cost.searches == pytest.approx(0.03)
@@ -146,14 +143,12 @@ def test_web_searches_are_billed():
 
 
 def test_two_records_on_one_line_are_both_read():
-    """As two writers leave them, also where a text looks like the joint between them."""
     joined = b"".join(lines(spoken("user", "u1", "a } { b"), answer("a1", "m1")))
     found = list(read_lines([joined, *lines(answer("a2", "m2"))], "claude-code"))
     assert bill(found).total.calls == 2
 
 
 def test_an_answer_nobody_asked_for_is_no_failure():
-    """The client writes one where a turn ends without a request; other errors stay failures."""
     made_up = {"model": "<synthetic>", "id": "x"}
     found = list(
         read_lines(
@@ -171,7 +166,6 @@ def test_an_answer_nobody_asked_for_is_no_failure():
 
 
 def test_a_microcompaction_says_itself_what_it_saved():
-    """The client counted; we only estimate."""
     use = [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]
     result = [{"type": "tool_result", "tool_use_id": "t1", "content": "x" * 50}]
     boundary = {
@@ -201,7 +195,6 @@ def pi_message(id: str, parent: str | None, **message) -> dict:
 
 
 def test_pi_answers_that_were_stopped_or_left_behind_are_paid_for():
-    """An aborted answer is not sent again, and one on another branch neither; both were billed."""
     header = {"type": "session", "version": 3, "id": "s", "cwd": "/x"}
     asked = {"type": "message", "id": "a", "parentId": None, "message": {"role": "user"}}
     asked["message"]["content"] = "hello"
@@ -238,7 +231,6 @@ def proved_window(file: Path) -> int:
 
 
 def test_windows_are_right_wherever_the_file_proves_them(recorded):
-    """An automatic compaction shows where the window ended, whatever the model could take."""
     if (window := proved_window(recorded)) == 0:
         pytest.skip("this file proves no window")
     shown = json.loads(longhold("context", recorded, "--json").stdout)["context"]
@@ -247,7 +239,6 @@ def test_windows_are_right_wherever_the_file_proves_them(recorded):
 
 
 def test_codex_states_its_window():
-    """In every count of tokens; it is not the model's, and what the client says counts."""
     usage = {"input_tokens": 100, "output_tokens": 10}
     counted = {"last_token_usage": usage, "total_token_usage": usage}
     event = {"type": "token_count", "info": counted | {"model_context_window": 258_400}}

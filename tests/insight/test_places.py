@@ -11,7 +11,6 @@ LINE = '{"type":"user","uuid":"u","sessionId":"s","cwd":"/","message":{"role":"u
 
 
 def test_what_is_no_plain_file_is_passed_over(tmp_path):
-    """A pipe nobody writes to, also behind a link or as a sub-agent's file, is never opened."""
     (tmp_path / "a.jsonl").write_text(LINE)
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "to-pipe.jsonl").symlink_to(tmp_path / "pipe.jsonl")
@@ -26,7 +25,6 @@ def test_what_is_no_plain_file_is_passed_over(tmp_path):
 
 
 def test_each_file_is_listed_once_however_it_is_reached(tmp_path):
-    """By its name, a link to it, the directory twice; links to directories are not followed."""
     session = tmp_path / "in" / "a.jsonl"
     session.parent.mkdir()
     session.write_text(LINE)
@@ -37,7 +35,6 @@ def test_each_file_is_listed_once_however_it_is_reached(tmp_path):
 
 
 def test_odd_names_are_names(tmp_path):
-    """One that is only a suffix, one of bytes that are no text."""
     names = {".jsonl", os.fsdecode(b"\xff.jsonl")}
     for name in names:
         (tmp_path / name).write_text(LINE)
@@ -45,7 +42,6 @@ def test_odd_names_are_names(tmp_path):
 
 
 def test_a_search_loads_nothing_that_only_reading_needs():
-    """Starting processes and event loops takes longer to load than an index takes to answer."""
     code = (
         "import sys, longhold.cli.history_command; "
         "heavy = {'asyncio', 'ssl', 'multiprocessing', 'importlib.metadata', 'subprocess'}; "

@@ -151,7 +151,6 @@ def run(steps, model, path):
 @settings(max_examples=60)
 @given(_steps, st.sampled_from(MODELS))
 def test_every_view_stays_sound_and_no_larger(steps, model):
-    """The rules hold, nothing unread goes, twice adds nothing; the net sees to the prefix."""
     with tempfile.TemporaryDirectory() as name:
         session = run(steps, model, Path(name) / "s.jsonl")
         session.engine.close()
@@ -160,7 +159,6 @@ def test_every_view_stays_sound_and_no_larger(steps, model):
 @settings(max_examples=40)
 @given(_steps, st.sampled_from(MODELS))
 def test_decisions_survive_a_restart_and_other_settings(steps, model):
-    """The bytes that are sent depend on the log alone."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "s.jsonl"
         session = run(steps, model, path)
@@ -190,7 +188,6 @@ def _bodies(view):
     ]
 )
 def test_what_was_taken_back_is_not_planned_again(steps):
-    """Undo is a veto until nothing can be sent without."""
     with tempfile.TemporaryDirectory() as name:
         session = run(steps, MODELS[0], Path(name) / "s.jsonl")
         view = session.engine.view

@@ -49,7 +49,6 @@ def opens(path):
 @pytest.mark.parametrize("kind", DAMAGE_KINDS)
 @pytest.mark.parametrize("times", [1, 4])
 def test_a_damaged_log_opens_and_can_be_gone_on_with(tmp_path, kind, times):
-    """What is read twice is the same, and what is sent is legal."""
     whole = RELEASE.read_bytes()
     dice = random.Random(f"{kind} {times}")
     path = tmp_path / "s.jsonl"
@@ -62,7 +61,6 @@ def test_a_damaged_log_opens_and_can_be_gone_on_with(tmp_path, kind, times):
 
 
 def test_entries_in_another_order_are_read_in_the_order_of_their_numbers(tmp_path):
-    """Nothing of a log whose lines were swapped is lost, and it is reported."""
     whole = RELEASE.read_bytes()
     lines = whole.splitlines(keepends=True)
     lines[3], lines[9] = lines[9], lines[3]
@@ -77,7 +75,6 @@ def test_entries_in_another_order_are_read_in_the_order_of_their_numbers(tmp_pat
 
 @pytest.mark.parametrize("first", [b"", b"\x00\x00\n", b"{\n"])
 def test_a_damaged_first_line_is_rebuilt_from_the_files_name(tmp_path, first):
-    """All entries are there, and the session has its id."""
     lines = RELEASE.read_bytes().splitlines(keepends=True)
     path = tmp_path / "20260101-120000-abcdef00.jsonl"
     path.write_bytes(b"".join([first, *lines[1:]]))
@@ -88,7 +85,6 @@ def test_a_damaged_first_line_is_rebuilt_from_the_files_name(tmp_path, first):
 
 
 def test_what_is_left_of_a_first_line_says_where_the_session_belongs(tmp_path):
-    """One flipped bit does not cost the directory."""
     lines = RELEASE.read_bytes().splitlines(keepends=True)
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join([lines[0].replace(b'"longhold"', b'"holdfasu"'), *lines[1:]]))

@@ -215,7 +215,6 @@ READERS = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 def test_deep_and_long_input_is_read_or_refused_in_time(tmp_path, reader, shape):
-    """No reader runs out of stack, hangs or lets a foreign error through."""
     with in_time():
         try:
             reader(SHAPES[shape], tmp_path)

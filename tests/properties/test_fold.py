@@ -43,13 +43,11 @@ def applied(entries):
 
 @given(sequences)
 def test_folding_at_once_is_folding_entry_by_entry(entries):
-    """A view kept up to date entry by entry is the view folded from the whole log."""
     assert picture(applied(entries)) == picture(fold(entries))
 
 
 @given(sequences)
 def test_the_fold_agrees_with_a_naive_one(entries):
-    """A second fold, written plainly from the promises, sees the same messages and items."""
     view, plain = fold(entries), naive_fold(entries)
     assert view.messages() == naive_messages(plain, "sent")
     assert view.seen() == naive_messages(plain, "seen")
@@ -61,7 +59,6 @@ def test_the_fold_agrees_with_a_naive_one(entries):
 
 @given(sequences)
 def test_what_is_said_about_the_fold_agrees_with_a_naive_one(entries):
-    """Model, title, frame, open round, anchor and total are those of the naive fold."""
     view, plain = fold(entries), naive_fold(entries)
     assert (view.model, view.title, view.frame) == (plain.model, plain.title, plain.frame)
     reported = view.reported and (view.reported.n, view.reported.usage, view.reported.then)
@@ -75,7 +72,6 @@ def test_what_is_said_about_the_fold_agrees_with_a_naive_one(entries):
 
 @given(sequences)
 def test_the_running_measure_is_the_sum_of_the_items(entries):
-    """However items came and went, the total is what is there now."""
     view = applied(entries)
     total = view.frame.measure if view.frame else NOTHING
     for item in view.items:
@@ -85,7 +81,6 @@ def test_the_running_measure_is_the_sum_of_the_items(entries):
 
 @given(sequences, st.data())
 def test_messages_rendered_as_they_change_are_those_rendered_afresh(entries, data):
-    """Asking for the messages at any moment does not change what they are later."""
     view = View()
     for entry in entries:
         view.apply(entry)
@@ -96,7 +91,6 @@ def test_messages_rendered_as_they_change_are_those_rendered_afresh(entries, dat
 
 @given(sequences)
 def test_every_view_is_one_the_api_accepts(entries):
-    """After each entry, sent and seen break none of the rules."""
     view = View()
     for entry in entries:
         view.apply(entry)
@@ -106,7 +100,6 @@ def test_every_view_is_one_the_api_accepts(entries):
 
 @given(sequences)
 def test_every_boundary_between_items_is_a_legal_cut(entries):
-    """A view may be cut between any two items, and both halves are accepted by the API."""
     items = fold(entries).items
     for i in range(len(items) + 1):
         head, tail = render(items[:i]), render(items[i:])
@@ -115,7 +108,6 @@ def test_every_boundary_between_items_is_a_legal_cut(entries):
 
 @given(sequences)
 def test_what_left_the_view_is_still_in_the_log(entries):
-    """Folding forgets nothing: the history is the log, entry for entry."""
     view = applied(entries)
     assert view.history == entries
     known = {entry.n for entry in entries}
@@ -125,7 +117,6 @@ def test_what_left_the_view_is_still_in_the_log(entries):
 
 @given(sequences)
 def test_orders_rise_and_ids_are_unique(entries):
-    """Items stand in order, and no two show the same entry."""
     items = fold(entries).items
     orders = [item.order for item in items]
     assert orders == sorted(set(orders))
@@ -134,7 +125,6 @@ def test_orders_rise_and_ids_are_unique(entries):
 
 @given(sequences)
 def test_an_entry_is_shown_by_its_own_item_or_by_none(entries):
-    """Looking an entry up never finds an item that shows something else in its place."""
     view = fold(entries)
     for entry in entries:
         item = view.item_of(entry.n)
@@ -150,7 +140,6 @@ def test_an_entry_is_shown_by_its_own_item_or_by_none(entries):
 
 @given(sequences, shaping)
 def test_undo_restores_the_exact_earlier_view(entries, change):
-    """A shaping entry and its undo leave what is sent and seen as it was."""
     n = len(entries) + 1
     before = fold(entries)
     [made] = numbered([change], n)
@@ -164,7 +153,6 @@ def test_undo_restores_the_exact_earlier_view(entries, change):
 
 @given(sequences, shaping)
 def test_redo_brings_back_what_was_undone(entries, change):
-    """Undo and redo leave what is sent and seen as the shaping entry had made it."""
     n = len(entries) + 1
     [made] = numbered([change], n)
     after = fold([*entries, made])
@@ -176,7 +164,6 @@ def test_redo_brings_back_what_was_undone(entries, change):
 
 @given(sequences, st.lists(shaping, min_size=2, max_size=4))
 def test_what_rests_on_an_undone_entry_goes_and_comes_with_it(entries, changes):
-    """Each change rests on the one before; undoing the first undoes all, redo brings all back."""
     first = len(entries) + 1
     chain = [
         msgspec.structs.replace(change, rests_on=(n - 1,) if n > first else ())
@@ -214,7 +201,6 @@ def test_undoing_everything_shows_everything_that_was_said(entries):
 
 @given(sequences)
 def test_what_undone_entries_acted_on_is_vetoed(entries):
-    """Every target of an entry that stands undone is a veto, and nothing else is."""
     standing = set()
     for entry in entries:
         if isinstance(entry, Undone):
@@ -234,7 +220,6 @@ def test_what_undone_entries_acted_on_is_vetoed(entries):
 
 
 def test_a_result_without_its_call_ends_nothing():
-    """It came before the call it names, which therefore still counts as begun."""
     use = ToolUse(id="a", name="Bash", input={})
     entries = [
         Began(n=1, tool_use_id="a"),

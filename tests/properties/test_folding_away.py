@@ -177,7 +177,6 @@ async def play(engine, steps, asks):
     True,
 )
 def test_folding_away_keeps_its_promises(steps, model, asks):
-    """Whatever happened before: smaller, legal, moved only from its targets on, done once."""
     with tempfile.TemporaryDirectory() as name:
         engine = Engine(Log.create(Path(name) / "s.jsonl", Header(session="s")), FULL)
         engine.record(Switched(model=model))

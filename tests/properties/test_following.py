@@ -115,13 +115,11 @@ async def _followed(versions, restarts):
 
 @given(lists(), st.sets(st.integers(0, 6)))
 def test_the_view_is_that_of_a_fresh_import_whatever_became_of_the_list(versions, restarts):
-    """Grown, cut, edited, compacted, forked, begun anew; over restarts; the prefix net holds."""
     asyncio.run(_followed(versions, restarts))
 
 
 @given(lists())
 def test_a_list_that_only_grows_is_never_rewound(versions):
-    """Nothing that was sent is taken back without need."""
     grown, current = [], []
     for messages in versions:
         current = [
@@ -155,7 +153,6 @@ def _own_ids(messages):
 
 @given(exchanges())
 def test_a_message_has_one_key_in_every_dialect(messages):
-    """A program may change its client in the middle of a conversation."""
     for message in messages:
         if isinstance(message["content"], str):
             keys = {dialect.hear(message, "m").key for dialect in DIALECTS.values()}

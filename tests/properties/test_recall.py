@@ -93,7 +93,6 @@ async def turned(tool, place, id):
 @settings(max_examples=60)
 @given(_steps)
 def test_every_result_comes_back_exactly(steps):
-    """Whatever was spilled, cleared, snipped, collapsed, compacted, undone; live and after a resume."""
     with tempfile.TemporaryDirectory() as name:
         path, place = (
             Path(name) / "s.jsonl",

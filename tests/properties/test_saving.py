@@ -28,7 +28,6 @@ def saved(entries, header=None):
 
 @given(sequences | any_contents, headers)
 def test_a_log_loads_and_is_written_again_byte_for_byte(entries, header):
-    """What was saved is what was there, and saving it again gives the same file."""
     with saved(entries, header) as path:
         loaded = load(path)
         assert (loaded.header, loaded.entries, loaded.damage) == (header, entries, [])
@@ -38,7 +37,6 @@ def test_a_log_loads_and_is_written_again_byte_for_byte(entries, header):
 
 @given(sequences)
 def test_a_log_written_entry_by_entry_is_the_one_written_at_once(entries):
-    """One write per entry or one file: the same bytes."""
     with saved(entries) as path:
         with Log.create(path.with_name("live.jsonl"), Header(session="s")) as log:
             for entry in entries:
@@ -48,7 +46,6 @@ def test_a_log_written_entry_by_entry_is_the_one_written_at_once(entries):
 
 @given(sequences)
 def test_the_view_survives_the_disk(entries):
-    """Folding what was loaded gives the view there was."""
     with saved(entries) as path:
         view, again = fold(entries), fold(load(path).entries)
         assert again.messages() == view.messages()
@@ -58,7 +55,6 @@ def test_the_view_survives_the_disk(entries):
 
 @given(sequences, st.data())
 def test_a_file_cut_at_any_byte_loads_and_goes_on(entries, data):
-    """Nothing before the cut is lost, the torn line is reported, and the log can be written."""
     with saved(entries) as path:
         whole = path.read_bytes()
         first_line = whole.index(b"\n")
@@ -82,7 +78,6 @@ def test_a_file_cut_at_any_byte_loads_and_goes_on(entries, data):
 
 @given(sequences, st.data())
 def test_a_damaged_byte_costs_at_most_its_line(entries, data):
-    """Whatever a byte becomes, all lines but its own still load."""
     with saved(entries) as path:
         whole = bytearray(path.read_bytes())
         first_line = whole.index(b"\n")
@@ -99,7 +94,6 @@ def test_a_damaged_byte_costs_at_most_its_line(entries, data):
 
 @given(sequences, st.integers(0, 30))
 def test_a_branch_shares_its_parents_beginning(entries, upto):
-    """The branch holds the very entries up to that one."""
     with saved(entries) as path:
         branch_log(path, path.with_name("b.jsonl"), "b", upto=upto)
         shared = load(path.with_name("b.jsonl")).entries

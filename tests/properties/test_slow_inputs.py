@@ -39,13 +39,11 @@ CHARS = 400_000
     ],
 )
 def test_what_repeats_without_an_end_is_read_in_time(reader, unit):
-    """In proportion to its length, not to its square: far within what a person notices."""
     text = unit * (CHARS // len(unit))
     text = text[: 190_000 // len(unit) * len(unit)] if reader == "typed" else text
     assert slow.seconds_for(slow.READERS[reader], text) < slow.LIMIT_SECONDS
 
 
 def test_a_number_of_any_length_is_no_budget():
-    """It would be more than a float can hold."""
     assert slow.budget_in("+" + "9" * 400 + "k") == 0
     assert slow.budget_in("+500k go on") == 500_000

@@ -36,7 +36,6 @@ def check(lines, format):
 
 @pytest.mark.parametrize("name", LINES)
 def test_the_samples_themselves_are_whole(name):
-    """Nothing in them is malformed: what goes wrong later was spoilt."""
     lines = [json.dumps(record).encode() for record in copy.deepcopy(LINES[name])]
     scribe = TranscriptWriter()
     format = own_format(name)
@@ -49,19 +48,16 @@ def test_the_samples_themselves_are_whole(name):
 @pytest.mark.parametrize("name", LINES)
 @given(st.data())
 def test_a_spoilt_transcript_is_read_by_its_own_format(name, data):
-    """Nothing a value can be stops the import or gets past the rules."""
     check(data.draw(spoilt(name)), own_format(name))
 
 
 @given(st.sampled_from(sorted(LINES)).flatmap(spoilt), st.sampled_from(FORMATS))
 def test_a_spoilt_transcript_is_read_by_any_format(lines, format):
-    """Also by one that it was never meant for."""
     check(lines, format)
 
 
 @given(st.sampled_from(sorted(LINES)).flatmap(spoilt))
 def test_a_spoilt_file_is_read_or_refused(tmp_path, lines):
-    """Whichever format it is taken for, only one kind of error comes out."""
     path = tmp_path / "file.jsonl"
     path.write_bytes(b"".join(lines))
     try:

@@ -25,7 +25,6 @@ def entries_of(lines):
 
 @given(odd_lines)
 def test_any_file_imports_to_a_legal_view(lines):
-    """Nothing a line can hold stops the import or gets past the rules."""
     view = fold(entries_of(lines))
     assert violations(view.messages()) == []
     assert violations(view.seen()) == []
@@ -35,7 +34,6 @@ def test_any_file_imports_to_a_legal_view(lines):
 @example([b"\xef\xbb\xbf"])
 @example([b"\xef\xbb\xbf{}", b"\xef\xbb\xbf"])
 def test_every_line_is_accounted_for(lines):
-    """Each record is an entry, or counted as skipped, mended or malformed."""
     scribe = TranscriptWriter()
     entries = list(claude_code.read(lines, scribe))
     account = scribe.account
@@ -66,7 +64,6 @@ def _is_json(line):
 
 @given(transcripts)
 def test_imported_entries_are_all_that_was_said(records):
-    """Every block of every message is in the entries, once for each time it was recorded."""
     scribe = TranscriptWriter()
     entries = list(claude_code.read(lines_of(records), scribe))
     ran = [entry for entry in entries if isinstance(entry, Ran) and entry.content != NO_RESULT]
@@ -90,7 +87,6 @@ def test_imported_entries_are_all_that_was_said(records):
 
 @given(transcripts)
 def test_an_export_imports_to_the_same_view(records):
-    """What the model sees goes out and comes back unchanged."""
     view = fold(entries_of(lines_of(records)))
     again = fold(entries_of(list(claude_code.write(view))))
     assert again.messages() == view.messages()
@@ -98,14 +94,12 @@ def test_an_export_imports_to_the_same_view(records):
 
 @given(transcripts)
 def test_an_export_is_the_same_every_time(records):
-    """No clock and no chance in it."""
     view = fold(entries_of(lines_of(records)))
     assert list(claude_code.write(view)) == list(claude_code.write(view))
 
 
 @given(sequences)
 def test_any_view_can_be_exported_and_imported(entries):
-    """Whatever shaped a view, a Claude Code transcript of it shows the same messages."""
     view = fold(entries)
     again = fold(entries_of(list(claude_code.write(view))))
     assert again.messages() == view.messages()

@@ -104,7 +104,6 @@ TEXT = {"type": "text", "text": "hello"}
     ],
 )
 async def test_content_is_taken_in_every_form_it_comes_in(session, content):
-    """Text, its subclasses, blocks as dictionaries, mappings or an SDK's objects, in any list."""
     session.user(content)
     request = await session.prepare()
     [block] = request.kwargs["messages"][-1]["content"]
@@ -114,7 +113,6 @@ async def test_content_is_taken_in_every_form_it_comes_in(session, content):
 
 
 async def test_an_enum_of_text_counts_as_its_value(session):
-    """What is recorded is plain text."""
     session.user(Colour.RED)
     assert text_of(of(session, Said)[0].content) == "red"
 
@@ -141,14 +139,12 @@ async def test_an_enum_of_text_counts_as_its_value(session):
 async def test_content_that_no_provider_takes_is_refused_and_leaves_nothing(
     session, content, words
 ):
-    """One bad block would be refused with every later request."""
     with pytest.raises(InvalidArgument, match=words):
         session.user(content)
     assert not of(session, Said)
 
 
 async def test_results_are_checked_too(session):
-    """A forgotten return, an unknown call, bytes; an empty text is a result."""
     await called(session, "t1")
     for output, words in [
         (None, "output: None is no result"),
@@ -165,7 +161,6 @@ async def test_results_are_checked_too(session):
 
 
 async def test_a_request_is_refused_while_calls_are_open(session):
-    """Nobody claims an interruption that did not happen."""
     await called(session, "t1", "t2")
     session.tool_result("t1", "ok")
     with pytest.raises(RequestRejected, match="the calls t2 have no result"):
@@ -198,14 +193,12 @@ async def test_a_request_is_refused_while_calls_are_open(session):
     ],
 )
 def test_opening_says_which_argument_is_wrong(tmp_path, options, words):
-    """Before anything is made."""
     with pytest.raises(InvalidArgument, match=words):
         Session.open(**{"model": MODEL, "directory": tmp_path} | options)
     assert longhold.FileStore().sessions() == []
 
 
 async def test_a_system_prompt_of_blocks_is_taken(tmp_path):
-    """As the Messages API has it; marks are ours to place."""
     blocks = [TEXT | {"cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "brief"}]
     with Session.open(model=MODEL, system=blocks, directory=tmp_path) as session:
         session.user("hi")
@@ -214,7 +207,6 @@ async def test_a_system_prompt_of_blocks_is_taken(tmp_path):
 
 
 async def test_a_closed_session_says_so(tmp_path):
-    """Not that a descriptor is bad."""
     session = Session.open(model=MODEL, id="mine", directory=tmp_path)
     session.user("hi")
     session.close()
@@ -233,7 +225,6 @@ async def test_a_closed_session_says_so(tmp_path):
 
 
 def test_an_id_is_the_programs_to_choose(tmp_path):
-    """And is taken once."""
     with Session.open(model=MODEL, id="user-42", directory=tmp_path) as session:
         assert session.id == "user-42"
     with pytest.raises(StoreError, match="exists already"):
@@ -243,7 +234,6 @@ def test_an_id_is_the_programs_to_choose(tmp_path):
 
 
 def test_directories_are_taken_as_text_or_as_paths(tmp_path):
-    """A session opened in one way is found in the other."""
     with Session.open(
         model="claude-sonnet-4-6",
         directory=str(tmp_path),
@@ -256,7 +246,6 @@ def test_directories_are_taken_as_text_or_as_paths(tmp_path):
 
 
 def test_a_window_that_is_given_again_with_settings_still_holds(tmp_path):
-    """A program says the same each time it starts; nothing of it is lost because nothing is new."""
     given = {"window": 20_000, "settings": Settings(), "directory": tmp_path}
     session = Session.open(model=MODEL, **given)
     session.close()
@@ -265,7 +254,6 @@ def test_a_window_that_is_given_again_with_settings_still_holds(tmp_path):
 
 
 def test_an_id_is_the_whole_id(tmp_path):
-    """A user's name may begin like another's: whose session is not there gets nobody else's."""
     Session.open(id="user-12", model=MODEL, directory=tmp_path).close()
     with pytest.raises(SessionNotFound, match="give the whole id"):
         Session.resume("user-1")
@@ -273,7 +261,6 @@ def test_an_id_is_the_whole_id(tmp_path):
 
 
 def test_the_newest_session_is_never_another_directorys(tmp_path, monkeypatch):
-    """A program that resumes by default gets its own, or an error."""
     other, here = tmp_path / "other", tmp_path / "here"
     other.mkdir(), here.mkdir()
     Session.open(model=MODEL, directory=other).close()
@@ -285,7 +272,6 @@ def test_the_newest_session_is_never_another_directorys(tmp_path, monkeypatch):
 
 
 async def test_a_resumed_session_is_set_up_as_it_was(tmp_path):
-    """Window, output limit, dialect and settings; new ones count from then on."""
     settings = Settings(window=WindowSettings(limit_tokens=32_000, auto_line="50%"))
     with Session.open(
         model=MODEL, max_tokens=1_024, settings=settings, dialect="openai", directory=tmp_path
@@ -307,7 +293,6 @@ async def test_a_resumed_session_is_set_up_as_it_was(tmp_path):
 
 
 async def test_a_bad_message_can_be_taken_back(session):
-    """The last one or an earlier one; the log keeps it."""
     for n in range(3):
         session.user(f"question {n}")
         await session.prepare()
@@ -324,7 +309,6 @@ async def test_a_bad_message_can_be_taken_back(session):
 
 
 async def test_an_answer_with_open_calls_can_be_taken_back(session):
-    """With it goes what it called for."""
     await called(session, "t1")
     session.retract()
     assert session.view.open_round() is None
@@ -332,7 +316,6 @@ async def test_an_answer_with_open_calls_can_be_taken_back(session):
 
 
 async def test_after_a_crash_a_tool_may_have_run(session):
-    """Nothing is known of a call whose beginning the program does not record."""
     await called(session, "t1")
     session.engine.log.close()
     with Session.resume(session.id) as again:
@@ -342,7 +325,6 @@ async def test_after_a_crash_a_tool_may_have_run(session):
 
 
 async def test_after_a_crash_recorded_beginnings_tell_what_ran(session):
-    """One began, the other did not: both are known."""
     await called(session, "t0")
     with session.running("t0"):
         session.tool_result("t0", "ok")
@@ -358,7 +340,6 @@ async def test_after_a_crash_recorded_beginnings_tell_what_ran(session):
 
 
 async def test_one_unrecorded_beginning_leaves_the_rest_unknown(session):
-    """A program that records some of them proves nothing by silence."""
     await called(session, "t0")
     session.tool_result("t0", "ok")
     await session.prepare()
@@ -370,14 +351,12 @@ async def test_one_unrecorded_beginning_leaves_the_rest_unknown(session):
 
 
 async def test_beginning_what_was_not_called_is_an_error(session):
-    """Named."""
     with pytest.raises(InvalidArgument, match="no call 't7'"):
         session.tool_began("t7")
     assert not of(session, Began)
 
 
 async def test_an_sdks_answer_can_be_settled_in_every_form(session):
-    """Its object, and the events of a stream, collected or not."""
     usage = SdkUsage(input_tokens=5, output_tokens=2)
     blocks = [ToolUseBlock(type="tool_use", id="t1", name="charge_card", input={})]
     whole = Message(
@@ -433,7 +412,6 @@ async def test_an_sdks_answer_can_be_settled_in_every_form(session):
 
 @pytest.mark.files
 def test_the_descriptor_limit_is_an_error_of_ours(tmp_path):
-    """It says what to do; what was opened before goes on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     made = [Session.open(model=MODEL, directory=tmp_path)]
     free = os.dup(0)  # the lowest number that is free
@@ -451,7 +429,6 @@ def test_the_descriptor_limit_is_an_error_of_ours(tmp_path):
 
 
 def test_a_missing_package_is_named_with_its_extra():
-    """Not a traceback from inside."""
     code = (
         "import sys; sys.modules['openai'] = None\n"
         "from longhold.core.models import open_model\n"
@@ -464,7 +441,6 @@ def test_a_missing_package_is_named_with_its_extra():
 
 
 def test_the_package_shows_its_names_and_its_version():
-    """And nothing else."""
     names = [name for name in dir(longhold) if not name.startswith("__")]
     assert names == sorted(longhold.__all__)
     assert longhold.__version__.count(".") >= 2
@@ -512,7 +488,6 @@ async def items(client: AsyncOpenAI) -> None:
 
 @pytest.mark.timeout(600)  # with nothing in its cache, on a busy machine
 def test_the_sdks_own_types_pass_a_strict_type_check(tmp_path):
-    """A program that uses them is checked as it stands."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     root = Path(longhold.__file__).parents[2]

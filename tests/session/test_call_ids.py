@@ -32,7 +32,6 @@ def results(session):
 
 
 async def test_a_list_with_repeated_ids_keeps_every_call_and_result(tmp_path):
-    """Each result stays with the call it followed, also after a restart."""
     messages = [{"role": "user", "content": "go"}]
     session = Session.open(model=MODEL, directory=tmp_path)
     for n in range(4):
@@ -46,7 +45,6 @@ async def test_a_list_with_repeated_ids_keeps_every_call_and_result(tmp_path):
 
 
 async def test_settled_answers_with_repeated_ids_are_told_apart(tmp_path):
-    """The program goes on using the ids it was given."""
     with Session.open(model=MODEL, directory=tmp_path) as session:
         session.user("go")
         for n in range(3):

@@ -38,7 +38,6 @@ def chat(rounds):
 
 
 async def test_a_list_becomes_shorter_without_a_model():
-    """The user's words are still there, letter for letter."""
     done = await longhold.compact(anthropic(6), model=MODEL)
     assert (done.by, done.usage) == ("digest", None)
     assert done.after_tokens < done.before_tokens / 4
@@ -47,7 +46,6 @@ async def test_a_list_becomes_shorter_without_a_model():
 
 
 async def test_the_style_of_a_chat_endpoint_is_kept_with_its_system_message():
-    """So that the list can be sent where it came from."""
     done = await longhold.compact(chat(6))
     assert done.messages[0] == {"role": "system", "content": "Be brief."}
     assert [message["role"] for message in done.messages] == ["system", "user"]
@@ -55,7 +53,6 @@ async def test_the_style_of_a_chat_endpoint_is_kept_with_its_system_message():
 
 @pytest.mark.parametrize("style", [anthropic, chat])
 async def test_system_messages_stay_in_front_wherever_they_stood(style):
-    """What holds for the whole conversation is never lost to a summary."""
     rules = [{"role": "system", "content": f"Rule {i}."} for i in (1, 2)]
     asked, *rest = [message for message in style(6) if message["role"] != "system"]
     done = await longhold.compact([rules[0], asked, rules[1], *rest], model=MODEL)
@@ -65,7 +62,6 @@ async def test_system_messages_stay_in_front_wherever_they_stood(style):
 
 
 async def test_a_system_message_counts_in_both_sizes():
-    """It is sent before and after."""
     rule = {"role": "system", "content": "Mind the gap. " * 500}
     bare = await longhold.compact(anthropic(6), model=MODEL)
     ruled = await longhold.compact([rule, *anthropic(6)], model=MODEL)
@@ -74,7 +70,6 @@ async def test_a_system_message_counts_in_both_sizes():
 
 
 async def test_a_message_of_an_unknown_role_is_refused():
-    """Nobody would read it, and nobody would know."""
     with pytest.raises(ConfigError, match="message 1 has the role 'robot'"):
         await longhold.compact([anthropic(1)[0], {"role": "robot", "content": "beep"}])
     with pytest.raises(ConfigError, match="message 1 has the role None"):
@@ -82,7 +77,6 @@ async def test_a_message_of_an_unknown_role_is_refused():
 
 
 async def test_a_list_without_a_log_does_not_tell_of_one():
-    """The model would look for what is nowhere."""
     done = await longhold.compact(anthropic(6), model=MODEL)
     assert "of the log" not in str(done.messages)
     assert "from the log" not in str(done.messages)
@@ -90,14 +84,12 @@ async def test_a_list_without_a_log_does_not_tell_of_one():
 
 
 async def test_what_nobody_answered_stays_as_it_is():
-    """The next call is to answer it."""
     asked = {"role": "user", "content": "And now the logout."}
     done = await longhold.compact([*anthropic(6), asked], model=MODEL)
     assert done.messages[-1]["content"][-1] == {"type": "text", "text": "And now the logout."}
 
 
 async def test_the_last_messages_can_be_kept_word_for_word():
-    """With their tool calls whole."""
     messages = anthropic(6)
     done = await longhold.compact(messages, model=MODEL, keep=3)
     kept = done.messages[-3:]
@@ -107,7 +99,6 @@ async def test_the_last_messages_can_be_kept_word_for_word():
 
 
 async def test_strings_come_back_as_strings():
-    """A list of plain turns stays one."""
     turns = [
         {"role": role, "content": f"{role} says: {BODY}"} for role in ("user", "assistant") * 4
     ]
@@ -117,7 +108,6 @@ async def test_strings_come_back_as_strings():
 
 
 async def test_a_list_that_would_not_become_shorter_comes_back_as_it_is():
-    """Nothing is gained by a summary of a greeting."""
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     done = await longhold.compact(messages)
     assert (done.by, done.messages) == ("nobody", messages)
@@ -126,7 +116,6 @@ async def test_a_list_that_would_not_become_shorter_comes_back_as_it_is():
 
 
 async def test_a_model_that_gives_no_summary_is_made_up_for_by_the_digest():
-    """One call never ends in nothing."""
     client = ScriptedModel("text: no\n" * 8, name=MODEL)
     done = await longhold.compact(anthropic(6), client=client)
     assert done.by == "digest"
@@ -134,8 +123,6 @@ async def test_a_model_that_gives_no_summary_is_made_up_for_by_the_digest():
 
 
 async def test_blocks_of_an_sdk_may_stand_in_the_list():
-    """Programs put answers back as they came."""
-
     class Block:
         def model_dump(self, *, mode, exclude_unset):
             return {"type": "text", "text": "Done."}
@@ -146,7 +133,6 @@ async def test_blocks_of_an_sdk_may_stand_in_the_list():
 
 
 async def test_what_is_no_list_of_messages_is_refused():
-    """With the word what to give instead."""
     with pytest.raises(ConfigError, match="role and content"):
         await longhold.compact([{"text": "hello"}])
     for none in (["hello"], {"role": "user", "content": "hello"}, "hello", 3):
@@ -159,13 +145,11 @@ async def test_what_is_no_list_of_messages_is_refused():
 
 
 def test_programs_without_a_loop_use_the_bridge():
-    """The same function, waited for."""
     assert longhold.sync(longhold.compact(anthropic(6), model=MODEL)).by == "digest"
 
 
 @given(rounds=st.integers(0, 4), keep=st.integers(0, 12), style=st.sampled_from([anthropic, chat]))
 def test_what_comes_back_can_be_compacted_again_and_is_never_longer(rounds, keep, style):
-    """Whatever is kept, and in either style."""
     once = longhold.sync(longhold.compact(style(rounds), keep=keep))
     twice = longhold.sync(longhold.compact(once.messages, keep=keep))
     assert once.after_tokens <= once.before_tokens

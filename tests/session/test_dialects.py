@@ -27,7 +27,6 @@ def texts(session):
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("tool", [CHAT_TOOL, TOOL, ITEM_TOOL], ids=["chat", "messages", "item"])
 async def test_a_chat_server_works_and_says_its_window(server, tool, tmp_path):
-    """Whatever the model is called, and however the tools are written."""
     with serving(SERVERS[server]) as (url, came):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             session = Session.open(
@@ -53,7 +52,6 @@ async def test_a_chat_server_works_and_says_its_window(server, tool, tmp_path):
 
 
 async def test_the_window_a_server_said_is_kept(tmp_path):
-    """A resumed session does not ask again, and needs no client for it."""
     with serving(SERVERS["vllm"]) as (url, _):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             with Session.open(model=MODEL, client=client, directory=tmp_path) as session:
@@ -66,7 +64,6 @@ async def test_the_window_a_server_said_is_kept(tmp_path):
 
 
 async def test_a_window_that_nobody_knows_is_warned_about_once(tmp_path):
-    """And a session that is told it is not."""
     with serving(SILENT) as (url, _):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             with Session.open(model=MODEL, client=client, directory=tmp_path) as session:
@@ -83,7 +80,6 @@ async def test_a_window_that_nobody_knows_is_warned_about_once(tmp_path):
 
 
 async def test_a_synchronous_client_is_asked_too(tmp_path):
-    """In a thread."""
     with (
         serving(SERVERS["openrouter"]) as (url, _),
         OpenAI(base_url=url, api_key="x") as client,
@@ -95,7 +91,6 @@ async def test_a_synchronous_client_is_asked_too(tmp_path):
 
 
 async def test_a_chat_list_is_followed(tmp_path):
-    """System messages in front are the frame; tool messages are results; the SDK's objects do."""
     with serving(SERVERS["vllm"]) as (url, came):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             with Session.open(model=MODEL, client=client, directory=tmp_path) as session:
@@ -131,7 +126,6 @@ async def test_a_chat_list_is_followed(tmp_path):
 
 
 async def test_items_of_the_responses_endpoint_are_followed(tmp_path):
-    """Reasoning goes back as it came; an answer in several items is one answer."""
     with serving(SERVERS["vllm"]) as (url, _):
         async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
             with Session.open(
@@ -165,7 +159,6 @@ async def test_items_of_the_responses_endpoint_are_followed(tmp_path):
 
 
 async def test_without_a_client_a_list_says_its_dialect(tmp_path):
-    """And the session keeps to it."""
     tool = {"role": "tool", "tool_call_id": "c", "content": "5"}
     calls = [{"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}]
     messages = [
@@ -182,7 +175,6 @@ async def test_without_a_client_a_list_says_its_dialect(tmp_path):
 
 
 async def test_one_conversation_goes_on_in_another_dialect(tmp_path):
-    """Messages are recognised by what they say."""
     with Session.open(model=MODEL, window=9_000, dialect="openai", directory=tmp_path) as session:
         await session.follow(
             [
@@ -209,7 +201,6 @@ async def test_one_conversation_goes_on_in_another_dialect(tmp_path):
 
 
 def test_an_unknown_dialect_is_named(tmp_path):
-    """With those there are."""
     with pytest.raises(
         InvalidArgument, match="dialect: 'cohere' is none; there are anthropic, openai"
     ):

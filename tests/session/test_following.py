@@ -86,7 +86,6 @@ def bare(messages):
 
 
 async def test_only_what_is_new_is_appended(opened):
-    """However often the whole list is handed in."""
     session = opened()
     await session.follow([user("one")])
     await session.follow([user("one"), said("two"), user("three")])
@@ -98,7 +97,6 @@ async def test_only_what_is_new_is_appended(opened):
 
 
 async def test_the_same_message_in_other_clothes_is_recognised(opened):
-    """A string is a single text block, and cache marks are no content."""
     session = opened()
     await session.follow([user("one"), said("two"), user("three")])
     marked = {"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}
@@ -116,7 +114,6 @@ async def test_the_same_message_in_other_clothes_is_recognised(opened):
 
 
 async def test_an_answer_that_was_settled_is_recognised_in_the_list(opened):
-    """With its usage, and with the thinking that the caller left out."""
     session = opened()
     messages = [user("one")]
     await session.follow(messages)
@@ -131,7 +128,6 @@ async def test_an_answer_that_was_settled_is_recognised_in_the_list(opened):
 
 
 async def test_an_answer_that_the_caller_gave_up_leaves_the_view(opened):
-    """The list is the truth: it asks again without it."""
     session = opened()
     await session.follow([user("one")])
     await session.settle(answer("bad"))
@@ -143,7 +139,6 @@ async def test_an_answer_that_the_caller_gave_up_leaves_the_view(opened):
 
 
 async def test_the_place_is_known_after_a_kill(opened):
-    """A list handed in to another process is recognised; nothing is doubled."""
     session = opened()
     messages = [user("one"), said("two"), user("three")]
     await session.follow(messages)
@@ -157,7 +152,6 @@ async def test_the_place_is_known_after_a_kill(opened):
 
 @pytest.mark.files
 async def test_a_kill_in_the_middle_of_taking_a_list_in_loses_and_doubles_nothing(opened):
-    """What was written without its `Followed` is recognised, or taken in anew."""
     for written in range(1, 7):
         session = opened()
         messages = [user("one"), call("t1"), result("t1", "a file"), said("two"), user("three")]
@@ -175,7 +169,6 @@ async def test_a_kill_in_the_middle_of_taking_a_list_in_loses_and_doubles_nothin
 
 
 async def test_open_calls_get_their_results_from_the_list_after_a_kill(opened):
-    """Not a word about an interruption: the caller knows what its tools returned."""
     session = opened()
     await session.follow([user("go")])
     used = answer("I look.") | {"content": call("t1")["content"], "stop_reason": "tool_use"}
@@ -188,7 +181,6 @@ async def test_open_calls_get_their_results_from_the_list_after_a_kill(opened):
 
 
 async def test_a_shorter_list_is_a_rewind(opened):
-    """And what comes next goes on from there."""
     session = opened()
     full = [user("one"), said("two"), user("three"), said("four"), user("five")]
     await session.follow(full)
@@ -200,7 +192,6 @@ async def test_a_shorter_list_is_a_rewind(opened):
 
 
 async def test_an_edited_middle_is_followed_from_there(opened):
-    """What comes before it stays, byte for byte."""
     session = opened()
     full = [user("one"), said("two"), user("three"), said("four"), user("five")]
     first = await session.follow(full)
@@ -212,7 +203,6 @@ async def test_an_edited_middle_is_followed_from_there(opened):
 
 
 async def test_a_message_changed_in_place_is_noticed(opened):
-    """The caller's own objects are compared by value, not by identity."""
     session = opened()
     messages = [user("go"), call("t1"), result("t1", "long " * 50), said("ok"), user("next")]
     await session.follow(messages)
@@ -223,7 +213,6 @@ async def test_a_message_changed_in_place_is_noticed(opened):
 
 
 async def test_a_list_compacted_by_its_owner_is_recognised_as_that(opened):
-    """A new head before a known tail: declared, with the old history kept in the log."""
     session = opened()
     full = [user(f"q{i}") if i % 2 == 0 else said(f"a{i}") for i in range(21)]
     await session.follow(full)
@@ -235,7 +224,6 @@ async def test_a_list_compacted_by_its_owner_is_recognised_as_that(opened):
 
 
 async def test_another_list_altogether_is_a_new_history(opened):
-    """Nothing of the old one is sent."""
     session = opened()
     await session.follow([user("one"), said("two"), user("three")])
     await session.follow([user("something else")])
@@ -244,7 +232,6 @@ async def test_another_list_altogether_is_a_new_history(opened):
 
 
 async def test_what_was_decided_stays_decided(opened):
-    """A compaction of ours holds while the list grows, and while it is cut behind it."""
     session = opened(settings=SMALL)
     messages = []
     for n in range(14):
@@ -266,7 +253,6 @@ async def test_what_was_decided_stays_decided(opened):
 
 
 async def test_going_back_before_a_compaction_shows_the_messages_again(opened):
-    """What it covered is partly gone, so the summary is, too."""
     session = opened(settings=SMALL)
     messages = []
     for n in range(10):
@@ -278,7 +264,6 @@ async def test_going_back_before_a_compaction_shows_the_messages_again(opened):
 
 
 async def test_an_owner_that_shortens_what_a_summary_covers_undoes_nothing(opened):
-    """Its old results are not shown anyway; a change after the summary is followed from there."""
     session = opened(settings=SMALL)
     messages = []
     for n in range(10):
@@ -301,7 +286,6 @@ async def test_an_owner_that_shortens_what_a_summary_covers_undoes_nothing(opene
 
 
 async def test_two_callers_at_once_take_turns(opened):
-    """Each gets the request for its own list."""
     session = opened()
     lists = [[user("one"), said("two"), user(f"caller {n}")] for n in range(6)]
     requests = await asyncio.gather(*(session.follow(one) for one in lists))
@@ -310,7 +294,6 @@ async def test_two_callers_at_once_take_turns(opened):
 
 
 async def test_another_system_prompt_or_other_tools_are_declared(opened):
-    """By a frame in the log; the same again is none."""
     session = opened(system="Be kind.")
     tools = [{"name": "add", "description": "adds", "input_schema": {"type": "object"}}]
     first = await session.follow([user("one")], system="Be brief.", tools=tools)
@@ -326,7 +309,6 @@ async def test_another_system_prompt_or_other_tools_are_declared(opened):
 
 
 async def test_a_list_with_open_calls_is_refused_and_can_be_completed(opened):
-    """The provider would refuse it; nothing is broken by it."""
     session = opened()
     with pytest.raises(RequestRejected, match="t1 have no result"):
         await session.follow([user("go"), call("t1")])
@@ -351,7 +333,6 @@ async def test_a_list_with_open_calls_is_refused_and_can_be_completed(opened):
     ],
 )
 async def test_a_list_that_cannot_be_sent_is_refused_and_leaves_nothing(opened, messages, words):
-    """The error names the message; the session goes on."""
     session = opened()
     await session.follow([user("a")])
     count = len(of(session, Said))
@@ -364,7 +345,6 @@ async def test_a_list_that_cannot_be_sent_is_refused_and_leaves_nothing(opened, 
 
 
 async def test_a_position_costs_a_few_bytes_for_each_message(opened):
-    """The log grows by what is new, not by the list."""
     session = opened()
     messages = [user("one")]
     for n in range(50):

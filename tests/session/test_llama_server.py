@@ -41,7 +41,6 @@ def address(tmp_path_factory):
 
 
 async def test_a_llama_server_says_its_window_and_a_list_is_followed(address, tmp_path):
-    """The window it was started with, not the one the model was trained for."""
     async with AsyncOpenAI(base_url=f"{address}/v1", api_key="x", max_retries=0) as client:
         with Session.open(model="smol", client=client, directory=tmp_path) as session:
             messages = [

@@ -49,7 +49,6 @@ def of(session, kind):
 @pytest.mark.parametrize("tools", [[LOOKUP], [LOOKUP, READ_FILE]], ids=["none", "a reader"])
 @pytest.mark.parametrize("history", [False, True])
 async def test_the_model_of_a_program_is_shown_no_path_of_this_machine(tmp_path, tools, history):
-    """Previews and summaries name ids; what the program's own tools reach is not known."""
     with Session.open(
         model=MODEL, tools=tools, history=history, settings=SMALL, directory=tmp_path
     ) as session:
@@ -66,7 +65,6 @@ async def test_the_model_of_a_program_is_shown_no_path_of_this_machine(tmp_path,
 
 
 async def test_history_opens_a_result_that_was_shortened(tmp_path):
-    """By its id, page by page, in the words of the caller's dialect."""
     with Session.open(
         model=MODEL, tools=[LOOKUP], history=True, dialect="openai", directory=tmp_path
     ) as session:
@@ -94,7 +92,6 @@ async def test_history_opens_a_result_that_was_shortened(tmp_path):
 
 
 async def test_history_stays_among_the_tools_of_a_followed_list(tmp_path):
-    """Whether the program lists it or not, and after a restart."""
     with Session.open(model=MODEL, history=True, directory=tmp_path) as session:
         messages = [{"role": "user", "content": "hi"}]
         first = await session.follow(messages, tools=[LOOKUP])
@@ -124,7 +121,6 @@ async def test_history_stays_among_the_tools_of_a_followed_list(tmp_path):
     ids=["kind", "clearable", "field", "chat field"],
 )
 async def test_old_results_of_a_declared_tool_are_cleared(tmp_path, tool):
-    """What is declared is not sent, and holds after a restart."""
     settings = Settings(window=WindowSettings(limit_tokens=32_000), notes=NotesSettings(on=False))
     session = Session.open(model=MODEL, tools=[tool], settings=settings, directory=tmp_path)
     for n in range(4):
@@ -138,7 +134,6 @@ async def test_old_results_of_a_declared_tool_are_cleared(tmp_path, tool):
 
 
 async def test_results_of_an_undeclared_tool_are_never_cleared(tmp_path):
-    """Nobody knows whether they can be had again."""
     settings = Settings(window=WindowSettings(limit_tokens=32_000), notes=NotesSettings(on=False))
     with Session.open(
         model=MODEL, tools=[LOOKUP], settings=settings, directory=tmp_path
@@ -149,7 +144,6 @@ async def test_results_of_an_undeclared_tool_are_never_cleared(tmp_path):
 
 
 async def test_a_declared_budget_holds_for_each_result(tmp_path):
-    """Longer ones are shown as a preview."""
     tool = Tool(LOOKUP, limit_chars=2_000)
     with Session.open(model=MODEL, tools=[tool], directory=tmp_path) as session:
         await looked_up(session, 0, "x" * 1_900)
@@ -162,7 +156,6 @@ async def test_a_declared_budget_holds_for_each_result(tmp_path):
 
 
 async def test_a_cleared_result_is_not_listed_as_in_view(tmp_path):
-    """Only what the model sees whole is marked, and comes last."""
     with Session.open(model=MODEL, tools=[LOOKUP], history=True, directory=tmp_path) as session:
         for n, text in enumerate(("the needle", "one more needle")):
             await looked_up(session, n, text)

@@ -37,7 +37,6 @@ async def shown(paper: Session):
 
 
 async def test_what_goes_is_counted_and_what_stays_too():
-    """By kind, with the user's words that are in the summary letter for letter."""
     with on_paper(turns(1, 100, 200), Settings(), model="claude-opus-4-6") as paper:
         told = await shown(paper)
     assert (told.covered, told.kept, told.first, told.last) == (9, 0, 1, 12)
@@ -48,7 +47,6 @@ async def test_what_goes_is_counted_and_what_stays_too():
 
 
 async def test_pictures_are_counted_wherever_they_stand():
-    """In what was said and in what tools showed."""
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="})
     entries = turns(1, 100)
     entries[0] = measured(Said(n=1, at=1, content=(Text(text="look"), picture)))
@@ -58,7 +56,6 @@ async def test_pictures_are_counted_wherever_they_stand():
 
 
 async def test_prices_are_those_of_the_model_and_unknown_where_none_is_published():
-    """Each later call is cheaper than before."""
     with on_paper(turns(1, 100), Settings(), model="claude-opus-4-6") as paper:
         price = (await shown(paper)).price
     assert price is not None
@@ -69,7 +66,6 @@ async def test_prices_are_those_of_the_model_and_unknown_where_none_is_published
 
 @pytest.mark.parametrize(("most", "starts"), [(1, [9]), (2, [5, 9])])
 def test_seams_are_new_requests_after_the_longest_pauses(most, starts):
-    """In the order of the history."""
     found = natural_seams(fold(turns(0, 60, 9_000, 9_010)), most)
     assert [seam.start for seam in found] == starts
     assert found[-1].pause_seconds == 9_000 - 63
@@ -77,7 +73,6 @@ def test_seams_are_new_requests_after_the_longest_pauses(most, starts):
 
 
 def test_without_times_the_seam_nearest_the_middle_comes_first():
-    """It makes the most of a cut."""
     entries = [type(entry)(**{**_fields(entry), "at": 0.0}) for entry in turns(1, 2, 3, 4, 5)]
     (seam,) = natural_seams(fold(entries), 1)
     assert seam.start in (9, 13)

@@ -22,13 +22,11 @@ HISTORY = [
 
 @pytest.mark.parametrize(("n", "kept"), [(0, 5), (6, 5), (3, 2), (4, 4), (5, 5), (7, 7)])
 def test_before_a_message_of_the_users_or_after_anything_else(n, kept):
-    """What the user said is taken back, what was done is kept."""
     assert rewind_point(HISTORY, n) == kept
 
 
 @pytest.mark.parametrize(("history", "n"), [([], 0), (HISTORY, 8)])
 def test_where_there_is_nothing_to_go_back_to_it_says_so(history, n):
-    """With the way to find what there is."""
     with pytest.raises(NotInHistory):
         rewind_point(history, n)
 
@@ -49,7 +47,6 @@ def shown(session):
 
 
 async def test_a_rewound_session_goes_on_in_a_branch(session):
-    """The model sees what it saw then; the session itself has not changed."""
     before = shown(session)
     with Session.resume(session.rewind()) as branch:
         assert shown(branch) == ["one", "first"]
@@ -59,7 +56,6 @@ async def test_a_rewound_session_goes_on_in_a_branch(session):
 
 
 async def test_dropped_messages_leave_with_the_next_request_and_come_back_by_undo(session):
-    """A mark can be taken back before it took effect."""
     numbers = [entry.n for entry in session.view.history if isinstance(entry, Said | Replied)]
     mark = session.drop(*numbers[:2], why="a detour")
     assert isinstance(mark, Dropped) and shown(session)[0] == "one"

@@ -31,7 +31,6 @@ def history():
 
 
 async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
-    """Neither in the place for temporary files nor at home."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with on_paper(history(), Settings()) as paper:
         await take(paper, await tried(paper, MANUAL, Manner()), MANUAL)
@@ -41,7 +40,6 @@ async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 async def test_a_draft_points_at_the_original_and_never_at_the_paper():
-    """Or at nothing, where there is nothing to point at."""
     with on_paper(history(), Settings()) as paper:
         log = str(paper.engine.log.path)
         pointed = await tried(paper, MANUAL, Manner(log="/their/session.jsonl"))
@@ -51,7 +49,6 @@ async def test_a_draft_points_at_the_original_and_never_at_the_paper():
 
 
 async def test_a_draft_changes_nothing_until_it_is_taken():
-    """It can be left."""
     with on_paper(history(), Settings()) as paper:
         before = paper.view.messages()
         await tried(paper, MANUAL, Manner())
@@ -59,7 +56,6 @@ async def test_a_draft_changes_nothing_until_it_is_taken():
 
 
 async def test_a_persons_words_are_taken_as_such():
-    """The entry says whose they are."""
     with on_paper(history(), Settings()) as paper:
         draft = edited(await tried(paper, MANUAL, Manner()), "My words.")
         entry = await take(paper, draft, MANUAL)
@@ -68,7 +64,6 @@ async def test_a_persons_words_are_taken_as_such():
 
 
 async def test_the_figures_of_a_changed_summary_are_its_own():
-    """Names that were edited out did not survive, and nobody else is said to have written it."""
     with on_paper(history(), Settings()) as paper:
         draft = await tried(paper, MANUAL, Manner())
         mine = edited(draft, "My words.")
@@ -80,14 +75,12 @@ async def test_the_figures_of_a_changed_summary_are_its_own():
 
 
 async def test_words_that_were_left_as_they_are_are_nobody_elses():
-    """Opening an editor changes nothing."""
     with on_paper(history(), Settings()) as paper:
         draft = await tried(paper, MANUAL, Manner())
         assert edited(draft, draft.composed.text) is draft
 
 
 async def test_a_changed_summary_that_is_longer_is_refused():
-    """Nothing is recorded."""
     with on_paper(history(), Settings()) as paper:
         draft = edited(await tried(paper, MANUAL, Manner()), BODY * 3)
         with pytest.raises(NotShorter, match="nothing was changed"):
@@ -96,7 +89,6 @@ async def test_a_changed_summary_that_is_longer_is_refused():
 
 
 async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
-    """The session's bill holds the call, and the compaction its usage."""
     default_store().add(Header(session="s1", directory=str(tmp_path)), history())
     usage = Usage(input_tokens=900, output_tokens=30)
     with (

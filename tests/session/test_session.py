@@ -71,7 +71,6 @@ def of(session, kind):
 
 
 async def test_words_are_in_the_log_before_a_request_is_made(opened):
-    """And the request holds them."""
     session = opened()
     session.user("hello")
     assert [text_of(entry.content) for entry in of(session, Said)] == ["hello"]
@@ -80,13 +79,11 @@ async def test_words_are_in_the_log_before_a_request_is_made(opened):
 
 
 async def test_there_is_nothing_to_prepare_before_somebody_spoke(opened):
-    """The error says what to call."""
     with pytest.raises(RequestRejected, match=r"user\(\) or tool_result\(\)"):
         await opened().prepare()
 
 
 async def test_an_answer_is_settled_once(opened):
-    """A caller that retries after a timeout may hand the same answer in twice."""
     session = opened()
     session.user("hello")
     await session.prepare()
@@ -96,7 +93,6 @@ async def test_an_answer_is_settled_once(opened):
 
 
 async def test_tool_results_among_a_users_blocks_are_results(opened):
-    """As a user message of the API has them."""
     session = opened()
     session.user("hello")
     await session.prepare()
@@ -112,7 +108,6 @@ async def test_tool_results_among_a_users_blocks_are_results(opened):
 
 
 async def test_a_resumed_session_answers_what_a_dead_process_left_open(opened, tmp_path):
-    """A tool that may have run is called interrupted, and takes part in the next request."""
     session = opened()
     session.user("hello")
     await session.prepare()
@@ -125,7 +120,6 @@ async def test_a_resumed_session_answers_what_a_dead_process_left_open(opened, t
 
 
 async def test_a_resumed_session_takes_in_reports_that_waited(opened):
-    """What background work left when nobody held the log."""
     session = opened()
     session.user("hello")
     session.close()
@@ -136,7 +130,6 @@ async def test_a_resumed_session_takes_in_reports_that_waited(opened):
 
 
 async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
-    """`failed` answers "retry", or raises one of our errors."""
     waited = []
 
     async def sleep(seconds):
@@ -155,7 +148,6 @@ async def test_what_passes_is_waited_out_and_what_stays_is_raised(tmp_path):
 
 
 async def test_an_overflow_is_recovered_from_once_in_a_turn(opened):
-    """By compacting, without a model if need be; the second one is the caller's."""
     session = opened(settings=SMALL)
     for n in range(8):
         await worked(session, n)
@@ -168,7 +160,6 @@ async def test_an_overflow_is_recovered_from_once_in_a_turn(opened):
 
 
 async def test_what_changes_the_view_is_told_in_a_line(opened):
-    """A program can show its user what happened to the context."""
     told = []
     session = opened(settings=SMALL, notify=told.append)
     for n in range(12):
@@ -178,7 +169,6 @@ async def test_what_changes_the_view_is_told_in_a_line(opened):
 
 
 async def test_without_a_client_nobody_is_asked(opened):
-    """And with a model as the client, it is."""
     assert opened().ask is None
     session = opened(client=ScriptedModel("text: a summary", name=MODEL))
     session.user("hello")
@@ -187,13 +177,11 @@ async def test_without_a_client_nobody_is_asked(opened):
 
 
 def test_a_client_that_cannot_be_used_is_refused_before_a_log_is_made(tmp_path):
-    """The error says what would do."""
     with pytest.raises(ConfigError, match="anthropic's or openai's SDK"):
         Session.open(model=MODEL, directory=tmp_path, client=object())
 
 
 async def test_notes_are_kept_after_answers(opened):
-    """By the engine, where no model writes them."""
     session = opened(settings=Settings(notes=NotesSettings(first_tokens=1)))
     session.user("hello " * 50)
     await session.prepare()
@@ -203,7 +191,6 @@ async def test_notes_are_kept_after_answers(opened):
 
 
 async def test_undo_and_redo_say_what_they_did(opened):
-    """A compaction is taken back and comes again."""
     session = opened(settings=SMALL)
     for n in range(4):
         await worked(session, n)
@@ -216,7 +203,6 @@ async def test_undo_and_redo_say_what_they_did(opened):
 
 
 def test_another_model_answers_from_here_on(opened):
-    """Its window is measured at once."""
     session = opened()
     full = session.switch("claude-sonnet-5-5", "cheaper")
     assert [entry.model for entry in of(session, Switched)] == [MODEL, "claude-sonnet-5-5"]
@@ -224,7 +210,6 @@ def test_another_model_answers_from_here_on(opened):
 
 
 def test_settings_that_cannot_be_read_leave_no_session_and_no_lock(tmp_path):
-    """A session is made once everything it needs is there; one that is resumed is let go."""
     with Session.open(model=MODEL, directory=tmp_path) as session:
         id = session.id
     place = tmp_path / ".longhold" / "settings.toml"
@@ -248,7 +233,6 @@ def _damaged(session):
 
 @pytest.mark.files
 def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
-    """To whoever resumes it, and in the log; the rest of the session is there."""
     with Session.open(model=MODEL, directory=tmp_path) as session:
         session.user("never touch prod")
         session.user("fix the bug")
@@ -267,7 +251,6 @@ def test_damage_is_told_once_when_a_session_goes_on(tmp_path):
 
 @pytest.mark.files
 async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
-    """A calibration that cannot be saved does not keep the lock; the log says so."""
     session = Session.open(model=MODEL, directory=tmp_path)
     session.user("hello")
     await session.settle(answer())
@@ -280,7 +263,6 @@ async def test_a_session_closes_its_log_whatever_else_fails(tmp_path):
 
 
 async def test_a_request_that_was_made_stays_as_it_is(opened):
-    """It is the caller's: what comes later does not change it, and changing it changes nothing later."""
     session = opened()
     await worked(session, 1)
     session.user("task 2")

@@ -30,13 +30,10 @@ class Counting:
 
 
 def test_what_is_awaited_elsewhere_is_waited_for():
-    """The result comes as from a plain function."""
     assert sync(double(21)) == 42
 
 
 def test_an_error_comes_out_as_it_is():
-    """Nothing is wrapped around it."""
-
     async def fail() -> None:
         raise LookupError("not there")
 
@@ -45,8 +42,6 @@ def test_an_error_comes_out_as_it_is():
 
 
 def test_the_loop_is_the_same_in_every_call():
-    """What was begun in one call can be awaited in the next, and stands still between."""
-
     async def begin() -> asyncio.Task[int]:
         return asyncio.create_task(double(4))
 
@@ -56,14 +51,12 @@ def test_the_loop_is_the_same_in_every_call():
 
 
 def test_an_asynchronous_iterator_becomes_a_plain_one():
-    """Item by item, and closed at its end."""
     counting = Counting()
     assert list(sync(counting.run())) == [0, 1, 2]
     assert counting.is_closed
 
 
 def test_an_iterator_that_is_dropped_half_way_is_closed():
-    """So that an agent's tools do not run on."""
     counting = Counting()
     for _ in sync(counting.run()):
         break
@@ -71,8 +64,6 @@ def test_an_iterator_that_is_dropped_half_way_is_closed():
 
 
 def test_it_works_where_a_loop_is_running_already():
-    """As in a notebook: another thread does the work, always the same one."""
-
     async def caller() -> tuple[int, str, str]:
         async def name() -> str:
             return threading.current_thread().name
@@ -85,7 +76,6 @@ def test_it_works_where_a_loop_is_running_already():
 
 
 def test_every_thread_has_a_loop_of_its_own():
-    """None waits for another's."""
     found: list[object] = []
 
     async def loop() -> object:
@@ -98,6 +88,5 @@ def test_every_thread_has_a_loop_of_its_own():
 
 
 def test_what_cannot_be_awaited_is_refused_by_name():
-    """A call that was made already has nothing to wait for."""
     with pytest.raises(TypeError, match="a int is not"):
         sync(3)

@@ -26,7 +26,6 @@ SAID = {"role": "assistant", "content": [text("yes")]}
 
 
 def test_the_line_language():
-    """Every directive is read, and plain lines continue the text before them."""
     script = (
         'think: Hm.\ntext: One\ntwo\ntool: Read {"path": "a"}\n---\nstop: max_tokens\ntext: cut'
     )
@@ -43,7 +42,6 @@ def test_the_line_language():
 
 
 def test_scripted_errors_are_raised():
-    """An error line refuses with its status and advice."""
     with pytest.raises(ApiError) as raised:
         ScriptedBrain("error: 429 5").answer(request(HI))
     assert (raised.value.status, raised.value.retry_after_seconds) == (429, 5.0)
@@ -51,13 +49,11 @@ def test_scripted_errors_are_raised():
 
 @pytest.mark.parametrize("script", ["hello", "tool: Read {", "error: sometimes"])
 def test_senseless_scripts_are_refused(script):
-    """A script that makes no sense fails when it is read, not when it is played."""
     with pytest.raises((ValueError, ApiError)):
         ScriptedBrain(script)
 
 
 def test_a_script_that_is_over_says_so():
-    """Past the end there is an error, or the beginning again if asked for."""
     brain = ScriptedBrain("text: once")
     brain.answer(request(HI))
     with pytest.raises(ApiError, match="no answer number 2"):
@@ -67,13 +63,11 @@ def test_a_script_that_is_over_says_so():
 
 
 def test_echo_is_deterministic():
-    """The same request gets the same words."""
     assert EchoBrain().answer(request(HI)) == EchoBrain().answer(request(HI))
     assert EchoBrain().answer(request(HI)) != EchoBrain().answer(request(HI, SAID, HI))
 
 
 def test_replay_answers_by_place():
-    """Recorded answers come by how many were given, so a retry gets the same one."""
     use = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}, "caller": None}
     signed = {"type": "thinking", "thinking": "Hm.", "signature": "theirs"}
     brain = ReplayBrain([[signed, use], [text("done")]])
@@ -88,7 +82,6 @@ def test_replay_answers_by_place():
 
 
 def test_brains_have_names():
-    """Every name makes a brain that answers; other names are refused with the list."""
     for name in BRAIN_NAMES:
         assert brain_by_name(name, script="text: hello").answer(request(HI)).blocks
     with pytest.raises(ValueError, match="one of digest, echo, scripted"):

@@ -19,7 +19,6 @@ def read(message):
 
 
 def test_global_entries_are_shared_between_workspaces(api):
-    """With the extension's header, a global marker serves every workspace."""
     service = api()
     beta = ["cache-scope-simulated"]
     ask = {"system": system(scope="global"), "messages": [HI], "betas": beta}
@@ -28,7 +27,6 @@ def test_global_entries_are_shared_between_workspaces(api):
 
 
 def test_global_markers_stay_out_of_messages(api):
-    """What a user said is never shared."""
     block = {"type": "text", "text": "hi", "cache_control": {**MARK, "scope": "global"}}
     message = {"role": "user", "content": [block]}
     refusal = api().refusal(messages=[message], betas=["cache-scope-simulated"])
@@ -59,7 +57,6 @@ DELETE = {"type": "cache_edits", "edits": [{"type": "delete", "cache_reference":
 
 
 def test_cache_edits_take_results_out_without_breaking_the_prefix(api):
-    """The result's tokens leave what is read; they are reported and nothing is rewritten."""
     service = api()
     written = service.create(messages=[*loop(), marked()], betas=EDITS)["usage"]
     history = [*loop(cache_reference="t1"), marked(), {"role": "assistant", "content": "ok"}]
@@ -72,7 +69,6 @@ def test_cache_edits_take_results_out_without_breaking_the_prefix(api):
 
 
 def test_pinned_edits_keep_being_counted(api):
-    """Sent again at their place, edits delete the same tokens: the figure is cumulative."""
     service = api()
     service.create(messages=[*loop(), marked()], betas=EDITS)
     said = [{"role": "user", "content": [TEXT]}, {"role": "assistant", "content": "ok"}]
@@ -88,7 +84,6 @@ TEXT = {"type": "text", "text": "on"}
 
 
 def test_edits_on_a_dead_cache_delete_nothing(api):
-    """Without a hit the result is processed in full: pins are stale."""
     service = api()
     history = [*loop(cache_reference="t1"), marked(DELETE)]
     usage = service.create(messages=history, betas=EDITS)["usage"]
@@ -97,7 +92,6 @@ def test_edits_on_a_dead_cache_delete_nothing(api):
 
 
 def test_edits_need_their_header_and_a_reference(api):
-    """Without the header the block is unknown; without a reference it deletes nothing."""
     unknown = api().refusal(messages=[*loop(), marked(DELETE)])
     assert "does not match" in unknown.message
     unnamed = api().refusal(messages=[*loop(), marked(DELETE)], betas=EDITS)
@@ -115,7 +109,6 @@ def reads_after(service, seconds):
 
 
 def test_a_deferred_tool_is_read_where_a_result_refers_to_it(api):
-    """Its definition costs nothing before, and neither listing nor loading it moves the prefix."""
     search = {"name": "Search", "input_schema": {"type": "object"}}
     later = {"name": "Later", "description": LONG, "input_schema": {"type": "object"}}
     service, ask = api(), {"system": system(), "messages": [HI]}
@@ -133,7 +126,6 @@ def test_a_deferred_tool_is_read_where_a_result_refers_to_it(api):
 
 
 def test_whether_a_short_marker_renews_a_long_entry(api):
-    """Both readings can be had: renewed for an hour, or left to end when it was due."""
     most_of_an_hour = 3_500
     assert reads_after(api(), most_of_an_hour) > 512
     unrenewed = api(long_entry_refreshed_by_short_marker=False)
@@ -141,7 +133,6 @@ def test_whether_a_short_marker_renews_a_long_entry(api):
 
 
 def test_entries_may_die_young(api):
-    """With a lifetime ratio, entries are evicted before their time."""
     service = api(lifetime_ratio=0.5)
     ask = {"system": system(), "messages": [HI]}
     service.create(**ask)
@@ -152,7 +143,6 @@ def test_entries_may_die_young(api):
 
 
 def test_models_that_render_thinking_first_lose_everything(api):
-    """On such a model a change of effort loses the system too; on others it is kept."""
     ask = {"system": system(), "messages": [HI]}
     for settings, is_kept in (
         ({}, True),

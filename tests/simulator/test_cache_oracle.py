@@ -336,7 +336,6 @@ class Session:
 @settings(max_examples=250, deadline=None)
 @given(session_steps())
 def test_both_implementations_bill_alike(steps):
-    """Read, 5m, 1h and uncached tokens agree on every request of any session."""
     bench = Workbench(settings=SETTINGS, counter=COUNTER, signer=Signer(b"s"))
     cache, naive, session = PromptCache(SETTINGS), Naive(), Session()
     now, pending = 1_000_000.0, []

@@ -24,7 +24,6 @@ def compacted(service, **ask):
 
 
 def test_on_demand_returns_only_a_signed_block(api):
-    """The response is the block; its tokens are in the iterations, not on top."""
     service = api(ScriptedBrain("text: We said hi."))
     made = service.create(messages=[HI], compaction=SUMMARISE, betas=ON_DEMAND)
     (block,) = made["content"]
@@ -38,7 +37,6 @@ def test_on_demand_returns_only_a_signed_block(api):
 
 
 def test_the_block_stands_for_what_it_summarises(api):
-    """Sent back first, it is all the brain sees of the past."""
     brain = ScriptedBrain("text: We said hi.\n---\ntext: on we go")
     service = api(brain)
     block = compacted(service)
@@ -48,7 +46,6 @@ def test_the_block_stands_for_what_it_summarises(api):
 
 
 def test_instructions_reach_the_brain(api):
-    """The client's own prompt is handed on; a blank one counts as none."""
     brain = ScriptedBrain("text: a\n---\ntext: b")
     service = api(brain)
     for instructions in ("Only the plan.", "  "):
@@ -70,7 +67,6 @@ def test_instructions_reach_the_brain(api):
     ],
 )
 def test_altered_blocks_are_refused(api, change, code):
-    """Any change to a signed block has its own code."""
     service = api(ScriptedBrain("text: We said hi."))
     block = {**compacted(service), **change}
     messages = [{"role": "assistant", "content": [block]}, HI]
@@ -78,7 +74,6 @@ def test_altered_blocks_are_refused(api, change, code):
 
 
 def test_misplaced_and_doubled_blocks_are_refused(api):
-    """A signed block stands first, and only one."""
     service = api(ScriptedBrain("text: We said hi."))
     carrier = {"role": "assistant", "content": [compacted(service)]}
     assert service.refusal(messages=[HI, carrier, HI]).code == "compaction_block_misplaced"
@@ -86,7 +81,6 @@ def test_misplaced_and_doubled_blocks_are_refused(api):
 
 
 def test_an_unfinished_turn_is_refused(api):
-    """A compaction request may not end on an unanswered tool call."""
     use = {"type": "tool_use", "id": "t", "name": "Read", "input": {}}
     messages = [HI, {"role": "assistant", "content": [use]}]
     refusal = api().refusal(messages=messages, compaction=SUMMARISE, betas=ON_DEMAND)
@@ -94,7 +88,6 @@ def test_an_unfinished_turn_is_refused(api):
 
 
 def test_forbidden_combinations(api):
-    """An on-demand compaction goes with no context edits and no stop sequences."""
     for extra in ({"stop_sequences": ["x"]}, {"tool_choice": {"type": "any"}, "tools": [TOOL]}):
         refusal = api().refusal(messages=[HI], compaction=SUMMARISE, betas=ON_DEMAND, **extra)
         assert "cannot be combined" in refusal.message
@@ -104,7 +97,6 @@ TOOL = {"name": "Read", "input_schema": {"type": "object"}}
 
 
 def test_past_the_threshold_the_answer_opens_with_a_summary(api):
-    """Compaction and message are two iterations; the top level is the message's alone."""
     brain = ScriptedBrain("text: A long story.\n---\ntext: on we go")
     made = api(brain).create(messages=[LONG], betas=THRESHOLD, context_management=past())
     assert [block["type"] for block in made["content"]] == ["compaction", "text"]
@@ -116,7 +108,6 @@ def test_past_the_threshold_the_answer_opens_with_a_summary(api):
 
 
 def test_everything_before_the_block_is_ignored(api):
-    """Sent back where it was, the block hides what came before."""
     brain = ScriptedBrain("text: A long story.\n---\ntext: on we go\n---\ntext: yes")
     service = api(brain)
     ask = {"betas": THRESHOLD, "context_management": past()}
@@ -128,7 +119,6 @@ def test_everything_before_the_block_is_ignored(api):
 
 
 def test_it_pauses_when_asked(api):
-    """With pause_after_compaction only the block comes back."""
     service = api(ScriptedBrain("text: A long story.\n---\ntext: resumed"))
     ask = {"betas": THRESHOLD, "context_management": past(pause_after_compaction=True)}
     made = service.create(messages=[LONG], **ask)
@@ -141,7 +131,6 @@ def test_it_pauses_when_asked(api):
 
 
 def test_a_small_trigger_is_refused(api):
-    """Under 50,000 tokens a trigger is a 400."""
     trigger = {"type": "input_tokens", "value": 49_999}
     edits = {"edits": [{"type": "compact_20260112", "trigger": trigger}]}
     refusal = api().refusal(messages=[HI], betas=THRESHOLD, context_management=edits)
@@ -149,7 +138,6 @@ def test_a_small_trigger_is_refused(api):
 
 
 def test_kept_thinking_stays_valid_behind_a_signed_block(api):
-    """Turns kept behind the summary keep their thinking, if nothing else changed."""
     script = (
         "think: First.\ntext: one\n---\nthink: Second.\ntext: two\n---\ntext: Sum.\n---\ntext: x"
     )

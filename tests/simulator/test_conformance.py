@@ -27,7 +27,6 @@ text: It holds notes.
 
 
 def test_create(simulate, claude):
-    """A plain request gets a message with usage and a request id."""
     client = claude(simulate(ScriptedBrain("text: hello")))
     message = client.messages.create(model=MODEL, max_tokens=100, messages=HI)
     assert (message.content[0].text, message.stop_reason) == ("hello", "end_turn")
@@ -37,7 +36,6 @@ def test_create(simulate, claude):
 
 
 def test_stream_accumulates_to_the_created_message(simulate, claude):
-    """Thinking, text and a tool call come out of the stream as they come out of create."""
     ask = {"model": MODEL, "max_tokens": 1000, "tools": [READ], "messages": HI}
     created = claude(simulate(ScriptedBrain(SCRIPT))).messages.create(**ask)
     with claude(simulate(ScriptedBrain(SCRIPT))).messages.stream(**ask) as stream:
@@ -57,7 +55,6 @@ def test_stream_accumulates_to_the_created_message(simulate, claude):
 
 
 def test_raw_stream_order(simulate, claude):
-    """Events come in the published order; message_start already knows the prompt."""
     client = claude(simulate(ScriptedBrain("text: hello")))
     events = list(client.messages.create(model=MODEL, max_tokens=9, messages=HI, stream=True))
     assert [event.type for event in events] == [
@@ -73,7 +70,6 @@ def test_raw_stream_order(simulate, claude):
 
 
 def test_a_tool_loop_with_thinking(simulate, claude):
-    """What the SDK was given goes back unchanged and is accepted, signature and all."""
     client = claude(simulate(ScriptedBrain(SCRIPT)))
     ask = {"model": MODEL, "max_tokens": 1000, "tools": [READ]}
     first = client.messages.create(**ask, messages=HI)
@@ -87,7 +83,6 @@ def test_a_tool_loop_with_thinking(simulate, claude):
 
 
 def test_count_tokens_agrees_with_usage(simulate, claude):
-    """Counting and creating see the same prompt."""
     client = claude(simulate())
     ask = {"model": MODEL, "messages": HI, "system": LONG, "tools": [READ]}
     counted = client.messages.count_tokens(**ask)
@@ -96,7 +91,6 @@ def test_count_tokens_agrees_with_usage(simulate, claude):
 
 
 def test_images_are_counted(simulate, claude):
-    """An image costs its price and is accepted."""
     client = claude(simulate())
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     image = {"type": "image", "source": source}
@@ -106,7 +100,6 @@ def test_images_are_counted(simulate, claude):
 
 
 def test_models(simulate, claude):
-    """The list pages through all models and each can be fetched with its limits."""
     client = claude(simulate())
     names = [model.id for model in client.models.list(limit=5)]
     assert {"claude-opus-5-5", "claude-haiku-4-5"} <= set(names)
@@ -118,7 +111,6 @@ def test_models(simulate, claude):
 
 
 def test_the_cache_over_http(simulate, claude):
-    """The second request reads what the first wrote; an hour's idleness is one header."""
     client = claude(simulate())
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
 
@@ -135,7 +127,6 @@ def test_the_cache_over_http(simulate, claude):
 
 
 def test_keys_are_workspaces(simulate, claude):
-    """Another key does not read the first one's entries."""
     simulator = simulate()
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
     ask = {"model": MODEL, "max_tokens": 10, "system": system, "messages": HI}
@@ -159,7 +150,6 @@ def test_keys_are_workspaces(simulate, claude):
     ],
 )
 def test_statuses_become_typed_errors(simulate, claude, status, error):
-    """Every injected status reaches the caller as the SDK's own class."""
     client = claude(simulate(), max_retries=0)
     with pytest.raises(error) as raised:
         client.messages.create(
@@ -173,7 +163,6 @@ def test_statuses_become_typed_errors(simulate, claude, status, error):
 
 
 def test_the_sdk_retries_and_obeys_retry_after(simulate, claude):
-    """Two refusals with a short advice are retried into an answer."""
     simulator = simulate()
     client = claude(simulator)
     simulator.simulation.faults.plan(
@@ -186,7 +175,6 @@ def test_the_sdk_retries_and_obeys_retry_after(simulate, claude):
 
 
 def test_an_error_after_200(simulate, claude):
-    """An error event in a begun stream is raised as the SDK's error."""
     client = claude(simulate(ScriptedBrain("text: hello")), max_retries=0)
     with (
         pytest.raises(anthropic.APIStatusError, match="Overloaded"),
@@ -201,7 +189,6 @@ def test_an_error_after_200(simulate, claude):
 
 
 def test_a_stream_in_single_bytes(simulate, claude):
-    """One byte at a time gives the same message."""
     client = claude(simulate(ScriptedBrain("text: grüße")))
     with client.messages.stream(
         model=MODEL, max_tokens=10, messages=HI, extra_headers={"x-simulator-fault": "one_byte"}
@@ -210,7 +197,6 @@ def test_a_stream_in_single_bytes(simulate, claude):
 
 
 def test_a_stream_that_breaks(simulate, claude):
-    """A connection cut midway is an error, not an answer."""
     client = claude(simulate(ScriptedBrain("text: hello")), max_retries=0)
     with (
         pytest.raises(Exception, match=r"(?i)incomplete|peer closed|connection"),
@@ -222,7 +208,6 @@ def test_a_stream_that_breaks(simulate, claude):
 
 
 def test_a_stream_that_stalls(simulate, claude):
-    """Silence ends with the client's own timeout."""
     client = claude(simulate(ScriptedBrain("text: hello")), max_retries=0, timeout=0.3)
     with (
         pytest.raises(Exception, match=r"(?i)time"),
@@ -234,7 +219,6 @@ def test_a_stream_that_stalls(simulate, claude):
 
 
 def test_a_stream_that_ends_early(simulate, claude):
-    """A stream that just stops has no stop reason, so the caller can tell."""
     client = claude(simulate(ScriptedBrain("text: hello")))
     with client.messages.stream(
         model=MODEL, max_tokens=10, messages=HI, extra_headers={"x-simulator-fault": "end_early:4"}
@@ -243,7 +227,6 @@ def test_a_stream_that_ends_early(simulate, claude):
 
 
 def test_refusals_in_the_api_s_words(simulate, claude):
-    """A prompt over the window is refused with both numbers."""
     client = claude(simulate())
     with pytest.raises(anthropic.BadRequestError) as raised:
         client.messages.create(
@@ -256,14 +239,12 @@ def test_refusals_in_the_api_s_words(simulate, claude):
 
 
 def test_no_key_is_401(simulate):
-    """A request without a key is refused."""
     answer = httpx2.post(f"{simulate().url}/v1/messages", json={})
     assert answer.status_code == 401
     assert answer.json()["error"]["type"] == "authentication_error"
 
 
 def test_prewarming(simulate, claude):
-    """max_tokens 0 fills the cache and says nothing."""
     client = claude(simulate())
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
     ask = {"model": MODEL, "system": system, "messages": HI}
@@ -273,8 +254,6 @@ def test_prewarming(simulate, claude):
 
 
 async def test_entries_are_readable_only_after_the_first_byte(simulate):
-    """Identical requests in parallel all miss; the next one reads."""
-
     class Gated:
         """Waits until three requests are in."""
 
@@ -304,7 +283,6 @@ async def test_entries_are_readable_only_after_the_first_byte(simulate):
 
 
 def test_two_tool_uses_with_one_id_are_refused(simulate, claude):
-    """Within one answer as well as across answers."""
     use = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
     messages = [

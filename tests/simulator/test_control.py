@@ -25,7 +25,6 @@ def ask(http, **body):
 
 
 def test_the_clock_moves(http):
-    """An hour of idleness is one call, and time does not run backwards."""
     before = http.post("/simulator/clock", json={}).json()["now"]
     after = http.post("/simulator/clock", json={"advance_seconds": 3600}).json()["now"]
     assert after - before == 3600
@@ -33,7 +32,6 @@ def test_the_clock_moves(http):
 
 
 def test_stats_tell_tokens_cache_and_money(http):
-    """Each request and the sum of all are told, with what they cost."""
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
     for _ in range(2):
         ask(http, system=system)
@@ -48,7 +46,6 @@ def test_stats_tell_tokens_cache_and_money(http):
 
 
 def test_reset_forgets_everything(http):
-    """After a reset there are no entries, no faults and no statistics."""
     system = [{"type": "text", "text": LONG, "cache_control": {"type": "ephemeral"}}]
     ask(http, system=system)
     http.post("/simulator/faults", json={"queue": ["500"]})
@@ -58,8 +55,6 @@ def test_reset_forgets_everything(http):
 
 
 def test_a_rate_of_faults_repeats_with_its_seed(http):
-    """The same seed gives the same faults in the same places."""
-
     def statuses():
         order = {"rate": 0.5, "seed": 3, "kinds": ["429", "529"]}
         http.post("/simulator/faults", json=order)
@@ -71,7 +66,6 @@ def test_a_rate_of_faults_repeats_with_its_seed(http):
 
 
 def test_queued_faults_are_used_up_in_order(http):
-    """Each request takes one from the queue; `none` lets one pass."""
     http.post("/simulator/faults", json={"queue": ["529", "none", {"kind": "429"}]})
     answers = [ask(http) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [529, 200, 429, 200]
@@ -79,7 +73,6 @@ def test_queued_faults_are_used_up_in_order(http):
 
 
 def test_unknown_orders_are_refused(http):
-    """A misspelt fault, a rate without kinds and an unknown action say what is wrong."""
     assert "'flood' is not one of" in http.post("/simulator/faults", json={"queue": ["flood"]}).text
     assert http.post("/simulator/faults", json={"rate": 0.5}).status_code == 400
     assert http.get("/simulator/nothing").status_code == 404
@@ -87,14 +80,12 @@ def test_unknown_orders_are_refused(http):
 
 @pytest.mark.parametrize("body", [b"{", b'"text"', b'{"model": 1}', b'{"messages": [1]}'])
 def test_malformed_bodies_are_400(http, body):
-    """Whatever is not a request is refused in the API's error shape."""
     answer = http.post("/v1/messages", content=body)
     assert answer.status_code == 400
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
 def test_a_whole_body_can_break_too(http):
-    """A response that is not streamed can be cut in its middle."""
     with pytest.raises(httpx2.RemoteProtocolError):
         http.post(
             "/v1/messages",
@@ -104,7 +95,6 @@ def test_a_whole_body_can_break_too(http):
 
 
 def test_a_repeated_event_is_repeated(http):
-    """The fault `repeat` sends one event twice."""
     body = {"model": "claude-opus-5", "max_tokens": 50, "messages": HI, "stream": True}
     answer = http.post("/v1/messages", json=body, headers={"x-simulator-fault": "repeat:4"})
     names = [line for line in answer.text.splitlines() if line.startswith("event:")]
@@ -113,7 +103,6 @@ def test_a_repeated_event_is_repeated(http):
 
 
 def test_large_bodies_are_413(simulate):
-    """A body over the limit is refused with its own status."""
     url = simulate(max_body_bytes=1_000).url
     answer = httpx2.post(f"{url}/v1/messages", content=b" " * 1_001, headers=HEADERS)
     assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
@@ -121,7 +110,6 @@ def test_large_bodies_are_413(simulate):
 
 @pytest.mark.parametrize("action", ["reset", "clock", "faults"])
 def test_looking_at_an_address_changes_nothing(http, action):
-    """A picture on a page could be that address."""
     ask(http)
     assert http.get(f"/simulator/{action}").status_code == 405
     assert len(http.get("/simulator/stats").json()["requests"]) == 1
@@ -129,14 +117,12 @@ def test_looking_at_an_address_changes_nothing(http, action):
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8787", "127.0.0.1.evil.example"])
 def test_a_name_that_is_not_ours_is_refused(http, name):
-    """A page in a browser can have its own name point to this machine."""
     for path in ("/v1/models", "/simulator/stats", "/"):
         assert http.get(path, headers={"host": name}).status_code == 403
     assert http.get("/v1/models", headers={"host": "localhost:1"}).status_code == 200
 
 
 def test_a_body_is_read_no_further_than_it_may_be_long(simulate):
-    """The refusal comes before the rest was sent."""
     address = urlsplit(simulate(max_body_bytes=1_000).url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as link:
         link.sendall(

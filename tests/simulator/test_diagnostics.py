@@ -19,7 +19,6 @@ def first(service):
 
 
 def test_without_divergence_there_is_nothing_to_tell(api):
-    """A request that only appends gets null, and so does the first one."""
     service = api()
     longer = [HI, {"role": "assistant", "content": "yes"}, HI]
     assert reason(service, first(service), messages=longer) is None
@@ -37,7 +36,6 @@ def test_without_divergence_there_is_nothing_to_tell(api):
     ],
 )
 def test_the_earliest_difference_is_named(api, change, kind):
-    """Model, tools, system and messages are told apart, with the tokens it cost."""
     service = api()
     found = reason(service, first(service), **change)
     assert found["type"] == kind
@@ -45,14 +43,12 @@ def test_the_earliest_difference_is_named(api, change, kind):
 
 
 def test_other_differences_are_unavailable(api):
-    """A change of tool choice alone is not diagnosed."""
     service = api()
     found = reason(service, first(service), tool_choice={"type": "none"})
     assert found == {"type": "unavailable"}
 
 
 def test_unknown_and_foreign_ids_are_not_found(api):
-    """Neither an unknown id nor another workspace's is compared with."""
     service = api()
     missing = {"type": "previous_message_not_found"}
     assert reason(service, "msg_nobody") == missing

@@ -74,7 +74,6 @@ def work(client, root, prompt):
 
 
 def test_it_fixes_a_bug_through_the_tools(simulate, tmp_path):
-    """It explores, reads, edits as asked, runs the tests and reports their last line."""
     (tmp_path / "area.py").write_text("def area(side):\n    return side + side + 1\n")
     with anthropic.Anthropic(base_url=simulate(DigestBrain()).url, api_key="k") as client:
         said, messages = work(
@@ -93,7 +92,6 @@ def test_it_fixes_a_bug_through_the_tools(simulate, tmp_path):
 
 
 def test_it_creates_a_file(simulate, tmp_path):
-    """A plain request for a new file is carried out."""
     (tmp_path / "area.py").write_text("def area(side):\n    return side * side\n")
     with anthropic.Anthropic(base_url=simulate(DigestBrain()).url, api_key="k") as client:
         work(client, tmp_path, 'Please create notes.txt with "remember the milk".')
@@ -101,7 +99,6 @@ def test_it_creates_a_file(simulate, tmp_path):
 
 
 def test_steps_without_a_tool_are_left_out():
-    """Offered only a shell, it lists, reads and tests through that."""
     request = BrainRequest(
         model="m",
         system=(),
@@ -130,7 +127,6 @@ HISTORY = (
 
 
 def test_summaries_are_mechanical():
-    """Requests are kept word for word, commands with the last line of what they said."""
     told = summarise(HISTORY)
     assert "Never touch config/prod.yaml. Fix the login." in told
     assert "make test: 3 failed" in told
@@ -138,7 +134,6 @@ def test_summaries_are_mechanical():
 
 
 def test_reminders_inside_a_result_are_not_what_a_tool_said():
-    """Clients append their own words to results; the last line is the tool's."""
     result = "3 failed\n\n<system-reminder>\nBe brief.\n</system-reminder>"
     block = {"type": "tool_result", "tool_use_id": "t1", "content": result}
     told = summarise((*HISTORY[:2], {"role": "user", "content": [block]}))
@@ -147,7 +142,6 @@ def test_reminders_inside_a_result_are_not_what_a_tool_said():
 
 
 def test_a_summary_prompt_is_recognised():
-    """A client's own compaction prompt gets the summary, in the tags it speaks of."""
     prompt = text("Summarise the conversation so far in <summary> tags.")
     request = BrainRequest(
         model="m",

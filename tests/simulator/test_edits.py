@@ -24,7 +24,6 @@ AT_FOUR = {"trigger": {"type": "tool_uses", "value": 4}}
 
 
 def test_old_results_are_cleared(api):
-    """Past the trigger all but the last three results go, and the response says so."""
     made = api().create(messages=loops(5), betas=BETA, context_management=edit(**AT_FOUR))
     (applied,) = made["context_management"]["applied_edits"]
     assert applied["type"] == "clear_tool_uses_20250919"
@@ -33,7 +32,6 @@ def test_old_results_are_cleared(api):
 
 
 def test_nothing_happens_at_the_trigger_itself(api):
-    """At its value the trigger does not fire, unless the rule is read the other way."""
     ask = {"messages": loops(4), "betas": BETA, "context_management": edit(**AT_FOUR)}
     assert api().create(**ask)["context_management"]["applied_edits"] == []
     inclusive = api(trigger_is_inclusive=True).create(**ask)
@@ -41,7 +39,6 @@ def test_nothing_happens_at_the_trigger_itself(api):
 
 
 def test_count_tokens_tells_both_sizes(api):
-    """Counting applies the edits and tells the size before them."""
     service = api()
     counted = service.count(messages=loops(5), betas=BETA, context_management=edit(**AT_FOUR))
     plain = service.count(messages=loops(5))
@@ -50,14 +47,12 @@ def test_count_tokens_tells_both_sizes(api):
 
 
 def test_too_little_to_clear_is_left(api):
-    """With clear_at_least the edit is skipped when it would not clear that much."""
     needs = {"clear_at_least": {"type": "input_tokens", "value": 5_000}}
     made = api().create(messages=loops(5), betas=BETA, context_management=edit(**AT_FOUR, **needs))
     assert made["context_management"]["applied_edits"] == []
 
 
 def test_excluded_tools_stay(api):
-    """Uses of excluded tools are never cleared."""
     made = api().create(
         messages=loops(5), betas=BETA, context_management=edit(**AT_FOUR, exclude_tools=["Read"])
     )
@@ -65,7 +60,6 @@ def test_excluded_tools_stay(api):
 
 
 def test_inputs_are_cleared_when_asked(api):
-    """clear_tool_inputs takes the arguments too."""
     service = api()
     ask = {"messages": loops(5), "betas": BETA}
     results = service.count(**ask, context_management=edit(**AT_FOUR))
@@ -74,7 +68,6 @@ def test_inputs_are_cleared_when_asked(api):
 
 
 def test_clearing_breaks_the_cache_at_its_point(api):
-    """What was cached before the cleared result is still read, what follows is not."""
     service = api()
     system = [{"type": "text", "text": "s " * 2000, "cache_control": {"type": "ephemeral"}}]
     messages = loops(5)
@@ -87,7 +80,6 @@ def test_clearing_breaks_the_cache_at_its_point(api):
 
 
 def test_thinking_of_old_turns_is_cleared(api):
-    """clear_thinking keeps the last turns that have any; it must come first."""
     thinking = {"type": "thinking", "thinking": "hm " * 100, "signature": "x"}
     answer = {"role": "assistant", "content": [thinking, {"type": "text", "text": "so"}]}
     messages = [HI, answer, HI, answer, HI]

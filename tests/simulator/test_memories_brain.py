@@ -7,13 +7,11 @@ TOOLS = ("Read", "memory")
 
 
 def test_it_knows_what_it_is_asked():
-    """Both requests, and nothing else."""
     assert wants_memories(f"{KEEPS} of this project") and wants_memories(f"{TIDIES} of it")
     assert not wants_memories("Remember that we deploy on Tuesday")
 
 
 def test_wishes_and_rules_become_memories():
-    """Of their kind, in the user's words."""
     said = [
         "Fix it. Remember that we deploy on Tuesday nights.",
         "Always run the tests first",
@@ -26,7 +24,6 @@ def test_wishes_and_rules_become_memories():
 
 
 def test_what_is_known_or_was_not_wished_is_left():
-    """Nor is anything written without the tool, or when memories are put in order."""
     assert memory_calls(["Never push to main", "I never said so"], TASK, TOOLS) == []
     assert memory_calls(["Always test"], TASK, ("Read",)) == []
     assert memory_calls(["Always test"], f"{TIDIES} in order", TOOLS) == []

@@ -25,7 +25,6 @@ def read(id, text, response, **more):
 
 
 def test_a_file_read_again_needs_the_first_reading_if_it_shows_the_same():
-    """Numbers of lines do not matter, nor which part is asked for; a changed file is another one."""
     whole = "     1→one\n     2→two\n     3→three"
     part = read("b", "     9→two", "r2", offset=9)
     assert needs_in(read("a", whole, "r1"), part) == [("a", 1)]
@@ -33,7 +32,6 @@ def test_a_file_read_again_needs_the_first_reading_if_it_shows_the_same():
 
 
 def test_an_edit_needs_the_newest_reading_of_its_file():
-    """It quotes what stands there; writing a whole file needs nothing."""
     edit = {"file_path": "/a.py", "old_string": "one", "new_string": "two"}
     readings = read("a", "one", "r1"), read("b", "one more", "r2")
     assert needs_in(*readings, called("c", "Edit", edit, "done", response="r3")) == [("b", 1)]
@@ -42,7 +40,6 @@ def test_an_edit_needs_the_newest_reading_of_its_file():
 
 
 def test_a_command_run_again_needs_the_first_only_if_nothing_changed():
-    """A test that passes now was not answered by its failure."""
     run = {"command": "make test"}
     first = called("a", "Bash", run, "1 failed", response="r1")
     assert needs_in(first, called("b", "Bash", run, "1 failed", response="r2")) == [("a", 1)]
@@ -50,7 +47,6 @@ def test_a_command_run_again_needs_the_first_only_if_nothing_changed():
 
 
 def test_the_files_read_or_edited_last_are_given_with_their_readings():
-    """The newest reading of a file comes first; an edit makes a file new."""
     follower = Needs()
     other = called("b", "Read", {"file_path": "/b.py"}, "two", response="r2")
     edit = {"file_path": "/a.py", "old_string": "one", "new_string": "1"}
@@ -69,7 +65,6 @@ def test_the_files_read_or_edited_last_are_given_with_their_readings():
 
 
 def test_rates_count_those_that_grew_old_enough():
-    """A result needed after one call was not needed later than that."""
     entries = [*read("a", "one", "r1"), *read("b", "one", "r2")]
     for number in range(3, 9):
         entries += called(f"t{number}", "Grep", {"pattern": str(number)}, "", response=f"r{number}")
@@ -78,7 +73,6 @@ def test_rates_count_those_that_grew_old_enough():
 
 
 def test_regret_counts_what_was_gone_when_it_was_needed():
-    """Once each, and only what is not in view."""
     first, again, third = (read(id, "one", f"r{id}") for id in "abc")
     gone = Cleared(ids=("a",), texts=("gone",))
 

@@ -21,7 +21,6 @@ text: It holds notes.
 
 
 def test_create(simulate, gpt):
-    """A plain request gets a completion whose usage adds up."""
     client = gpt(simulate(ScriptedBrain("text: hello")))
     made = client.chat.completions.create(model=MODEL, messages=[HI])
     assert (made.choices[0].message.content, made.choices[0].finish_reason) == ("hello", "stop")
@@ -29,7 +28,6 @@ def test_create(simulate, gpt):
 
 
 def test_a_tool_loop(simulate, gpt):
-    """Tool calls go out and their results come back in the chat shapes."""
     brain = ScriptedBrain(SCRIPT)
     client = gpt(simulate(brain))
     first = client.chat.completions.create(model=MODEL, messages=[HI], tools=[READ])
@@ -44,7 +42,6 @@ def test_a_tool_loop(simulate, gpt):
 
 
 def test_stream_accumulates(simulate, gpt):
-    """Text and arguments come in pieces that add up, usage at the end when asked for."""
     client = gpt(simulate(ScriptedBrain(SCRIPT)))
     chunks = list(
         client.chat.completions.create(
@@ -64,7 +61,6 @@ def test_stream_accumulates(simulate, gpt):
 
 
 def test_prefixes_are_cached_in_steps(simulate, gpt):
-    """A repeated long prefix is read in steps of 128 tokens; a short prompt never is."""
     client = gpt(simulate())
 
     def cached(messages):
@@ -79,7 +75,6 @@ def test_prefixes_are_cached_in_steps(simulate, gpt):
 
 
 def test_idle_prefixes_are_forgotten(simulate, gpt):
-    """After the idle time nothing is cached any more."""
     client = gpt(simulate(openai_cache_seconds=600.0))
     ask = {"model": MODEL, "messages": [LONG, HI]}
     client.chat.completions.create(**ask)
@@ -90,7 +85,6 @@ def test_idle_prefixes_are_forgotten(simulate, gpt):
 
 
 def test_overflow_has_its_code(simulate, gpt):
-    """Too long a prompt is refused with `context_length_exceeded`."""
     client = gpt(simulate())
     message = {"role": "user", "content": "a " * 1_060_000}
     with pytest.raises(openai.BadRequestError) as raised:
@@ -99,7 +93,6 @@ def test_overflow_has_its_code(simulate, gpt):
 
 
 def test_unanswered_calls_are_refused(simulate, gpt):
-    """A tool call without its result is a 400."""
     call = {"id": "c1", "type": "function", "function": {"name": "Read", "arguments": "{}"}}
     messages = [HI, {"role": "assistant", "tool_calls": [call]}, HI]
     with pytest.raises(openai.BadRequestError, match="did not have response messages: c1"):
@@ -107,7 +100,6 @@ def test_unanswered_calls_are_refused(simulate, gpt):
 
 
 def test_statuses_and_retries(simulate, gpt):
-    """A rate limit is typed, and retried when the client may."""
     simulator = simulate()
     with pytest.raises(openai.RateLimitError):
         gpt(simulator, max_retries=0).chat.completions.create(
@@ -118,7 +110,6 @@ def test_statuses_and_retries(simulate, gpt):
 
 
 def test_an_error_inside_a_stream(simulate, gpt):
-    """An error after 200 is raised by the SDK."""
     client = gpt(simulate(), max_retries=0)
     stream = client.chat.completions.create(
         model=MODEL,
@@ -131,7 +122,6 @@ def test_an_error_inside_a_stream(simulate, gpt):
 
 
 def test_max_tokens_cut_the_answer(simulate, gpt):
-    """An answer over the limit ends with `length`."""
     client = gpt(simulate(ScriptedBrain("text: " + "word " * 50)))
     made = client.chat.completions.create(model=MODEL, messages=[HI], max_completion_tokens=5)
     assert made.choices[0].finish_reason == "length"
@@ -139,5 +129,4 @@ def test_max_tokens_cut_the_answer(simulate, gpt):
 
 
 def test_models(simulate, gpt):
-    """The same list serves this SDK too."""
     assert "claude-opus-5" in {model.id for model in gpt(simulate()).models.list()}

@@ -55,7 +55,6 @@ def client(brain):
     ("word", "kinds"), [("add", ["message", "function_call"]), ("run", ["custom_tool_call"])]
 )
 def test_a_call_is_streamed_and_its_result_is_read(client, brain, word, kinds):
-    """The SDK puts the stream together; what goes back is read as the call's result."""
     given = {"model": MODEL, "instructions": "Be brief.", "tools": TOOLS}
     items = [{"role": "user", "content": word}]
     with client.responses.stream(**given, input=items) as stream:

@@ -28,14 +28,12 @@ def two_turns(service, model, **options):
 
 
 def test_unchanged_thinking_is_accepted(api):
-    """A history sent back as it was is fine on a model that binds."""
     service = api(ScriptedBrain(SCRIPT))
     made = service.create(model=BOUND, messages=two_turns(service, BOUND))
     assert made["content"][0]["text"] == "end"
 
 
 def test_markers_do_not_count_as_changes(api):
-    """Moving cache markers leaves the binding whole."""
     service = api(ScriptedBrain(SCRIPT))
     history = two_turns(service, BOUND)
     history[0] = {
@@ -46,7 +44,6 @@ def test_markers_do_not_count_as_changes(api):
 
 
 def test_an_edited_history_is_refused(api):
-    """Changing an earlier message makes later thinking a 400."""
     service = api(ScriptedBrain(SCRIPT))
     history = two_turns(service, BOUND)
     history[0] = {"role": "user", "content": "hello"}
@@ -56,7 +53,6 @@ def test_an_edited_history_is_refused(api):
 
 
 def test_drop_block_lets_it_fall(api):
-    """With the control sent, mismatching blocks are removed and reported."""
     service = api(ScriptedBrain(SCRIPT))
     history = two_turns(service, BOUND)
     history[0] = {"role": "user", "content": "hello"}
@@ -73,7 +69,6 @@ def test_drop_block_lets_it_fall(api):
 
 
 def test_older_accounts_are_only_told(api):
-    """Where binding is not enforced, mismatches are allowed and reported."""
     service = api(ScriptedBrain(SCRIPT), enforces_binding=False)
     history = two_turns(service, BOUND)
     history[0] = {"role": "user", "content": "hello"}
@@ -83,7 +78,6 @@ def test_older_accounts_are_only_told(api):
 
 
 def test_thinking_may_go_from_the_front_only(api):
-    """Removing the first thinking is fine; removing one from the middle is not."""
     script = SCRIPT.replace("text: end", "think: Third.\ntext: end\n---\ntext: last")
     service = api(ScriptedBrain(script))
     history = two_turns(service, BOUND)
@@ -98,7 +92,6 @@ def test_thinking_may_go_from_the_front_only(api):
 
 
 def test_unbound_models_accept_an_edited_history(api):
-    """Models without the prefix check only look at the block itself."""
     service = api(ScriptedBrain(SCRIPT))
     history = two_turns(service, "claude-opus-5")
     history[0] = {"role": "user", "content": "hello"}
@@ -106,7 +99,6 @@ def test_unbound_models_accept_an_edited_history(api):
 
 
 def test_altered_text_is_refused(api):
-    """The latest message's thinking must be as it was; older text fails its signature."""
     service = api(ScriptedBrain(SCRIPT))
     history = first_answer(service, "claude-opus-5")
     history[1]["content"][0]["thinking"] = "Other."
@@ -124,7 +116,6 @@ def test_altered_text_is_refused(api):
 
 
 def test_another_model_does_not_read_it(api):
-    """Thinking made by one model is dropped for another, and not counted."""
     service = api(ScriptedBrain(SCRIPT))
     history = two_turns(service, "claude-opus-5")
     made = service.create(model="claude-opus-4-8", messages=history, betas=[BINDING_BETA])
@@ -133,7 +124,6 @@ def test_another_model_does_not_read_it(api):
 
 
 def test_foreign_signatures_can_be_allowed(api):
-    """Recordings from elsewhere are refused unless the simulator is told otherwise."""
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c29tZW9uZSBlbHNl"}
     text = {"type": "text", "text": "so"}
     history = [HI, {"role": "assistant", "content": [thinking, text]}, NEXT]
@@ -142,7 +132,6 @@ def test_foreign_signatures_can_be_allowed(api):
 
 
 def test_older_models_strip_earlier_turns(api):
-    """New user text takes earlier thinking out of the prompt, a tool result does not."""
     ask = {"model": "claude-sonnet-4-5", "version": "2023-06-01"}
     service = api(accepts_foreign_thinking=True)
 
@@ -161,7 +150,6 @@ def test_older_models_strip_earlier_turns(api):
 
 
 def test_omitted_thinking_keeps_its_signature(api):
-    """With display omitted the text is empty and the block still goes back fine."""
     service = api(ScriptedBrain(SCRIPT))
     thinking = {"type": "adaptive", "display": "omitted"}
     history = two_turns(service, BOUND, thinking=thinking)
@@ -170,7 +158,6 @@ def test_omitted_thinking_keeps_its_signature(api):
 
 
 def test_disabled_thinking_is_not_said(api):
-    """A brain's thinking is left out where the request switched it off."""
     made = api(ScriptedBrain("think: Hm.\ntext: so")).create(
         messages=[HI], thinking={"type": "disabled"}
     )

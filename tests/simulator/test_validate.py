@@ -171,7 +171,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(api, name):
-    """Each breach is a 400 with its own text."""
     body, text = REFUSED[name]
     refusal = api().refusal(**body)
     assert refusal.status == 400
@@ -179,18 +178,15 @@ def test_refused(api, name):
 
 
 def test_unknown_models_are_404(api):
-    """A model nobody knows is not found, unless the simulator is told to accept it."""
     assert api().refusal(messages=HI, model="granite-9").status == 404
     assert api(accepts_unknown_models=True).create(messages=HI, model="granite-9")["content"]
 
 
 def test_older_versions_take_sampling_parameters(api):
-    """Before 2026-10-21 the temperature was accepted."""
     assert api().create(messages=HI, temperature=0.5, version="2023-06-01")["content"]
 
 
 def test_older_models_take_a_prefill(api):
-    """A 4.5 model continues a last assistant message, without trailing space."""
     ask = {"model": "claude-sonnet-4-5", "version": "2023-06-01"}
     assert api().create(messages=[*HI, assistant(TEXT)], **ask)["content"]
     spaced = [*HI, assistant({"type": "text", "text": "so "})]
@@ -198,19 +194,16 @@ def test_older_models_take_a_prefill(api):
 
 
 def test_consecutive_messages_of_a_role_are_one_turn(api):
-    """Two user messages, or results split over two, are accepted."""
     messages = [*HI, *HI, assistant(use("t1"), use("t2")), user(result("t1")), user(result("t2"))]
     assert api().create(messages=messages)["content"]
 
 
 def test_short_markers_may_not_use_slots(api):
-    """Under the other reading, markers on too short a prefix do not count."""
     messages = [user(*[{**TEXT, "cache_control": MARK}] * 5)]
     assert api(short_prefix_uses_slot=False).create(messages=messages)["content"]
 
 
 def test_input_and_output_must_fit_on_the_oldest_models(api):
-    """Models before 4.5 refuse when the prompt plus max_tokens is over the window."""
     long = [{"role": "user", "content": "a " * 190_000}]
     ask = {"messages": long, "model": "claude-sonnet-4", "version": "2023-06-01"}
     refusal = api().refusal(**ask, max_tokens=20_000)
@@ -219,7 +212,6 @@ def test_input_and_output_must_fit_on_the_oldest_models(api):
 
 
 def test_newer_models_stop_at_the_window(api):
-    """From 4.5 on the answer is cut where the window ends."""
     long = [{"role": "user", "content": "a " * 199_980}]
     made = api().create(messages=long, model="claude-haiku-4-5", max_tokens=20_000)
     assert made["stop_reason"] == "model_context_window_exceeded"

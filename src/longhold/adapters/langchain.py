@@ -123,7 +123,6 @@ def _followed(request: ModelRequest[Any]) -> dict[str, Any]:
 
 
 def _is_empty(message: BaseMessage) -> bool:
-    """Return whether no provider would take a message: an answer without words and calls."""
     return isinstance(message, AIMessage) and not message.content and not message.tool_calls
 
 
@@ -155,7 +154,6 @@ def _said_block(block: Any) -> Any:
 
 
 def _own_block(block: JsonObject) -> JsonObject:
-    """Return a picture or a file in LangChain's form."""
     kind = "file" if block["type"] == "document" else block["type"]
     match block.get("source"):
         case {"type": "base64", "media_type": media, "data": data}:

@@ -153,7 +153,6 @@ class LongholdCapability(AbstractCapability[Any]):
 
 
 def _system_parts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
-    """Return the system prompt that stands in the first message."""
     first = messages[0].parts if messages and isinstance(messages[0], ModelRequest) else ()
     return [part for part in first if isinstance(part, SystemPromptPart)]
 
@@ -216,7 +215,6 @@ def _carried(message: ModelMessage) -> JsonObject:
 def _own_messages(
     view: Sequence[JsonObject], opening: Sequence[SystemPromptPart], system: str
 ) -> list[ModelMessage]:
-    """Return a view as messages of the framework, with its cache markers as cache points."""
     found: list[ModelMessage] = []
     names: dict[str, str] = {}
     waiting: list[UserContent] = []
@@ -289,6 +287,5 @@ def _answer_parts(block: JsonObject, system: str) -> Iterator[ModelResponsePart]
 
 
 def _marked(blocks: Sequence[JsonObject]) -> Any:
-    """Return how long the cache is to keep what a marker among these blocks ends, or None."""
     markers = [block["cache_control"] for block in blocks if "cache_control" in block]
     return markers[-1].get("ttl", "5m") if markers else None

@@ -36,8 +36,6 @@ class AdapterOptions(TypedDict, total=False):
 
 
 class Sessions:
-    """Open sessions by the name of their conversation."""
-
     def __init__(
         self,
         dialect: DialectName,
@@ -57,7 +55,6 @@ class Sessions:
         return self._options.get("history", False)
 
     def get(self, id: str | None, model: str) -> Session:
-        """Return the session of a conversation, in which `model` answers from here on."""
         name = id or self._default
         session = self._open.pop(name, None) or self._begun(name, model)
         self._open[name] = session
@@ -68,22 +65,18 @@ class Sessions:
         return session
 
     def current(self, id: str | None) -> Session:
-        """Return the session of a conversation in which a call was answered."""
         return self._open[id or self._default]
 
     def _begun(self, name: str, model: str) -> Session:
-        """Open a session, or resume the one of exactly this name."""
         try:
             return Session.open(id=name, model=model, dialect=self._dialect, **self._options)
         except SessionExists:
             return Session.resume(name, **self._options)
 
     def close(self) -> None:
-        """Close them all; each is resumed when it is needed again."""
         while self._open:
             self._open.popitem()[1].close()
 
 
 def history_definition() -> JsonObject:
-    """Return the definition of the tool that opens what left the view."""
     return history_tool(History(lambda: ())).definition()

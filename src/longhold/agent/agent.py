@@ -80,7 +80,6 @@ class Agent:
 
     @property
     def model(self) -> Model:
-        """The model that answers just now."""
         return self.parts.models.current()
 
     @property
@@ -92,7 +91,6 @@ class Agent:
         return self.parts.budget
 
     async def ask(self, request: ForkRequest) -> ForkReply:
-        """Put a question to the model on a fork of the conversation."""
         assert self.session.ask is not None, "an agent has a model"
         return await self.session.ask(request)
 
@@ -165,14 +163,12 @@ class Agent:
         return news
 
     async def _next_news(self) -> bool:
-        """Wait until an agent that works for this one reports; False if none will."""
         while not await self._has_news():
             if self.supervisor is None or not await unless(self.abort, self.supervisor.next_news()):
                 return False
         return True
 
     async def _has_news(self) -> bool:
-        """Take in mail and reports; return whether there is something new to answer."""
         for stage in self.equipment.inbox:
             await stage(self.engine)
         return self.engine.has_news()
@@ -185,13 +181,11 @@ class Agent:
         return await unless(self.abort, self.session.compact(focus, start=start, end=end))
 
     async def dream(self, *, is_trial: bool) -> DreamReport:
-        """Consolidate memories now; a trial changes nothing."""
         if self.memory is None:
             raise ConfigError("there is nothing to put in order: memory is off (memory.on)")
         return await self.memory.dreams.dream_now(is_trial=is_trial)
 
     async def use_model(self, model: Model, reason: str) -> Fullness:
-        """Let another model answer from here on; return how full its window is then."""
         await self.parts.models.switch(model)
         return self.engine.switch(model.name, reason)
 
@@ -232,8 +226,6 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopHooks:
-    """Asks the hooks whether an agent may stop."""
-
     hooks: HookEvents
     session: str
     source: str

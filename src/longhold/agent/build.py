@@ -154,7 +154,6 @@ def _budget(engine: Engine) -> Budget:
 
 
 def _resume(engine: Engine, model: str) -> list[str]:
-    """Go on with a session; return what the user should know about its log."""
     told = engine.resume()
     if engine.model != model:
         engine.switch(model, "chosen on resume")
@@ -226,7 +225,6 @@ async def _assembled(plan: Blueprint) -> Agent:
 
 
 def _parts(plan: Blueprint) -> AgentParts:
-    """Build what stands around every tool call, and the forks of the conversation."""
     engine, context, settings = plan.engine, plan.tool_context, plan.engine.settings
     hooks = HookEvents(
         hooks=plan.hooks,

@@ -42,7 +42,6 @@ class CompactionEvents:
         return Before(focus=verdict.context, blocked=blocked)
 
     async def greet(self) -> SpokenContent:
-        """Let SessionStart hooks speak to a session that begins anew."""
         verdict = await self.ask("SessionStart", {"source": "compact"})
         return tuple(Text(text=said) for said in verdict.context)
 

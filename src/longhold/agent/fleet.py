@@ -23,7 +23,6 @@ from longhold.errors import ConfigError, StoreError
 
 
 def job_for(store: Store, kind: JobKind, session: str) -> SessionJob:
-    """Ask for a job from where a session is now."""
     loaded = store.load(session)
     at = last_n(loaded.entries)
     return SessionJob(kind=kind, session=loaded.header.session, position=at)

@@ -134,7 +134,6 @@ class Announced:
         return told
 
     def files(self, frame: Framed) -> dict[str, Source]:
-        """Return the instruction files the model was shown, as it was shown them last."""
         told = {source.file: source for source in frame.sources}
         for entry in self._since(frame):
             told |= {source.file: source for source in entry.sources}
@@ -146,8 +145,6 @@ class Announced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """Makes the frames of one agent's session, and says what has changed since."""
-
     framer: Framer
     toolkit: Toolkit
     parts: AgentParts
@@ -157,7 +154,6 @@ class Framing:
         return await make_frame(self.framer, Framed(tools=self.toolkit.definitions()))
 
     async def renew(self, engine: Engine) -> Framed:
-        """Read prompt, tools and instructions again, for a view that begins anew."""
         old = structs.replace(engine.frame, tools=self.toolkit.definitions())
         made = await make_frame(self.framer, old)
         await self.announce(made.gathered, "compact")
@@ -202,7 +198,6 @@ class Framing:
     async def announce(
         self, found: Gathered, reason: LoadReason, touched: Path | None = None
     ) -> None:
-        """Let the user and the hooks know which instructions were read."""
         self.parts.notices.extend(found.notices)
         for part in found.parts:
             fields = loaded_fields(part, reason, touched)

@@ -18,8 +18,6 @@ from longhold.core.turn.engine import Engine
 
 @dataclass(slots=True, kw_only=True)
 class HookEvents:
-    """Fires the hooks of one agent."""
-
     hooks: Hooks
     engine: Engine
     tool_context: ToolContext
@@ -47,7 +45,6 @@ class HookEvents:
         await self.hooks.fire("SessionEnd", {"reason": reason}, self._context())
 
     async def say_asides(self, engine: Engine) -> None:
-        """A stage: say what hooks want the model to know."""
         if self._asides:
             engine.say("\n\n".join(self._asides), hidden=True)
             self._asides.clear()

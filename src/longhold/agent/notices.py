@@ -40,8 +40,6 @@ Listener: TypeAlias = Callable[[str], None]
 
 
 class Notices:
-    """What the user should know, in the order it came up."""
-
     def __init__(self, listener: Listener | None = None, kept: Iterable[str] = ()) -> None:
         self._listener = listener
         self._kept = list(kept)
@@ -52,11 +50,9 @@ class Notices:
         self._listener = listener
 
     def listen_to_tools(self, listener: Listener | None) -> None:
-        """Pass on what running tools print, a line now and then."""
         self._output = listener
 
     def tool_output(self, line: str) -> None:
-        """Show what a tool printed last; of no use to someone who does not look."""
         if self._output is not None:
             self._output(line)
 
@@ -71,12 +67,10 @@ class Notices:
             self.add(line)
 
     def progress(self, line: str) -> None:
-        """Show that work goes on; of no use to someone who reads it later."""
         if self._listener is not None:
             self._listener(line)
 
     def take(self) -> list[str]:
-        """Return the lines kept since the last time, each once."""
         taken = list(dict.fromkeys(self._kept))
         self._kept.clear()
         return taken

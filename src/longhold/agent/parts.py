@@ -77,8 +77,6 @@ class AgentParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """The tools of one agent, and those who work for it."""
-
     tools: tuple[Tool, ...]
     supervisor: Supervisor | None = None
     inbox: tuple[Stage, ...] = ()
@@ -90,12 +88,10 @@ class Equipment:
     mail: Delivery | None = None
 
     def waiting(self, engine: Engine) -> list[str]:
-        """List the mail and reports that the model has not read, a line each."""
         letters = self.mail.waiting_lines(engine) if self.mail is not None else []
         return [*letters, *(self.supervisor.unread_lines() if self.supervisor else ())]
 
     async def next_look(self, seconds: float) -> None:
-        """Wait until it is worth looking again: an agent has news, or mail may have come."""
         if self.supervisor is None:
             await asyncio.Event().wait()  # nobody writes to an agent without agents
         else:
@@ -108,8 +104,6 @@ Equip: TypeAlias = Callable[[AgentParts, tuple[Tool, ...]], Awaitable[Equipment]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """What one agent is built from."""
-
     engine: Engine
     spill: Spill
     models: Models
@@ -137,7 +131,6 @@ class Blueprint:
         return self.source == "main"
 
     async def abandon(self) -> None:
-        """Close what was opened for an agent that could not be built."""
         await self.tool_context.close()
         if self.mcp is not None:
             await self.mcp.close()
@@ -149,5 +142,4 @@ Assemble: TypeAlias = Callable[[Blueprint], Awaitable["Agent"]]
 
 
 def scratchpad_of(engine: Engine) -> Path:
-    """Where an agent may leave things for itself and those who work for it."""
     return engine.directory / "scratchpad"

@@ -197,7 +197,6 @@ class Restoring:
         return (*files, *(Text(text=text) for text in texts))
 
     def resume(self) -> None:
-        """Recover file and todo state from the log after a restart."""
         view = self.view()
         recall(self.tool_context, view.history, last_boundary(view.history, view.in_force.dead))
 
@@ -311,7 +310,6 @@ class Restoring:
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
-    """List background commands and agents that run, or ended unseen."""
     lines = [line for line in map(_shell, shells) if line]
     lines += agents
     if lines:

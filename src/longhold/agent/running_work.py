@@ -35,8 +35,6 @@ class RunningJob:
 
 @dataclass(slots=True, kw_only=True)
 class Jobs:
-    """The work beside one agent's conversation."""
-
     background: Background
     supervisor: Supervisor | None
     _numbers: dict[tuple[str, float], int] = field(default_factory=dict)
@@ -75,7 +73,6 @@ class Jobs:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
     async def stop(self, which: str) -> RunningJob:
-        """Stop a piece of work by its number or name, and wait until it has cleaned up."""
         for job in self.running():
             if which in (str(job.number), job.name):
                 await job.stop()

@@ -35,7 +35,6 @@ class ToolGuard:
     """The user's mode while a plan is being made."""
 
     async def check(self, use: ToolUse, tool: Tool) -> Allowed | Denied:
-        """Decide on one of the agent's own calls, asking the user where need be."""
         self._follow_plan()
         return await self.check_at(self.gate, use, tool)
 
@@ -89,7 +88,6 @@ class ToolGuard:
         return check
 
     def may_read(self, tool: Tool, path: Path) -> bool:
-        """Whether a file could be read just now without asking anyone."""
         places = Places(roots=self.tool_context.roots, cwd=self.tool_context.directory)
         return self.gate.judge(tool, {"file_path": str(path)}, places).outcome == "allow"
 
@@ -120,7 +118,6 @@ class ToolGuard:
         )
 
     def _follow_plan(self) -> None:
-        """Keep to reading while a plan is being made, and return to the user's mode after."""
         is_planning = self.tool_context.plan.is_on
         if is_planning and self.gate.mode != "plan":
             self._mode_before = self.gate.switch_mode("plan")

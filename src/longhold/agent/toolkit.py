@@ -16,8 +16,6 @@ from longhold.core.turn.engine import Engine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
-    """Lists tools as requests do, and knows each by name."""
-
     tools: tuple[Tool, ...]
     parts: AgentParts
 
@@ -27,7 +25,6 @@ class Toolkit:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The agent's tools, those it could still load included."""
         return (*(tool.name for tool in self.tools), *(self.mcp.names if self.mcp else ()))
 
     def definitions(self) -> tuple[JsonObject, ...]:
@@ -52,23 +49,19 @@ class Toolkit:
         return own == {name: tool for name, tool in listed.items() if name not in servers}
 
     def _fixed(self) -> tuple[Tool, ...]:
-        """The tools that requests list whatever servers there are."""
         return (*self.tools, *((self.mcp.search_tool, CALL_TOOL) if self.mcp else ()))
 
     def _know(self) -> None:
-        """Let all tools be called, those of servers that joined since included."""
         tools = (*self._fixed(), *(self.mcp.tools if self.mcp else ()))
         self.parts.known.update((tool.name, tool) for tool in tools)
         self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
 
     def described(self, name: str) -> Described:
-        """Describe a tool: one of ours by what it declares, any other by its name."""
         tool = self.parts.known.get(name)
         return declared_by(tool) if tool else description_of(name)
 
 
 def references_in(engine: Engine) -> Callable[[str], bool]:
-    """Tell the tools whose deferred definition a session's requests carry."""
     return lambda name: (
         capabilities(engine.model).tool_references
         and any(is_deferred(tool) and tool.get("name") == name for tool in engine.frame.tools)

@@ -31,8 +31,6 @@ OFFLINE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """Which model answers, which session is resumed, and what the agent may do."""
-
     model: str
     base_url: str
     offline: bool
@@ -94,8 +92,6 @@ class AgentOptions:
 
 
 def agent_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an agent's options to a command, which gets them as one `AgentOptions`."""
-
     @click.option("--model", default="", help="The model, instead of the setting model.name.")
     @options.base_url
     @click.option("--offline", is_flag=True, help="Follow a fixed plan instead of asking a model.")
@@ -118,7 +114,6 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def offline_model(test_command: str = "") -> "Iterator[Model]":
-    """Serve the simulator's digest brain on loopback; yield the model it answers for."""
     from longhold.core.models import open_model
     from longhold.simulator import running
     from longhold.simulator.brains.digest import TEST_COMMAND, DigestBrain
@@ -140,7 +135,6 @@ async def running_agent(
     source: str = "run",
     listener: Callable[[str], None] | None = show_notice,
 ) -> "AsyncIterator[Agent]":
-    """Build an agent, by default in the current directory, and close it whatever happens."""
     from longhold.agent.build import build_agent
     from longhold.core.models import open_model
 

@@ -62,7 +62,6 @@ def _foreign_line(one: ForeignAgent) -> str:
 
 
 def _named(known: dict[str, Known], name: str) -> Known:
-    """Find an agent by its id, or the last one of that name."""
     named = [one for one in known.values() if name in (one.id, one.spawned.name)]
     if not named:
         there = ", ".join(known) or "none"
@@ -71,7 +70,6 @@ def _named(known: dict[str, Known], name: str) -> Known:
 
 
 def _log_of(found: StoredSession, one: Known) -> str:
-    """Return the file of an agent's log, or its name where it is in none."""
     if isinstance(found, FoundSession):
         return str(found.directory / AGENTS / f"{one.id}.jsonl")
     return f"{found.id}/{one.id}"

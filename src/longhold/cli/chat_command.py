@@ -156,7 +156,6 @@ def _running(
 
 
 def make_screen(helps: dict[str, str], *, is_plain: bool, is_offline: bool) -> Screen:
-    """Choose the screen that this terminal can show."""
     is_plain = is_plain or load_settings(Path.cwd()).terminal.plain
     if not is_plain and sys.stdin.isatty() and is_drawable(sys.stdout):
         if has_libraries():

@@ -52,8 +52,6 @@ TOOLS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class CompactArguments:
-    """The words of the command line, and what they mean."""
-
     name: str
     is_preview: bool
     focus: str
@@ -83,12 +81,10 @@ class CompactArguments:
 
     @property
     def is_written(self) -> bool:
-        """Whether the result becomes a file of its own."""
         return self.out is not None or self.client is not None
 
     @property
     def directory(self) -> Path:
-        """The session's working directory."""
         return Path(self.target.worked_in) if self.target.worked_in else Path.cwd()
 
     @property
@@ -319,7 +315,6 @@ def edited_text(text: str) -> str:
 
 
 def _written(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
-    """Write the result to a new file, where its client looks for it if it is for one."""
     format = arguments.client or arguments.out_format or arguments.target.format
     place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
     out = place.path if place and arguments.client else arguments.out
@@ -341,7 +336,6 @@ def _written(arguments: CompactArguments, shown: Preview, session: Session) -> C
 
 
 def seam_lines(seams: Iterable[Seam]) -> Iterator[str]:
-    """Suggest parts that could be compacted by themselves."""
     for seam in seams:
         pause, said = _pause(seam.pause_seconds), one_line(seam.said, SEAM_CHARS)
         yield f"seam     --up-to {seam.up_to} ({pause}{seam.covers} messages) before #{seam.start}: {said}"

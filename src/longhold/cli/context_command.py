@@ -101,7 +101,6 @@ def _marks(context: Context) -> str:
 
 
 def _columns() -> tuple[int, int]:
-    """Return how wide names and bars are, so that a line fits the terminal."""
     columns = shutil.get_terminal_size().columns
     name = NAME_COLUMNS if columns >= WIDE_COLUMNS else NARROW_NAME_COLUMNS
     return name, min(BAR_COLUMNS, max(0, columns - name - FIGURE_COLUMNS))

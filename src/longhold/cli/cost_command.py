@@ -128,7 +128,6 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
 
 
 def _money(item: CostItem) -> str:
-    """Write a sum for a table; the mark says that some of it is an estimate."""
     return f"{'~' if item.unrecorded_usd else ''}{dollars(item.usd)}".rjust(11)
 
 
@@ -213,7 +212,6 @@ def _advice(
 
 
 def _freed_weight(view: View, settings: ClearSettings) -> float:
-    """Estimate what clearing would take out of a cold prompt."""
     smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
     candidates = Candidates(describing(settings.also), smallest=smallest)
     candidates.follow(view)

@@ -100,7 +100,6 @@ FOCUS = "the rules about prices"
 
 
 def _files() -> Iterator[tuple[str, str]]:
-    """Yield the files of the repository, always the same."""
     yield from CODE.items()
     for kind, count, lines in (("day", DAYS, DAY_LINES), ("week", WEEKS, WEEK_LINES)):
         for number in range(1, count + 1):
@@ -170,7 +169,6 @@ class DemoLines:
         say(one_line(line, COLUMNS), err=True, dim=True)
 
     def notice(self, line: str) -> None:
-        """Show what a layer says it did; the rest of what a session says is for its user."""
         if line.startswith(DONE):
             self.say(line)
 
@@ -188,7 +186,6 @@ class DemoLines:
 
 
 def last_screen(found: JsonObject) -> list[str]:
-    """Draw what came of it, and against what people live with."""
     filled = found["filled"]
     calls = sum(found["tool_calls"].values())
     rules = (
@@ -345,7 +342,6 @@ async def _work(
 
 
 async def _do(agent: Agent, task: str, shown: DemoLines | None) -> str:
-    """Work on one task; return why the agent stopped."""
     end = ""
     async for event in agent.run(task):
         if isinstance(event, Stopped):
@@ -404,7 +400,6 @@ def _compaction(entry: Compacted, history: Sequence[AnyEntry]) -> JsonObject:
 
 
 def _prefix_read(before: Sequence[AnyEntry]) -> float:
-    """Return the share of the cached prefix that the summarising call read."""
     forks = [entry for entry in before if isinstance(entry, Forked)]
     if not forks:
         return 0.0
@@ -414,7 +409,6 @@ def _prefix_read(before: Sequence[AnyEntry]) -> float:
 
 
 def _verbatim(view: View) -> int:
-    """Count the tasks that the model still sees word for word."""
     seen = "\n".join(text_of(message.content) for message in view.messages())
     return sum(task in seen for task in TASKS)
 

@@ -100,7 +100,6 @@ def _extras() -> Iterator[Finding]:
 
 
 def _gateway() -> Iterator[Finding]:
-    """Send a conversation through a gateway to a simulated provider."""
     if not all(map(importlib.util.find_spec, ("starlette", "httptools", "httpx2"))):
         return
     from longhold.gateway.self_check import why_not_managed

@@ -71,7 +71,6 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
 
 
 def write_out(out: Path, lines: Iterable[bytes]) -> int:
-    """Write a new file; return its size. Raises `StoreError`."""
     try:
         return write_new(out, lines)
     except FileExistsError:

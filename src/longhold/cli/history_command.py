@@ -119,7 +119,6 @@ def _search_all(
 
 
 def _place(name: str) -> Path:
-    """Return the file or directory that a name means."""
     path = Path(name)
     if path.exists():
         return path

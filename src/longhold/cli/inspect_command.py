@@ -77,7 +77,6 @@ def write_page(path: Path, page: bytes) -> None:
 
 
 def modified(file: SessionFile) -> float:
-    """Return when a session was last written to; one that vanished never was."""
     try:
         return file.path.stat().st_mtime
     except OSError:

@@ -40,7 +40,6 @@ MOST = 10**NUMBER_DIGITS - 1
 
 @contextmanager
 def memory_store() -> Iterator[MemoryStore]:
-    """Open the chosen memories, after adopting edits made by hand."""
     with _open_store(*_chosen_agent()) as store:
         store.adopt()
         for file, problem in store.problems.items():
@@ -49,7 +48,6 @@ def memory_store() -> Iterator[MemoryStore]:
 
 
 def _chosen_agent() -> tuple[str, Scope | None]:
-    """Return the kind of agent whose memories are meant, '' for the project's, and the scope."""
     above = click.get_current_context().parent
     given = above.params if above is not None and above.command is command else {}
     return given.get("agent", ""), given.get("scope")
@@ -265,7 +263,6 @@ def _rested_on(stone: Tombstone) -> str:
 
 
 def _waiting_elsewhere() -> Iterator[str]:
-    """Say which agents' own memories have proposals that wait."""
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
     for name, scope in agents_with_memories(here, home()):
         with open_store(name, scope, here, home(), limits) as store:

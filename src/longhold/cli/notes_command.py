@@ -85,7 +85,6 @@ def _over_store(
 
 
 def _show_file(target: CommandTarget, as_json: bool) -> None:
-    """Show the notes that a transcript's history gives."""
     file = NotesFile(target.directory or Path(target.name), template(home()))
     page = shown(file, target.history, load_settings().notes)
     document = {"session": target.name, "path": "", "is_kept": False, **_sections(page)}
@@ -93,7 +92,6 @@ def _show_file(target: CommandTarget, as_json: bool) -> None:
 
 
 def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
-    """Let the user edit the page, and record the edit in the log."""
     before = file.read()
     page = before.page if before.text else page
     written = click.edit(page.render(), extension=".md", require_save=True)

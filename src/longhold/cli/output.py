@@ -43,12 +43,10 @@ def say(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) 
 
 
 def show_notice(notice: str) -> None:
-    """Print what the user should know about a session."""
     say(plain(notice), err=True, fg="yellow")
 
 
 def ask_yes_no(question: str, *, is_required: bool = False, err: bool = False) -> bool:
-    """Ask the user; with `is_required` a no ends the command."""
     return click.confirm(harmless(question), abort=is_required, err=err)
 
 
@@ -57,7 +55,6 @@ def json_out(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Write a value as indented JSON that is safe to print."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2))
@@ -87,7 +84,6 @@ def text_painted(text: str) -> None:
 
 
 def rewrite_line(text: str) -> None:
-    """Show progress on stderr, where a terminal shows it in place of the line before."""
     is_terminal = sys.stderr.isatty()
     click.echo(("\r" if is_terminal else "") + plain(text), nl=not is_terminal, err=True)
 
@@ -104,7 +100,6 @@ def report_all(as_json: bool, found: Iterable[tuple[Any, Iterable[str]]]) -> Non
 
 
 def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
-    """Print `value` as JSON, or `lines` for people, made safe for a terminal."""
     if as_json:
         json_out(value)
         return
@@ -113,7 +108,6 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
 
 
 def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
-    """Write a sum, and what of it is an estimate because nothing recorded it."""
     if not output and not summaries:
         return dollars(usd)
     missing = not_recorded(output, summaries)
@@ -121,7 +115,6 @@ def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -
 
 
 def not_recorded(output: int, summaries: int) -> str:
-    """Name what a transcript shows and did not count."""
     missing = [f"~{tokens(output)} output tokens"] if output else []
     if summaries:
         missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")
@@ -130,7 +123,6 @@ def not_recorded(output: int, summaries: int) -> str:
 
 @contextmanager
 def reading(path: Path) -> Iterator["Progress | None"]:
-    """Show a progress bar while a large file is read, if stderr is a terminal."""
     total = path.stat().st_size if path.is_file() else 0
     with progress_bar(total, f"Reading {plain(path.name)}") as advance:
         if advance is None:

@@ -22,7 +22,6 @@ ERROR_CHARS = 200
 
 
 def show_where(agent: Agent) -> None:
-    """Remind the user of a resumed session where they were, from its notes."""
     if lines := where_lines(agent):
         say("\n".join(map(plain, lines)), err=True, dim=True)
 

@@ -107,7 +107,6 @@ def named_executor(name: str) -> Iterator[Executor | None]:
 
 
 def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
-    """Yield the table: a name, what it does, and a cell for each head."""
     yield (
         AS_RECORDED.replace("_", " "),
         "what the recorded usage says",

@@ -69,8 +69,6 @@ def command(chosen: AgentOptions, prompt: str, as_json: bool, as_stream: bool) -
 
 @dataclass(slots=True, kw_only=True)
 class RunReport:
-    """How a run went."""
-
     session: str
     end: Stopped = field(default_factory=lambda: Stopped(reason="aborted_streaming"))
     spent: Spent = field(default_factory=Spent)
@@ -80,7 +78,6 @@ class RunReport:
 
     @property
     def is_nothing(self) -> bool:
-        """Calls were denied, and nothing was changed."""
         return bool(self.denied) and not self.has_changed
 
     @property
@@ -111,7 +108,6 @@ def _denied_json(ran: ToolRan) -> JsonObject:
 
 
 def _denied_lines(denied: Sequence[ToolRan]) -> list[str]:
-    """Say what was denied, and how to allow it."""
     names = sorted({ran.use.name for ran in denied})
     rule = json.dumps({"permissions": {"allow": names}})
     return [

@@ -54,7 +54,6 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
 
 
 def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
-    """List the sessions in some files and directories."""
     for file in find_sessions(roots):
         yield ListedSession(
             id=_id(index_path(file.path)),

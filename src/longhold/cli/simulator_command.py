@@ -53,7 +53,6 @@ def _brain(name: str) -> Brain:
 
 
 def _answers(target: str) -> list[list[JsonObject]]:
-    """Return every answer of a recorded session, its pieces joined."""
     pieces: dict[str, list[JsonObject]] = {}
     for entry in open_target(target).history:
         if isinstance(entry, Replied):

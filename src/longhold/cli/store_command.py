@@ -58,7 +58,6 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
 
 
 def _copy(taken: Store, given: Store, name: str) -> bool:
-    """Copy a session's or an agent's log; False if it is there already."""
     loaded, agent = taken.load(name), name if "/" in name else ""
     try:
         given.add(loaded.header, loaded.entries, taken.beside(name), agent=agent)

@@ -60,7 +60,6 @@ class CommandTarget:
 
 
 def calibrated() -> Follower:
-    """Make a gauge that begins with what sessions have learnt about each model."""
     return Follower(partial(load_calibration, default_store().shared(Path.cwd())))
 
 

@@ -75,7 +75,6 @@ def writing(session: str) -> Iterator[Engine]:
 
 
 def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json: bool) -> None:
-    """Undo or redo an entry, and report the tokens before and after."""
     with writing(session) as engine:
         before = _used_tokens(engine.view.history)
         said = change(engine, entry)
@@ -88,7 +87,6 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
 
 
 def _used_tokens(history: Sequence[AnyEntry]) -> int:
-    """Return what `longhold context` says of a history."""
     view, gauge = replay(history, calibrated())
     return gauge.size_tokens(view.total)
 

@@ -35,7 +35,6 @@ def command(words: tuple[str, ...], as_json: bool, history: bool) -> None:
 
 
 def saved_line(stats: JsonObject) -> str:
-    """Say in a line what a command's requests cost and what they would have cost."""
     totals, sessions = stats.get("totals") or {}, stats.get("sessions") or []
     if not totals:
         return "longhold: nothing was sent that could be managed."

@@ -35,7 +35,6 @@ class PassingAnswer:
         return bytes(self._bytes)
 
     def reply(self) -> Reply:
-        """Read the whole answer; raise what is wrong with it otherwise."""
         if self._ends is not None:
             return reply_from_events(list(events_in(bytes(self._bytes))))
         return reply_from(msgspec.json.decode(self._bytes))

@@ -116,7 +116,6 @@ class _Patch:
         return {**message, "content": blocks} if blocks and blocks != content else message
 
     def _blocks(self, message: JsonObject, end: int) -> JsonObject | None:
-        """Show each result among a user's blocks as it stands in the view."""
         content = message.get("content")
         if not isinstance(content, list) or not any(map(_is_result, content)):
             return message if self._is_said(end) else None
@@ -139,7 +138,6 @@ class _Patch:
                 yield block if result is None else _with_content(block, result, "content")
 
     def _result(self, message: JsonObject, id: Json, field: str) -> JsonObject | None:
-        """Show a message that is one result."""
         if self._round is None:
             return None if self._hides else message
         result = self._result_of(id)
@@ -149,7 +147,6 @@ class _Patch:
         return {**message, field: text if isinstance(text, str) else text_of(text)}
 
     def _result_of(self, id: Json) -> Result | None:
-        """Find the result that something stands in for."""
         assert self._round is not None, "only asked within a round"
         renamed = self._round.renamed
         for result in self._round.results:
@@ -247,7 +244,6 @@ class Conversation:
         return (self._layers.spill.stage, self._layers.clear, self._compact_if_blocked)
 
     def begin(self, call: Call, *, opens_files: bool) -> None:
-        """Record how a new conversation is set up, by its first request."""
         wishes = Wishes(dialect=call.endpoint.dialect, paths=opens_files)
         self._program.configure(wishes, "by the gateway")
         self._engine.record(Switched(model=call.model, reason="opened"))
@@ -262,7 +258,6 @@ class Conversation:
         )
 
     def resume(self) -> None:
-        """Take up a conversation of an earlier process."""
         self._program.take_up(Wishes(), None, None)
 
     def known(self, call: Call) -> tuple[int, int]:
@@ -355,7 +350,6 @@ class Conversation:
         return [*messages[:at], message, *messages[at + 1 :]]
 
     def _cleared_end(self) -> int:
-        """Count the followed messages up to the last with a cleared result."""
         view, ends = self._engine.view, self._program.followed.ends
         new = self._cursor.advance(view.history)
         self._has_cleared = self._has_cleared or any(isinstance(one, Cleared) for one in new)
@@ -382,7 +376,6 @@ class Conversation:
 
 
 def _system_of(call: Call) -> Json:
-    """Return the system prompt without the block that says who is billed."""
     if not isinstance(call.system, list):
         return call.system
     return [block for block in call.system if not _is_billing(block)]

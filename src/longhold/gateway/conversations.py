@@ -51,7 +51,6 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """What the ids of its sessions begin with."""
         parts = (self.tenant, self.session, self.agent, self.model, self.dialect)
         return f"{GATEWAY}{_hash('|'.join(parts))}-{self.first[:8]}"
 
@@ -72,7 +71,6 @@ def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool
 
 
 def tenant_of(headers: Mapping[str, str], salt: bytes) -> str:
-    """Hash the credential, whichever header a client puts it in."""
     given = "|".join(
         headers[name].removeprefix("Bearer ") for name in CREDENTIALS if name in headers
     )
@@ -101,8 +99,6 @@ LISTING_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """How a list relates to a conversation."""
-
     known: int
     """Leading messages of the list that are the conversation's."""
     size: int
@@ -140,8 +136,6 @@ def for_clients(settings: Settings) -> Settings:
 
 
 class Conversations:
-    """Opens, finds and closes conversations."""
-
     def __init__(
         self,
         settings: Settings | None = None,
@@ -194,14 +188,12 @@ class Conversations:
         return self._begun(identity.name, self._ids_of(identity.name), call)
 
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
-        """Return the conversation that a request repeats or continues, if there is one."""
         ids = self._ids_of(identity.name)
         lineages = [self._lineage(self._reopened(id), call) for id in ids]
         place = choose(lineages, is_named=bool(identity.session))
         return self._reopened(ids[place]) if place is not None else None
 
     def let_go(self) -> None:
-        """Close what was not used for a while, or what another process wants to write to."""
         before = self.clock() - self._settings.gateway.idle_seconds
         for id, one in list(self._open.items()):
             if not one.is_busy and (one.used_at <= before or is_wanted(one.path)):
@@ -209,7 +201,6 @@ class Conversations:
 
     @property
     def open_count(self) -> int:
-        """How many conversations are in memory."""
         return len(self._open)
 
     def undo(self, id: str, n: int) -> str:

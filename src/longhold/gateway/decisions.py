@@ -16,8 +16,6 @@ from longhold.core.view.tokens import default_weights, weigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedDecision:
-    """One change of what is sent, by its entry."""
-
     n: int
     kind: str
     cost_usd: float

@@ -16,8 +16,6 @@ Upstream = Literal["anthropic", "openai"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiEndpoint:
-    """One path of an API that takes a conversation."""
-
     dialect: DialectName
     list_field: str
     system_field: str = ""
@@ -27,7 +25,6 @@ class ApiEndpoint:
 
 
 def _last_event(begins: bytes) -> re.Pattern[bytes]:
-    """Match an event that begins with this line, once it is whole."""
     return re.compile(rb"^" + begins + rb"\r?\n(?:.+\n)*\r?\n", re.MULTILINE)
 
 
@@ -88,7 +85,6 @@ class Call:
 
 
 def upstream_of(path: str, headers: Mapping[str, str]) -> Upstream:
-    """Tell whose API a request is for."""
     if path.startswith(("/v1/messages", "/v1/complete")) or "anthropic-version" in headers:
         return "anthropic"
     return "openai" if path.startswith("/v1/") else "anthropic"

@@ -24,8 +24,6 @@ PREFIX = "longhold_gateway_"
 
 @dataclass(slots=True)
 class GatewayCounts:
-    """Counted since the gateway was started."""
-
     requests: int = 0
     changed: int = 0
     """Sent otherwise than the client wrote them."""
@@ -100,8 +98,6 @@ UNMANAGED = "no whole conversation in it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to send for a client's request."""
-
     body: bytes
     reason: str = ""
     """Why it is the client's own, where management was wanted."""
@@ -141,7 +137,6 @@ class Planner:
         return reason
 
     def unmanaged(self, body: bytes, headers: Mapping[str, str]) -> Plan:
-        """Return the client's own request, whose answer is only paid for."""
         return Plan(body=body, tenant=self._tenant(headers))
 
     async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
@@ -185,7 +180,6 @@ class Planner:
         return tenant_of(headers, self._salt) if self._apart else ""
 
     def refused(self, plan: Plan, given: bytes, status: int) -> Plan:
-        """Fall back to the client's own bytes: the provider refused what we made of them."""
         reason = f"the provider answered {status} to the managed request"
         self._note(reason, plan.conversation)
         return Plan(body=given, reason=reason, tenant=plan.tenant)
@@ -220,12 +214,10 @@ class Planner:
             )
 
     def end(self, plan: Plan) -> None:
-        """The answer to a plan is over, however it ended."""
         if plan.conversation is not None:
             plan.conversation.release()
 
     def let_go(self) -> None:
-        """Close the sessions that nobody uses, or that another process wants to write to."""
         self._conversations.let_go()
 
     def close(self) -> None:
@@ -234,7 +226,6 @@ class Planner:
             self._shadow.close()
 
     def stats(self) -> JsonObject:
-        """Report every session's bill since the gateway started, and what failed."""
         bills = self._bills()
         periods = self._shadow.periods() if self._shadow is not None else {}
         sessions = [
@@ -248,7 +239,6 @@ class Planner:
         }
 
     def metrics(self) -> str:
-        """Write the counts for Prometheus."""
         total = sum(self._bills().values(), SessionBill())
         return metrics_text(self._counts, total, self._conversations.open_count)
 
@@ -285,7 +275,6 @@ class Planner:
         return self._shadow.bills() if self._shadow is not None else {}
 
     def _note(self, reason: str, conversation: Conversation | None) -> None:
-        """Count a failure and write it down, where that is still possible."""
         self._counts.failed(reason)
         if conversation is None:
             return

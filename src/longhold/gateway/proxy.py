@@ -50,7 +50,6 @@ def returned(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def passed(reason: str) -> tuple[bytes, bytes]:
-    """Word a reason as a header: printable ASCII, on one line."""
     line = " ".join(reason.split())[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
@@ -176,7 +175,6 @@ class Proxy:
             self._planner.end(plan)
 
     async def _pass(self, request: Request, send: Send) -> None:
-        """Pass on what is not a conversation, its body as it comes."""
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
         body = request.stream() if has_body else b""
         async with self._send(request, body) as response, connected(request.receive):

@@ -101,8 +101,6 @@ ENDING_SECONDS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayOptions:
-    """Where a gateway listens and what it is in front of."""
-
     upstreams: Mapping[Upstream, str] = field(default_factory=lambda: UPSTREAMS)
     token: str = ""
     """Required of every request; needed beyond loopback."""
@@ -115,8 +113,6 @@ class GatewayOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningGateway:
-    """A gateway that is being served."""
-
     url: str
     planner: Planner
 
@@ -250,7 +246,6 @@ async def _let_go(planner: Planner) -> None:
 
 
 def _salt() -> bytes:
-    """Return the key under which credentials are hashed here, made when first needed."""
     file = home() / "gateway.salt"
     if not file.exists():
         write_private(file, os.urandom(SALT_BYTES).hex())

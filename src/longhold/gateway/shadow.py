@@ -32,8 +32,6 @@ MEMO_BLOCKS, MEMO_CHARS = 50_000, 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilledCall:
-    """A call that was answered."""
-
     session: str
     model: str
     endpoint: ApiEndpoint
@@ -139,7 +137,6 @@ class Shadow:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="longhold-shadow")
 
     def account(self, call: BilledCall) -> None:
-        """Add a call to its session's bill, soon."""
         self._thread.submit(self._account, call)
 
     def bills(self) -> dict[str, SessionBill]:
@@ -147,7 +144,6 @@ class Shadow:
         return self._thread.submit(lambda: dict(self._bills)).result()
 
     def periods(self) -> dict[str, list[DecisionPeriod]]:
-        """Return each session's decisions with what became of them, as `bills` does."""
         return self._thread.submit(
             lambda: {id: [replace(one) for one in many] for id, many in self._periods.items()}
         ).result()

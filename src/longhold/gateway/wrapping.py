@@ -26,14 +26,11 @@ SIGNALLED = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapped:
-    """How a command ended, and what its requests cost."""
-
     exit_code: int
     stats: JsonObject
 
 
 def upstreams_in(environment: Mapping[str, str]) -> dict[Upstream, str]:
-    """Return where the command's requests would have gone without us."""
     anthropic = environment.get("ANTHROPIC_BASE_URL") or UPSTREAMS["anthropic"]
     openai = environment.get("OPENAI_BASE_URL", "").rstrip("/").removesuffix("/v1")
     return {"anthropic": anthropic, "openai": openai or UPSTREAMS["openai"]}

@@ -239,7 +239,6 @@ class Totals:
 
 
 def explain_calls(history: Iterable[AnyEntry]) -> list[CallReport]:
-    """Report every call of a history that has a usage."""
     entries = list(history)
     reader = _CallReader(answers_of(entries))
     for at, entry in enumerate(entries):
@@ -320,7 +319,6 @@ class _CallReader:
         )
 
     def close(self) -> None:
-        """Report the answer that is now complete, compared with the previous one."""
         current, last = self._current, self._last
         if current is not None:
             call = _call(current, last)
@@ -332,7 +330,6 @@ class _CallReader:
 
 
 def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
-    """Return when an answer was asked for: the time of the last input before it."""
     for before in reversed(between):
         if isinstance(before, Asked | Said | Ran | Compacted) and before.at:
             return min(before.at, entry.at) if entry.at else before.at
@@ -340,7 +337,6 @@ def _start(entry: Replied, between: Sequence[AnyEntry]) -> float:
 
 
 def _lifetime(usage: Usage, last: str) -> str:
-    """Read the lifetime from a usage's split of writes; unchanged if it wrote nothing."""
     if usage.written_1h_tokens:
         return "1h"
     return "5m" if usage.cache_write_5m_tokens else last

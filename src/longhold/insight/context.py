@@ -87,7 +87,6 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
 
 
 def _is_counted(view: View) -> bool:
-    """Return whether a provider has counted the context since history was last compacted."""
     for entry in reversed(view.history):
         if isinstance(entry, Replied) and entry.usage is not None:
             return True
@@ -176,7 +175,6 @@ def _parts(view: View, gauge: Gauge) -> list[ContextPart]:
 
 
 def measure_item(item: Item) -> dict[str, Measure]:
-    """Measure what the model sees of one item, by category."""
     tally: _Tally = defaultdict(lambda: defaultdict(list))
     _add_item(tally, item)
     return {

@@ -116,7 +116,6 @@ class CostItem:
 
     @property
     def usd(self) -> float:
-        """All of it, as far as it is known: what was recorded and what is estimated."""
         return self.cost.total + self.unrecorded_usd
 
     def __add__(self, other: "CostItem") -> "CostItem":
@@ -144,12 +143,10 @@ class Bill:
 
     @property
     def own(self) -> CostItem:
-        """What the engine asked for itself, all layers together."""
         return sum((item for item in self.sources if is_own(item.name)), CostItem(name="own"))
 
     @property
     def own_share(self) -> float:
-        """Its part of the money; 0 where nothing has a price."""
         total = self.total.cost.total
         return self.own.cost.total / total if total else 0.0
 

@@ -148,7 +148,6 @@ class _Reader:
 
 
 def _with_act(acts: list[Act], act: Act) -> list[Act]:
-    """Add an act; a failure that only repeats the one before it is counted there."""
     last = acts[-1] if acts else None
     is_same = last and last.kind == act.kind == "failed" and last.text == act.text
     if last and is_same:

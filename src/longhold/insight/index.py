@@ -125,7 +125,6 @@ class SessionIndex:
         self._connection = connection
 
     def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
-        """List the sessions that are new or were written to since they were read."""
         known = {row["path"]: row["stamp"] for row in self.rows("SELECT path, stamp FROM sessions")}
         return [file for file in files if known.get(index_path(file.path)) != file.stamp]
 
@@ -164,7 +163,6 @@ class SessionIndex:
             connection.execute(_SUM_UP)
 
     def forget(self, paths: Iterable[Path]) -> None:
-        """Remove sessions that the user deleted."""
         with self._connection as connection:
             values = [(index_path(Path(os.path.realpath(path))),) for path in paths]
             connection.executemany("DELETE FROM sessions WHERE path = ?", values)

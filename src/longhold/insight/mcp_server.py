@@ -99,7 +99,6 @@ class WatchedSession:
         )
 
     def refresh(self) -> None:
-        """Read the file anew if it has changed."""
         now = self.path.stat()
         stamp = (now.st_size, now.st_mtime_ns)
         if stamp != self._stamp:
@@ -115,8 +114,6 @@ class WatchedSession:
 
 
 class SessionServer:
-    """Answers the questions of one client, one at a time."""
-
     def __init__(self, session: str = "newest", *, can_write: bool = False) -> None:
         self._name = session
         self._can_write = can_write
@@ -203,7 +200,6 @@ class SessionServer:
         )
 
     def _session(self) -> WatchedSession:
-        """Return the session that is asked about, as it is at this moment."""
         path = self._path()
         if self._watched is None or self._watched.path != path:
             if self._watched is not None:

@@ -40,7 +40,6 @@ class SessionFile:
 
 
 def index_path(path: Path) -> str:
-    """Return a path as the index has it; bytes that are no characters are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -72,7 +71,6 @@ def default_roots(agent: str = "") -> list[Path]:
 
 
 def find_sessions(roots: Iterable[Path]) -> list[SessionFile]:
-    """List the sessions in directories, and the files that are named themselves."""
     places = (Path(os.path.realpath(root)) for root in roots)
     found = {file.path: file for place in places for file in _transcripts(place)}
     return list(found.values())

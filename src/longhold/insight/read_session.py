@@ -71,7 +71,6 @@ def _is_countable(call: SessionCall) -> bool:
 
 
 def read_entries(path: Path) -> list[AnyEntry]:
-    """Read a session's entries, a log's of our own or another agent's."""
     if is_log(path):
         return load(path).entries
     with open_transcript(path) as transcript:
@@ -133,7 +132,6 @@ def _slim(entry: AnyEntry) -> AnyEntry:
 
 
 def title_of_history(history: Iterable[AnyEntry]) -> str:
-    """Return a session's title, or else its first words."""
     first = title = ""
     for entry in history:
         if isinstance(entry, Titled):
@@ -158,7 +156,6 @@ def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
 
 
 def _simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
-    """Number the entries that are the simulator's doing."""
     model = ""
     for entry in history:
         if isinstance(entry, Switched):

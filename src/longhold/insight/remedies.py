@@ -155,7 +155,6 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
 
 
 def _saved_by_compacting(row: CauseRow) -> float:
-    """Estimate what a summary before the break would have saved of what was lost by it."""
     sent = row["lost_tokens"] / row["rows"]
     kept = (COMPACTED_TOKENS + WRITING_TOKENS) / sent if sent else 1.0
     return max(0.0, 1 - kept - WARM_SHARE) * float(row["lost_usd"])

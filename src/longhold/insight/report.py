@@ -69,7 +69,6 @@ class SpendingReport:
 
 
 def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> SpendingReport:
-    """Sum up what the index knows of the sessions in some places, from a day on."""
     scope, values = within(roots)
     rows = index.sums(scope, values, since)
     problems = index.rows(
@@ -138,15 +137,12 @@ def _grouped(
 
 
 def _summed(parts: Sequence[Spending]) -> Spending:
-    """Add up many at once, field by field."""
     names = Spending.__dataclass_fields__
     return Spending(**{name: sum(getattr(each, name) for each in parts) for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """One session in a list."""
-
     agent: str = ""
     model: str = ""
     """The one that most was spent on."""

@@ -38,12 +38,10 @@ decode = msgspec.msgpack.Decoder(SessionTexts).decode
 
 
 def read_encoded(job: TextJob) -> bytes:
-    """Read a session in another process."""
     return msgspec.msgpack.encode(read_texts(job.file.path, job.last_n))
 
 
 def read_texts(path: Path, after: int = 0) -> SessionTexts:
-    """Read the texts of entries after number `after`; a file that cannot be read has none."""
     try:
         return _of_log(path, after) if is_log(path) else _of_transcript(path, after)
     except (LongholdError, OSError):

@@ -152,7 +152,6 @@ class _ContextReader:
         )
 
     def compare(self, view: View) -> None:
-        """Compare what was compacted with what the next call is sent: restored files included."""
         if self._open:
             text = "\n".join(_texts(view.seen()))
             for boundary in self._open:

@@ -79,8 +79,6 @@ class SessionSpan(Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionMatch:
-    """A session in which words were found."""
-
     span: SessionSpan
     record: SearchedRecord
     """The one that answers best."""
@@ -102,7 +100,6 @@ class SessionWords(Index):
         return connection
 
     def stale(self, files: Sequence[SessionFile]) -> list[SessionFile]:
-        """List the sessions that are new or were written to since, the oldest first."""
         known = dict(self._connection.execute("SELECT path, stamp FROM spans ORDER BY rowid"))
         changed = [file for file in files if known.get(index_path(file.path)) != file.stamp]
         return sorted(changed, key=attrgetter("modified"))
@@ -193,7 +190,6 @@ class SessionWords(Index):
     def _of_kinds(
         self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
     ) -> set[int]:
-        """Return the records with the words that are of one of these kinds."""
         numbers = allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}
         found = self._records(numbers)
         return {number for number, record in found.items() if not kinds.isdisjoint(record.kinds)}
@@ -213,8 +209,6 @@ class SessionWords(Index):
 
 
 class _SessionScore:
-    """Adds up what was found of one session."""
-
     def __init__(self) -> None:
         self._inside: defaultdict[int, float] = defaultdict(float)
         """The weight of the words in each passage."""

@@ -157,7 +157,6 @@ def checked_result(output: object, argument: str) -> ResultContent:
 
 
 def checked_sections(system: object) -> tuple[Section, ...]:
-    """Return a system prompt's parts: text, text blocks, or sections."""
     if isinstance(system, str):
         return (Section(name="system", text=str.__str__(system)),) if system.strip() else ()
     parts = listed(system, "system", "text blocks")

@@ -136,7 +136,6 @@ def _compact_request(
 
 
 def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
-    """Write what is to be sent instead, without the system messages; strings where there were."""
     request = msgspec.json.decode(b"".join(STYLES[style].write(paper.view)))
     found = [message for message in request["messages"] if not _is_system(message)]
     has_only_strings = all(isinstance(message.get("content"), str) for message in like)
@@ -186,7 +185,6 @@ def _check_roles(messages: list[JsonObject], style: Style) -> None:
 
 
 def _flat(message: JsonObject) -> JsonObject:
-    """Write text blocks as one string, as the list that came had it."""
     content = message.get("content")
     if not isinstance(content, list) or any(block.get("type") != "text" for block in content):
         return message

@@ -80,7 +80,6 @@ def _is_reasoning(block: Block) -> bool:
 
 
 def _bare(block: Block) -> JsonObject:
-    """Write a block without what says nothing: empty fields, and a result's wrapping."""
     wire = {key: value for key, value in block_to_wire(block).items() if value is not None}
     match wire.get("content"):
         case [{"type": "text", "text": str(text)}] if isinstance(block, ToolResult):
@@ -98,7 +97,6 @@ class Dialect:
 
 
 def worded(request: Request, dialect: DialectName, able: Capabilities, client: object) -> Request:
-    """Return a request as the dialect's client takes it."""
     match dialect:
         case "openai":
             is_theirs = is_openais_own(client) if client is not None else able.family == "openai"

@@ -51,13 +51,11 @@ class FollowedList:
                 self.rewind(entry)
 
     def take(self, entry: Followed) -> None:
-        """Go on from the messages that were kept with those that an entry adds."""
         self.keys[entry.kept :] = entry.keys
         self.ends[entry.kept :] = entry.ends
         del self._seen[entry.kept :]
 
     def rewind(self, entry: Rewound) -> None:
-        """Forget the messages whose entries are gone."""
         kept = bisect_right(self.ends, entry.after)
         self.take(Followed(kept=kept))
 
@@ -149,7 +147,6 @@ class Following:
         self.known.remember(messages)
 
     def recognise(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> int:
-        """Count the leading messages of a list that are known; nothing is recorded."""
         return self._recognised(messages, _Reading(messages, dialect, first))
 
     def _recognised(self, messages: Sequence[object], read: "_Reading") -> int:
@@ -204,12 +201,10 @@ class Following:
         return [*ends, *self._appended(rest)]
 
     def _given_id(self, id: str) -> str:
-        """Return a call's id as the program knows it."""
         owner = self._engine.view.round_of(id)
         return owner.renamed.get(id, id) if owner is not None else id
 
     def _appended(self, heard: Sequence[Heard]) -> Iterator[int]:
-        """Record messages; yield the last entry of each."""
         engine = self._engine
         for run in _runs(heard):
             name = f"followed-{len(engine.view.history) + 1}"
@@ -237,7 +232,6 @@ class Following:
 
 
 def copied(message: object) -> object:
-    """Copy a message's containers; its texts are shared."""
     if type(message) is dict:
         return {key: copied(value) for key, value in message.items()}
     if type(message) is list:
@@ -246,7 +240,6 @@ def copied(message: object) -> object:
 
 
 def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
-    """Yield messages one by one, but the pieces of one answer together."""
     for is_answer, group in groupby(heard, lambda one: one.role == "assistant"):
         if is_answer:
             yield list(group)
@@ -255,7 +248,6 @@ def _runs(heard: Sequence[Heard]) -> Iterator[list[Heard]]:
 
 
 def _reason(known: Sequence[str], kept: int, new: Sequence[str]) -> Reason:
-    """Say what became of a list: cut, compacted by its owner, begun anew, or edited."""
     if not new:
         return "shorter"
     if len(new) < len(known) - kept and not set(known[-2:]).isdisjoint(new):

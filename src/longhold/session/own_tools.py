@@ -22,7 +22,6 @@ from longhold.session.arguments import plain_object
 
 
 def history_over(engine: Engine) -> Tool:
-    """Make the tool by which the model looks up what left its view."""
     history = History(
         lambda: engine.view.history,
         directory=engine.directory,

@@ -62,7 +62,6 @@ class Wishes:
 
 
 def configured(before: Configured | None, wishes: Wishes) -> Configured:
-    """Return a session's configuration with what the program says now."""
     entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
     given: dict[str, Any] = {
         name: value
@@ -78,7 +77,6 @@ def configured(before: Configured | None, wishes: Wishes) -> Configured:
 
 
 def with_window(said: Differences, window_tokens: int) -> Differences:
-    """Set the window; 0 asks the model table again."""
     group = {k: v for k, v in said.get("window", {}).items() if k != "limit_tokens"}
     group |= {"limit_tokens": window_tokens} if window_tokens else {}
     rest = {name: values for name, values in said.items() if name != "window"}
@@ -86,7 +84,6 @@ def with_window(said: Differences, window_tokens: int) -> Differences:
 
 
 def differences(settings: Settings) -> Differences:
-    """Return what in settings is not the default, by group and key."""
     default, given = asdict(Settings()), asdict(settings)
     changed = {
         group: {key: value for key, value in values.items() if value != default[group][key]}
@@ -96,7 +93,6 @@ def differences(settings: Settings) -> Differences:
 
 
 def settings_of(log: OpenLog) -> Settings:
-    """Return the settings of a session that was opened before: its files', and what was said."""
     found = [entry for entry in log.entries if isinstance(entry, Configured)]
     base = load_settings(Path(log.header.directory or "."))
     return overlaid(base, found[-1].settings if found else {})
@@ -187,14 +183,12 @@ class Program:
 
     @property
     def own_tools(self) -> tuple[Tool, ...]:
-        """The tools that the session answers, made when they are first needed: History comes first."""
         if not self._tools:
             memory = (self.memory.tool(),) if self.memory is not None else ()
             self._tools = (history_over(self._engine), *memory)
         return self._tools
 
     def dialect(self) -> Dialect:
-        """Return the dialect in force; without any hint, that of the Messages API."""
         return dialect_named(self._chosen() or "anthropic")
 
     def _chosen(self) -> DialectName | None:
@@ -206,13 +200,11 @@ class Program:
         return worded(request, self.dialect().name, able, self._client)
 
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
-        """Take in what is declared about the program's tools; add the session's own to them."""
         self._registry.declare(found.traits)
         self.configure(Wishes(), why)
         return self._listed(found.definitions)
 
     def _listed(self, theirs: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
-        """Add the tools that the model is to have of the session to the program's."""
         wanted = {HISTORY: self.configuration.history, MEMORY: self.configuration.memory}
         if not any(wanted.values()):
             return tuple(theirs)
@@ -222,20 +214,17 @@ class Program:
     def set_up(
         self, wishes: Wishes, system: Sequence[Section], tools: DeclaredTools, options: JsonObject
     ) -> Framed:
-        """Record what the program wants of a new session; return what its requests begin with."""
         self.configure(wishes)
         definitions = self.declare(tools, "opened")
         return frame(self._sections(system), definitions, options)
 
     def _sections(self, given: Sequence[Section]) -> tuple[Section, ...]:
-        """Complete the program's system prompt with what it must say about the session's tools."""
         before = self._engine.view.frame
         return with_memory(tuple(given), before.sections if before else (), self.memory)
 
     def reframe(
         self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None
     ) -> None:
-        """Let requests begin with another system prompt or other tools from here on."""
         old = self._engine.frame
         sections = self._sections(_theirs(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
@@ -258,11 +247,9 @@ class Program:
 
     @property
     def followed(self) -> FollowedList:
-        """The program's list as it was last, without the system's messages at its head."""
         return self._follower().known
 
     def recognise(self, messages: Sequence[object]) -> int:
-        """Count the leading messages of a list that are known, without those of the system."""
         head = system_head(messages)
         return self._follower().recognise(messages[head:], self.dialect(), first=head)
 

@@ -89,7 +89,6 @@ async def take(
 
 
 def carry_over(paper: Session, session: Session, draft: CompactionDraft) -> CompactionDraft:
-    """Let a session know what was spent on a draft that was made on paper."""
     since = len(session.view.history)
     for entry in paper.view.history[draft.since :]:
         if isinstance(entry, Forked):

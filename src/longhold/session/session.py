@@ -110,7 +110,6 @@ class Recovery:
         self._dice = random.Random()
 
     def reset(self) -> None:
-        """Begin anew: an answer came."""
         self._attempt, self._waited, self._has_recovered = 0, 0.0, False
 
     async def recover(self, engine: Engine, error: BaseException) -> None:
@@ -174,7 +173,6 @@ def build_parts(
 
 
 def first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
-    """Complete a frame with what stays as it is for the whole session."""
     kept = latched(frame, model, settings.cache, source)
     window = window_at_cost(model, settings.window, settings.cost, kept)
     return declared(kept, model, settings.clear, window)

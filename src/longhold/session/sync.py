@@ -29,7 +29,6 @@ class _Bridge:
         self._beside: ThreadPoolExecutor | None = None
 
     def run(self, work: Coroutine[object, object, _Result]) -> _Result:
-        """Run something to its end, here if no loop runs here."""
         if _has_loop():
             return self._run_beside(work)
         self._runner = self._runner or asyncio.Runner()

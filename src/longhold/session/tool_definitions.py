@@ -73,7 +73,6 @@ def checked_tools(tools: Iterable[object]) -> DeclaredTools:
 
 
 def _declared_inside(raw: JsonObject, where: str) -> JsonObject:
-    """Take what is ours out of a definition."""
     function = raw.get("function")
     holder = function if isinstance(function, dict) and FIELD in function else raw
     declared: Json = holder.pop(FIELD, {})
@@ -135,7 +134,6 @@ class ToolRegistry:
         self.traits = dict(traits)
 
     def declare(self, traits: Mapping[str, ToolTraits]) -> bool:
-        """Take declarations in; return whether any is new."""
         before = dict(self.traits)
         self.traits.update(traits)
         return self.traits != before
@@ -149,5 +147,4 @@ class ToolRegistry:
         return replace(found, clearable=traits.clearable, limit_chars=limit)
 
     def limits(self) -> dict[str, int | None]:
-        """Return how long results may be, for the tools that say so."""
         return {n: t.limit_chars for n, t in self.traits.items() if t.limit_chars is not None}

@@ -12,7 +12,6 @@ from longhold.core.request.billing.request import JsonObject
 
 
 def system_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
-    """Collect system and developer messages."""
     return tuple(
         block
         for message in messages
@@ -36,7 +35,6 @@ def conversation_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
 
 
 def tools_of(tools: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
-    """Convert function tools to Messages tools."""
     return tuple(
         {
             "name": tool["function"]["name"],
@@ -49,7 +47,6 @@ def tools_of(tools: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
 
 
 def check_chat(messages: Sequence[JsonObject]) -> None:
-    """Refuse a message list the chat API would refuse."""
     if not messages:
         raise invalid("[] is too short - 'messages'", "empty_array")
     open_ids: list[str] = []

@@ -35,14 +35,11 @@ class RequestFingerprint:
 
 
 class Diagnostics:
-    """Fingerprints of recent requests, by workspace and response id."""
-
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._known: OrderedDict[tuple[str, str], RequestFingerprint] = OrderedDict()
 
     def remember(self, prepared: PreparedPrompt, message_id: str) -> None:
-        """Keep a request's fingerprint under its response's id."""
         key = prepared.caller.workspace, message_id
         self._known[key] = fingerprint(prepared)
         while len(self._known) > self._limit:
@@ -81,7 +78,6 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
 
 
 def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonObject | None:
-    """Return the earliest difference, and roughly how many tokens it cost."""
     after_tools = previous.system_tokens + sum(previous.message_tokens)
     total = previous.tools_tokens + after_tools
     if previous.model != current.model:

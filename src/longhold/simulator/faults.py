@@ -35,8 +35,6 @@ MESSAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
-    """What goes wrong with one request."""
-
     status: int | None = None
     """Refuse with this status."""
     stream: StreamFault | None = None
@@ -49,11 +47,9 @@ class InjectedFault:
 
     @property
     def name(self) -> str:
-        """The name under which the fault is requested."""
         return str(self.status) if self.stream is None else self.stream
 
     def error(self) -> ApiError:
-        """Make the refusal, or the error an `error_event` carries."""
         status = self.status or 529
         retry = self.retry_after_seconds
         if retry is None and status == 429:
@@ -76,7 +72,6 @@ class Faults:
         self._rate, self._kinds = 0.0, ()
 
     def take(self, header: str | None) -> InjectedFault | None:
-        """Decide the fault for the next request."""
         if header:
             return parse_fault(header)
         if self._queue:

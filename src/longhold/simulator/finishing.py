@@ -23,14 +23,11 @@ _drawn = random.Random(_random.getrandbits(128))
 
 
 def new_id(prefix: str) -> str:
-    """Make an id with a prefix such as `msg_`."""
     return f"{prefix}{_drawn.getrandbits(4 * ID_CHARS):0{ID_CHARS}x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedAnswer:
-    """An answer ready to be sent."""
-
     blocks: list[JsonObject]
     stop_reason: str
     stop_sequence: str | None
@@ -41,7 +38,6 @@ class FinishedAnswer:
 def finish(
     answer: BrainAnswer, prepared: PreparedPrompt, prompt_tokens: int, signer: Signer
 ) -> FinishedAnswer:
-    """Cut, sign and count an answer."""
     request, able = prepared.request, prepared.able
     blocks = [block for block in answer.blocks if _is_wanted(block, request)]
     reason = answer.stop_reason or natural_reason(blocks)
@@ -76,8 +72,6 @@ def block_text(block: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedAnswer:
-    """The part of an answer that fits its limit."""
-
     blocks: list[JsonObject]
     tokens: int
     thinking_tokens: int
@@ -108,20 +102,17 @@ def fit(blocks: Sequence[JsonObject], limit: int, measure: PieceMeter) -> Fitted
 
 
 def _is_wanted(block: JsonObject, request: ApiRequest) -> bool:
-    """Return whether to keep a block: thinking is dropped where it is switched off."""
     is_off = (request.thinking or {}).get("type") == "disabled"
     return not (is_off and block.get("type") == "thinking")
 
 
 def natural_reason(blocks: Sequence[JsonObject]) -> str:
-    """Return the stop reason of an answer that was not cut."""
     return "tool_use" if any(b.get("type") == "tool_use" for b in blocks) else "end_turn"
 
 
 def stop_at_sequence(
     blocks: Sequence[JsonObject], sequences: Sequence[str]
 ) -> tuple[list[JsonObject], str | None]:
-    """Cut at the first stop sequence in a text."""
     for index, block in enumerate(blocks):
         if block.get("type") != "text":
             continue
@@ -139,7 +130,6 @@ def stop_at_sequence(
 def _completed(
     blocks: Sequence[JsonObject], prepared: PreparedPrompt, signer: Signer
 ) -> list[JsonObject]:
-    """Add ids to tool calls and signatures to thinking."""
     if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
         return list(blocks)
     links = link_conversation(prepared.sent, signer)
@@ -159,7 +149,6 @@ def _tool_id(link: bytes, index: int) -> str:
 
 
 def _displayed(block: JsonObject, request: ApiRequest) -> JsonObject:
-    """Empty a thinking block where the request asks not to see it."""
     is_hidden = (request.thinking or {}).get("display") == "omitted"
     if is_hidden and block.get("type") == "thinking":
         return {**block, "thinking": ""}

@@ -12,7 +12,6 @@ LARGEST_PAGE = 1_000  # the API's limit
 
 
 def model_list(limit: int = DEFAULT_PAGE, after: str | None = None) -> JsonObject:
-    """List one page of the known models."""
     names = list(known_models())
     start = names.index(after) + 1 if after in names else 0
     page = names[start : start + max(1, min(limit, LARGEST_PAGE))]
@@ -26,7 +25,6 @@ def model_list(limit: int = DEFAULT_PAGE, after: str | None = None) -> JsonObjec
 
 
 def find_model(name: str, settings: SimulatorSettings) -> JsonObject:
-    """Describe one model under the requested name."""
     able = capabilities(name)
     is_known = able.model in known_models() or able.family == "simulator"
     if not is_known and not settings.accepts_unknown_models:

@@ -43,8 +43,6 @@ OVERFLOW = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A complete chat response, not yet sent."""
-
     chunks: list[bytes]
     is_stream: bool
     match: PrefixMatch
@@ -52,8 +50,6 @@ class ChatReply:
 
 
 class ChatEndpoint:
-    """Chat completions over a simulation."""
-
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._encoded: dict[bytes, array[int]] = {}
@@ -63,7 +59,6 @@ class ChatEndpoint:
         return self._simulation.settings.delta_chars
 
     async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
-        """Answer a chat request, or raise that API's refusal."""
         able = self.checked(body, "messages")
         check_chat(body["messages"])
         limit = body.get("max_completion_tokens") or body.get("max_tokens")
@@ -111,7 +106,6 @@ class ChatEndpoint:
         )
 
     def begin(self, reply: ChatReply, fault: InjectedFault | None) -> None:
-        """Record that a response's first byte is sent."""
         self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
 
@@ -186,12 +180,10 @@ class ServedAnswer:
 
     @property
     def fresh_tokens(self) -> int:
-        """Count the prompt's tokens that were not cached."""
         return self.match.prompt_tokens - self.match.cached_tokens
 
     @property
     def written_tokens(self) -> int:
-        """Count the tokens billed as cache writes."""
         return self.fresh_tokens if self.is_written else 0
 
     @property
@@ -201,7 +193,6 @@ class ServedAnswer:
 
 
 def openai_error(error: ApiError) -> JsonObject:
-    """Build that API's error body."""
     kind = "server_error" if error.status >= 500 else "invalid_request_error"
     code = error.code or CODES.get(error.status)
     param = "messages" if code == "context_length_exceeded" else None
@@ -209,7 +200,6 @@ def openai_error(error: ApiError) -> JsonObject:
 
 
 def with_error_event(chunks: list[bytes], fault: InjectedFault) -> list[bytes]:
-    """End a stream with an error, as that API does after a 200."""
     return [*chunks[: fault.after_events], _data(openai_error(fault.error()))]
 
 

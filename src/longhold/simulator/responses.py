@@ -29,7 +29,6 @@ FULL_TEXT = {"message": "text", "function_call": "arguments", "custom_tool_call"
 
 
 async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) -> ChatReply:
-    """Answer a request, or raise that API's refusal."""
     for field in STORED:
         if body.get(field):
             raise invalid(f"Unsupported parameter: '{field}'.", "unsupported_parameter")
@@ -48,7 +47,6 @@ async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) 
 
 
 def _tools(body: JsonObject, items: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the functions and freeform tools of a request, each with the namespace it is in."""
     late = [item["tools"] for item in items if item.get("type") == "additional_tools"]
     for tool in (*(body.get("tools") or ()), *(tool for tools in late for tool in tools)):
         if tool.get("type") == "namespace":
@@ -136,7 +134,6 @@ def _item(block: JsonObject, tools: Mapping[str, JsonObject]) -> JsonObject:
 
 
 def _events(response: JsonObject, size: int) -> Iterator[StreamEvent]:
-    """Render a response as its events, numbered."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
     last = f"response.{response['status']}"
     events = [

@@ -52,7 +52,6 @@ def control(simulation: Simulation, action: str, order: JsonObject) -> JsonObjec
 
 
 def advance(simulation: Simulation, seconds: object) -> None:
-    """Move the clock; raise a 400 if the amount is invalid."""
     try:
         simulation.clock.advance(float(str(seconds)))
     except ValueError as error:
@@ -78,14 +77,11 @@ Endpoint = Callable[[HttpRequest], Awaitable[ASGIApp]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """A simulator that is being served."""
-
     url: str
     simulation: Simulation
 
 
 def application(simulation: Simulation) -> Starlette:
-    """Build the ASGI application around a simulation."""
     server = _Server(simulation)
     return Starlette(
         routes=[
@@ -135,15 +131,11 @@ def running(
 
 
 class _Server:
-    """The endpoints, over one simulation."""
-
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._chat = ChatEndpoint(simulation)
 
     def guarded(self, endpoint: Endpoint, *, is_chat: bool = False) -> Endpoint:
-        """Turn refusals and failures of an endpoint into the API's error bodies."""
-
         async def guard(http: HttpRequest) -> ASGIApp:
             try:
                 self._check_host(http)
@@ -158,7 +150,6 @@ class _Server:
         return guard
 
     async def messages(self, http: HttpRequest) -> ASGIApp:
-        """Create a message, whole or streamed."""
         fault = self._before(http)
         caller = self._caller(http)
         request = parse_request(await self._body(http))
@@ -177,11 +168,9 @@ class _Server:
         return _json(self._simulation.count(request, caller))
 
     async def chat(self, http: HttpRequest) -> ASGIApp:
-        """Create a chat completion, whole or streamed."""
         return await self._openai(http, self._chat.create)
 
     async def responses(self, http: HttpRequest) -> ASGIApp:
-        """Create a response, whole or streamed."""
         return await self._openai(http, partial(create_response, self._chat))
 
     async def _openai(
@@ -213,7 +202,6 @@ class _Server:
         return _json(find_model(http.path_params["name"], self._simulation.settings))
 
     async def control(self, http: HttpRequest) -> ASGIApp:
-        """Serve the control endpoints."""
         action = http.path_params["action"]
         if http.method == "GET" and action in CHANGING:
             raise ApiError(405, f"{action} changes the simulator; use POST")
@@ -222,7 +210,6 @@ class _Server:
         return _json(control(self._simulation, action, order))
 
     async def unknown(self, http: HttpRequest) -> ASGIApp:
-        """Describe the service at the root; 404 elsewhere."""
         if http.path_params["path"] == "":
             return _json({"name": "longhold simulator"})
         if "upgrade" in http.headers:
@@ -230,7 +217,6 @@ class _Server:
         raise ApiError(404, f"Not found: {http.url.path}")
 
     def _before(self, http: HttpRequest) -> InjectedFault | None:
-        """Move the clock if asked, and refuse if a fault says so."""
         seconds = http.headers.get(ADVANCE_HEADER)
         if seconds is not None:
             advance(self._simulation, seconds)
@@ -240,7 +226,6 @@ class _Server:
         return fault
 
     async def _body(self, http: HttpRequest) -> bytes:
-        """Read a body, and no further than it may be long."""
         body, most = bytearray(), self._simulation.settings.max_body_bytes
         async for piece in http.stream():
             body += piece

@@ -49,8 +49,6 @@ SUMMARY_OUTPUT_TOKENS = 8_000  # room for a summary, whatever the request's own 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedOutcome:
-    """A complete response, not yet sent."""
-
     prepared: PreparedPrompt
     message: JsonObject
     usage: BilledUsage
@@ -99,7 +97,6 @@ class Simulation:
         return counted
 
     async def create(self, request: ApiRequest, caller: Caller) -> ServedOutcome:
-        """Answer a request, or raise the API's refusal."""
         started = self.clock.now()
         prepared = prepare(request, caller, self.bench)
         plan = self.cache.look_up(
@@ -122,7 +119,6 @@ class Simulation:
             self._diagnostics.remember(outcome.prepared, outcome.message["id"])
 
     def record(self, outcome: ServedOutcome, fault: str | None = None) -> None:
-        """Add a response to the statistics."""
         request, usage = outcome.prepared.request, outcome.usage
         plan = usage.message.plan
         compactions = [i for i in usage.iterations if i.kind == "compaction"]
@@ -149,7 +145,6 @@ class Simulation:
         )
 
     async def ask(self, request: BrainRequest) -> BrainAnswer:
-        """Ask the brain, and await it if it is asynchronous."""
         answer = self.brain.answer(request)
         return await answer if inspect.isawaitable(answer) else answer
 
@@ -166,7 +161,6 @@ class Simulation:
     async def _compact_on_demand(
         self, prepared: PreparedPrompt, plan: CachePlan, started: float
     ) -> ServedOutcome:
-        """Return a signed summary of the whole conversation, and nothing else."""
         summary = await self._summarise(prepared, instructions_of(prepared.request))
         links = link_conversation(prepared.sent, self.bench.signer)
         last_role = prepared.request.messages[-1].role
@@ -277,7 +271,6 @@ def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
 def _resting_on(
     prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
 ) -> PreparedPrompt:
-    """Replace the conversation by its compaction."""
     frame = [piece for piece in prepared.read if piece.tier != "messages"]
     standing = prepared.measure.piece("messages", "assistant", block, (0, 0))
     pieces = [*frame, standing]

@@ -12,8 +12,6 @@ from longhold.core.request.billing.request import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRequest:
-    """One served or refused request."""
-
     endpoint: str
     model: str
     workspace: str
@@ -45,8 +43,6 @@ COUNTED = (
 
 
 class Stats:
-    """Running sums and the most recent records."""
-
     def __init__(self, limit: int) -> None:
         self._recent: deque[ServedRequest] = deque(maxlen=limit)
         self.clear()
@@ -71,7 +67,6 @@ class Stats:
             self._unpriced += 1
 
     def to_json(self) -> JsonObject:
-        """Return the totals and the recent requests, oldest first."""
         prompt = sum(
             self._tokens[name]
             for name in ("read_tokens", "write_5m_tokens", "write_1h_tokens", "uncached_tokens")

@@ -14,8 +14,6 @@ from longhold.simulator.simulation import ServedOutcome
 
 
 class StreamEvent(NamedTuple):
-    """One server-sent event."""
-
     name: str
     data: JsonObject
 
@@ -34,7 +32,6 @@ def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamE
 
 
 def slices(text: str, size: int) -> Sequence[str]:
-    """Cut text into deltas; empty text gives none."""
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 

@@ -24,11 +24,9 @@ class Iteration:
     thinking_tokens: int = 0
 
     def to_json(self) -> JsonObject:
-        """Write the entry for `usage.iterations`."""
         return {"type": self.kind, **_prompt_json(self.plan), "output_tokens": self.output_tokens}
 
     def cost(self, model: str, speed: str | None) -> Cost | None:
-        """Price this iteration; None if the model has no published price."""
         return cost(
             model,
             uncached_tokens=self.plan.uncached_tokens,
@@ -77,7 +75,6 @@ class BilledUsage:
         return fields
 
     def cost(self, model: str) -> Cost | None:
-        """Price the whole response."""
         parts = [iteration.cost(model, self.speed) for iteration in self.iterations]
         known = [part for part in parts if part is not None]
         return sum(known, Cost()) if known else None

@@ -57,7 +57,6 @@ class WireResponse:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _bent(self) -> Sequence[bytes]:
-        """Return the chunks to send, with the fault applied."""
         fault, chunks = self._fault, self._chunks
         if fault is None and self._between_seconds:
             return chunks

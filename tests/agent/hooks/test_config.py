@@ -32,12 +32,10 @@ def written(*commands, event="Stop", matcher=None):
     ],
 )
 def test_a_matcher_is_all_a_list_or_an_expression(matcher, value, expected):
-    """Plain names are compared whole; anything else is searched for."""
     assert matches(matcher, value) is expected
 
 
 def test_the_users_hooks_are_read_from_their_home(tmp_path):
-    """Every field a hook may have arrives."""
     hook = {
         "type": "command",
         "command": "check",
@@ -64,7 +62,6 @@ def test_the_users_hooks_are_read_from_their_home(tmp_path):
 
 @pytest.mark.parametrize("name", [".longhold/hooks.json", ".claude/settings.json"])
 def test_a_projects_hooks_wait_for_trust(tmp_path, name):
-    """A freshly cloned repository runs nothing until the user says so."""
     home, project = tmp_path / "home", tmp_path / "project"
     file = project / name
     file.parent.mkdir(parents=True)
@@ -78,7 +75,6 @@ def test_a_projects_hooks_wait_for_trust(tmp_path, name):
 
 
 def test_trust_does_not_travel_to_another_project(tmp_path):
-    """The same hooks in another directory must be trusted there."""
     home = tmp_path / "home"
     for name in ("one", "two"):
         (tmp_path / name / ".longhold").mkdir(parents=True)
@@ -88,7 +84,6 @@ def test_trust_does_not_travel_to_another_project(tmp_path):
 
 
 def test_what_is_not_understood_is_skipped_and_said(tmp_path):
-    """Settings files are shared with programs that know other events and kinds."""
     content = {
         "hooks": {
             "SomethingLater": [{"hooks": []}],
@@ -114,14 +109,12 @@ def test_what_is_not_understood_is_skipped_and_said(tmp_path):
     ],
 )
 def test_a_malformed_section_is_an_error(tmp_path, section):
-    """The message names the file and the event."""
     (tmp_path / "hooks.json").write_text(json.dumps({"hooks": section}))
     with pytest.raises(ConfigError, match=r"hooks\.json: hooks\."):
         load_hooks(None, at=tmp_path)
 
 
 def test_identical_hooks_are_picked_once():
-    """The same command under two matchers runs once."""
     hooks = (
         Hook(event="PreToolUse", command="x", matcher="Bash"),
         Hook(event="PreToolUse", command="x", matcher="*"),
@@ -143,7 +136,6 @@ def test_identical_hooks_are_picked_once():
     ],
 )
 def test_a_condition_is_held_against_the_command(command, applies):
-    """A hook for some commands runs for them wherever they stand, and in doubt."""
     hook = Hook(event="PreToolUse", command="x", condition=parse_rule("Bash(git push:*)"))
     fields = {"tool_name": "Bash", "tool_input": {"command": command}}
     assert bool(chosen((hook,), "PreToolUse", fields)) is applies

@@ -19,20 +19,17 @@ def blocks(page):
 
 
 def test_the_example_of_hooks_loads(tmp_path):
-    """The first example on the page is a settings file."""
     (tmp_path / "hooks.json").write_text(blocks("hooks.md")[0])
     plan = load_hooks(None, at=tmp_path)
     assert ([hook.event for hook in plan.hooks], plan.skipped) == (["PreToolUse", "Stop"], ())
 
 
 def test_the_example_of_an_answer_is_understood():
-    """The second example on the page is an answer."""
     outcome = read_verdict(EVENTS["PreToolUse"], 0, blocks("hooks.md")[1], "")
     assert (outcome.permission, outcome.reason) == ("deny", "not on a Friday")
 
 
 def test_the_example_of_rules_loads(tmp_path):
-    """The example of permissions is a settings file."""
     text = blocks("permissions.md")[0]
     (tmp_path / "settings.json").write_text(text)
     loaded = load_permissions(None, at=tmp_path)
@@ -41,5 +38,4 @@ def test_the_example_of_rules_loads(tmp_path):
 
 @pytest.mark.parametrize("event", sorted(EVENTS))
 def test_every_event_is_on_the_page(event):
-    """A new event needs its line."""
     assert f"| `{event}` |" in (DOCS / "hooks.md").read_text(encoding="utf-8")

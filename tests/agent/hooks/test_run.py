@@ -53,7 +53,6 @@ async def gone(pid):
 
 
 async def test_a_hook_reads_the_event_on_its_input(scene, tmp_path):
-    """Session, place, mode and the event's own fields arrive as JSON."""
     await hooks("cat > seen.json").fire(
         "PreToolUse", {"tool_name": "Bash", "tool_input": {"command": "ls"}}, scene
     )
@@ -69,13 +68,11 @@ async def test_a_hook_reads_the_event_on_its_input(scene, tmp_path):
 
 
 async def test_a_hook_blocks_with_status_two(scene):
-    """What it prints on standard error is the reason."""
     verdict = await hooks("echo not here >&2; exit 2").fire("PreToolUse", {}, scene)
     assert (verdict.permission, verdict.reason) == ("deny", "not here")
 
 
 async def test_matching_hooks_run_side_by_side(scene):
-    """Each waits for the other, which only works if both run at once."""
     one = "touch a; while [ ! -e b ]; do sleep 0.01; done; echo one"
     two = "touch b; while [ ! -e a ]; do sleep 0.01; done; echo two"
     verdict = await hooks(one, two, event="SessionStart", timeout_seconds=10).fire(
@@ -85,13 +82,11 @@ async def test_matching_hooks_run_side_by_side(scene):
 
 
 async def test_identical_hooks_run_once(scene, tmp_path):
-    """The same command configured twice leaves one line."""
     await hooks("echo x >> lines", "echo x >> lines").fire("PreToolUse", {}, scene)
     assert (tmp_path / "lines").read_text() == "x\n"
 
 
 async def test_a_hook_that_runs_once_does_so(scene, tmp_path):
-    """The second event of the session passes it by."""
     some = hooks("echo x >> lines", is_once=True)
     await some.fire("PreToolUse", {}, scene)
     await some.fire("PreToolUse", {}, scene)
@@ -99,7 +94,6 @@ async def test_a_hook_that_runs_once_does_so(scene, tmp_path):
 
 
 async def test_a_hook_with_arguments_has_no_shell_between(scene):
-    """Arguments arrive as they stand."""
     verdict = await hooks("echo", event="SessionStart", arguments=("$HOME;", "a b")).fire(
         "SessionStart", {"source": "startup"}, scene
     )
@@ -107,7 +101,6 @@ async def test_a_hook_with_arguments_has_no_shell_between(scene):
 
 
 async def test_a_hook_that_takes_too_long_is_ended_with_its_children(scene, tmp_path):
-    """Nothing of it is left, even if it ignores being asked."""
     command = "trap '' TERM; sleep 60 & echo $! > child; echo $$ > self; wait; sleep 60"
     begun = time.monotonic()
     verdict = await hooks(command, timeout_seconds=0.5).fire("PreToolUse", {}, scene)
@@ -119,7 +112,6 @@ async def test_a_hook_that_takes_too_long_is_ended_with_its_children(scene, tmp_
 
 
 async def test_children_a_hook_leaves_behind_are_ended(scene, tmp_path):
-    """A hook that ends while its children hold the output neither hangs nor leaks."""
     begun = time.monotonic()
     await hooks("sleep 60 & echo $! > child").fire("PreToolUse", {}, scene)
     assert time.monotonic() - begun < 10
@@ -127,7 +119,6 @@ async def test_children_a_hook_leaves_behind_are_ended(scene, tmp_path):
 
 
 async def test_a_daemon_that_holds_the_output_does_not_hang_the_session(scene, tmp_path):
-    """A child in a session of its own escapes the group, not our patience."""
     begun = time.monotonic()
     await hooks("setsid sleep 20 & echo $! > child; sleep 0.1").fire("PreToolUse", {}, scene)
     assert time.monotonic() - begun < 10
@@ -137,7 +128,6 @@ async def test_a_daemon_that_holds_the_output_does_not_hang_the_session(scene, t
 
 
 async def test_a_cancelled_event_leaves_nothing_running(scene, tmp_path):
-    """The user's interrupt ends the hook as well."""
     task = asyncio.ensure_future(hooks("echo $$ > self; sleep 60").fire("PreToolUse", {}, scene))
     await until(lambda: (tmp_path / "self").exists() and (tmp_path / "self").read_text())
     task.cancel()
@@ -147,19 +137,16 @@ async def test_a_cancelled_event_leaves_nothing_running(scene, tmp_path):
 
 
 async def test_a_hook_that_reads_nothing_is_no_error(scene):
-    """A long input to a hook that does not care breaks nothing."""
     verdict = await hooks("true").fire("PreToolUse", {"tool_input": {"x": "y" * 500_000}}, scene)
     assert verdict.errors == ()
 
 
 async def test_a_flood_of_output_is_bounded(scene):
-    """A hook that prints without end is ended by its time, not by our memory."""
     verdict = await hooks("yes", timeout_seconds=0.5).fire("PreToolUse", {}, scene)
     assert "0.5 s" in verdict.errors[0]
 
 
 async def test_a_long_text_goes_to_a_file(scene):
-    """The model gets the beginning and where the whole lies."""
     command = "head -c 20000 /dev/zero | tr '\\0' x"
     verdict = await hooks(command, event="SessionStart").fire(
         "SessionStart", {"source": "startup"}, scene
@@ -172,13 +159,11 @@ async def test_a_long_text_goes_to_a_file(scene):
 
 
 async def test_a_hook_that_cannot_start_is_an_error(scene):
-    """A missing program is reported and stops nothing."""
     verdict = await hooks("/no/such/program", arguments=("x",)).fire("PreToolUse", {}, scene)
     assert "could not be started" in verdict.errors[0]
 
 
 async def test_the_end_of_a_session_waits_a_moment_only(scene):
-    """All hooks together have a second and a half unless one asks for more."""
     begun = time.monotonic()
     verdict = await hooks("sleep 30", "sleep 31", event="SessionEnd").fire(
         "SessionEnd", {"reason": "other"}, scene
@@ -189,7 +174,6 @@ async def test_the_end_of_a_session_waits_a_moment_only(scene):
 
 
 async def test_hooks_know_the_projects_directory(scene, tmp_path):
-    """Scripts find the project by a variable."""
     verdict = await hooks('echo "$LONGHOLD_PROJECT_DIR"', event="SessionStart").fire(
         "SessionStart", {"source": "startup"}, scene
     )

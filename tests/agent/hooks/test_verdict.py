@@ -19,18 +19,15 @@ def read(event, status=0, stdout="", stderr=""):
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
 def test_plain_text_becomes_context_where_it_may(event):
-    """At the start and with a prompt, what a hook prints is told to the model."""
     assert read(event, stdout="use tabs\n") == HookVerdict(context=("use tabs",))
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Stop", "SessionEnd"])
 def test_plain_text_is_dropped_elsewhere(event):
-    """Other events do not take plain text for context."""
     assert read(event, stdout="done") == HookVerdict()
 
 
 def test_status_two_denies_a_tool():
-    """Before a tool, blocking is denying, with what was printed on standard error."""
     assert read("PreToolUse", 2, "ignored", "not here\n") == HookVerdict(
         permission="deny", reason="not here"
     )
@@ -38,31 +35,26 @@ def test_status_two_denies_a_tool():
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "Stop"])
 def test_status_two_blocks(event):
-    """Elsewhere the reason goes along with the block."""
     assert read(event, 2, stderr="go on") == HookVerdict(is_blocked=True, reason="go on")
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "SessionEnd"])
 def test_status_two_cannot_block_a_start_or_an_end(event):
-    """It is shown as an error and stops nothing."""
     assert read(event, 2, stderr="no") == HookVerdict(errors=("no",))
 
 
 def test_another_status_is_an_error_that_stops_nothing():
-    """The status and the text are reported."""
     outcome = read("PreToolUse", 1, stderr="broken")
     assert (outcome.permission, outcome.is_blocked) == (None, False)
     assert "status 1: broken" in outcome.errors[0]
 
 
 def test_another_status_with_a_valid_answer_counts_as_the_answer():
-    """An object on standard output is taken at its word."""
     outcome = read("Stop", 1, json.dumps({"decision": "block", "reason": "tests fail"}))
     assert outcome == HookVerdict(is_blocked=True, reason="tests fail")
 
 
 def test_a_full_answer_before_a_tool_is_read():
-    """Permission, rewritten input, context and messages arrive."""
     answer = {
         "continue": False,
         "stopReason": "enough",
@@ -90,12 +82,10 @@ def test_a_full_answer_before_a_tool_is_read():
     ("said", "meant"), [("approve", "allow"), ("block", "deny"), ("ask", "ask"), ("x", None)]
 )
 def test_the_older_way_to_decide_is_understood(said, meant):
-    """A bare decision before a tool is a permission."""
     assert read("PreToolUse", 0, json.dumps({"decision": said})).permission == meant
 
 
 def test_a_tools_output_can_be_replaced():
-    """After a tool a hook may rewrite what it gave and add a reason."""
     answer = {
         "decision": "block",
         "reason": "lint",
@@ -113,14 +103,12 @@ def test_a_tools_output_can_be_replaced():
     ],
 )
 def test_an_answer_that_makes_no_sense_is_an_error(stdout):
-    """Broken JSON, or an answer for another event, decides nothing."""
     outcome = read("PreToolUse", 0, stdout)
     assert outcome.errors
     assert outcome.permission is None
 
 
 def test_fields_of_the_wrong_type_count_as_missing():
-    """A hook cannot break the reader."""
     answer = {
         "decision": 1,
         "reason": [],
@@ -131,7 +119,6 @@ def test_fields_of_the_wrong_type_count_as_missing():
 
 
 def test_deny_outweighs_ask_and_ask_outweighs_allow():
-    """Whatever the order, the strictest permission holds, with its own reasons."""
     said = [HookVerdict(permission=p, reason=p) for p in ("allow", "ask", "deny")]
     for order in permutations(said):
         verdict = merge(order)
@@ -141,14 +128,12 @@ def test_deny_outweighs_ask_and_ask_outweighs_allow():
 
 
 def test_a_denied_call_is_not_rewritten():
-    """New input from one hook does not outlive another's deny."""
     said = (HookVerdict(permission="deny"), HookVerdict(updated_input={"a": 1}))
     assert merge(said).updated_input is None
     assert merge(said[1:]).updated_input == {"a": 1}
 
 
 def test_a_verdict_speaks_to_the_gate():
-    """A permission becomes a decision; without one there is none."""
     assert merge([HookVerdict(permission="ask", reason="why")]).decision() == Decision(
         outcome="ask", reason="why"
     )
@@ -168,7 +153,6 @@ OUTCOMES = st.builds(
 
 @given(st.lists(OUTCOMES, max_size=5), st.randoms())
 def test_the_order_of_hooks_changes_no_decision(outcomes, random):
-    """They run side by side, so nothing may depend on who ends first."""
     shuffled = random.sample(outcomes, len(outcomes))
     one, other = merge(outcomes), merge(shuffled)
     assert (one.permission, one.is_blocked, one.should_stop) == (
@@ -181,5 +165,4 @@ def test_the_order_of_hooks_changes_no_decision(outcomes, random):
 
 @given(st.text(max_size=50), st.integers(0, 255), st.sampled_from(sorted(EVENTS)))
 def test_any_output_is_read_without_raising(text, status, event):
-    """No hook can break the reader."""
     read(event, status, text, text)

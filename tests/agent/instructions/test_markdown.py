@@ -35,7 +35,6 @@ from longhold.agent.instructions.gathering import imports_in, without_comments
     ],
 )
 def test_imports_are_found_in_prose_alone(text, found):
-    """An import is a word that begins with @, outside code and comments."""
     assert imports_in(text) == found
 
 
@@ -53,13 +52,11 @@ def test_imports_are_found_in_prose_alone(text, found):
     ],
 )
 def test_block_comments_go_and_all_else_stays(text, left):
-    """A comment that is never closed stays: dropping the rest would lose rules silently."""
     assert without_comments(text) == left
 
 
 @given(st.text(alphabet=" \t\n`~@<>!-ab.*1"))
 def test_without_comments_and_imports_no_text_is_refused(text):
-    """Any text can be read; taking comments out keeps every character that was not in one."""
     left = without_comments(text)
     assert all(line in text for line in left.split("\n"))
     assert all("\n" not in path for path in imports_in(text))
@@ -67,7 +64,6 @@ def test_without_comments_and_imports_no_text_is_refused(text):
 
 @pytest.mark.parametrize("piece", ["<!--\n", "` `` ``` ", "`a\n\n", "@a ", "```\n", "<!-- -->\n"])
 def test_the_time_grows_with_the_text(piece):
-    """Twice the text takes about twice the time, whatever it is made of."""
     imports_in("@" + piece * 1_000)
     began = time.process_time()
     imports_in("@" + piece * 60_000)

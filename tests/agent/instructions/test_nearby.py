@@ -39,14 +39,12 @@ def texts(opened):
 
 
 def test_a_touched_file_brings_what_lies_on_the_way_to_it(project):
-    """From the top down, and rules for such files; not what the session began with."""
     opened = nearby(project)
     opened.touch(project / "api/deep/code.py")
     assert texts(opened) == ["python", "api", "deep"]
 
 
 def test_each_comes_once(project):
-    """Whichever file near it is touched, and whoever asks."""
     opened = nearby(project)
     opened.touch(project / "api/deep/code.py")
     texts(opened)
@@ -69,7 +67,6 @@ def test_each_comes_once(project):
 
 
 def test_a_compaction_lets_them_come_again(project):
-    """The message that brought them is no longer before the model."""
     brought = Said(
         content=(Text(text="…"),), sources=(Source(file=str(project / "api/AGENTS.md")),)
     )
@@ -85,7 +82,6 @@ def test_a_compaction_lets_them_come_again(project):
 
 @pytest.mark.parametrize("touched", ["node_modules/x/index.js", ".git/config", "../elsewhere.py"])
 def test_what_is_not_the_projects_own_brings_nothing(project, touched):
-    """Packages that came from somewhere do not instruct; nor does what lies outside."""
     (project.parent / "AGENTS.md").write_text("outside")
     opened = nearby(project)
     opened.touch(project / touched)
@@ -93,7 +89,6 @@ def test_what_is_not_the_projects_own_brings_nothing(project, touched):
 
 
 def test_a_link_is_followed_before_anything_is_brought(project, tmp_path_factory):
-    """A path that looks like the project's own and leads elsewhere is elsewhere."""
     other = tmp_path_factory.mktemp("other")
     (other / "AGENTS.md").write_text("outside")
     (other / "x.py").write_text("")
@@ -104,7 +99,6 @@ def test_a_link_is_followed_before_anything_is_brought(project, tmp_path_factory
 
 
 def test_it_can_be_switched_off(project):
-    """By its own switch, and with all instructions."""
     for switch in ("nested", "on"):
         opened = nearby(project, **{switch: False})
         opened.touch(project / "api/deep/code.py")
@@ -112,7 +106,6 @@ def test_it_can_be_switched_off(project):
 
 
 def test_what_the_user_was_told_once_is_not_told_for_the_next_file(project, tmp_path):
-    """Rules that lead out of the project are refused for every file under them."""
     (tmp_path / "outside").mkdir()
     (project / "api/.claude").mkdir()
     (project / "api/.claude/rules").symlink_to(tmp_path / "outside")

@@ -11,7 +11,6 @@ B = InstructionPart(
 
 
 def test_each_file_stands_in_its_own_frame():
-    """With where it is from and whose it is, after a word on what they mean."""
     text = said((A,), "start")
     assert text.startswith(
         "<reminder>\nThe user and the project have written down how work is done here."
@@ -22,7 +21,6 @@ def test_each_file_stands_in_its_own_frame():
 
 
 def test_no_file_can_speak_for_another():
-    """A closing tag in a file is text."""
     text = said((B,), "nested")
     assert text.count("</instructions>") == text.count("<instructions ") == 1
     assert text.count("</reminder>") == 1
@@ -30,12 +28,10 @@ def test_no_file_can_speak_for_another():
 
 
 def test_nothing_is_said_where_there_is_nothing():
-    """No empty message."""
     assert said((), "start") == ""
 
 
 def test_sources_say_what_each_file_weighs():
-    """The frame around it included."""
     (source,) = sources((A,))
     assert (source.file, source.kind) == ("/p/AGENTS.md", "project")
     assert source.measure.letters > len("Usetabs")

@@ -6,7 +6,6 @@ from longhold.core.turn.loop import Stopped
 
 
 async def test_a_file_larger_than_the_window_ends_the_run_before_a_call(tmp_path):
-    """The model is not asked, and the error names the instructions and what to do."""
     (tmp_path / "AGENTS.md").write_text("word " * 300_000)
     model = ScriptedModel("text: never", name="claude-haiku-4-5")
     agent = await build_agent(model, directory=tmp_path)

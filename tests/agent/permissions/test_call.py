@@ -31,7 +31,6 @@ def trap(places):
     "command", ["printf -- %n PATH; cat src/a.py", "printf -- 'x%n' PATH\ncat src/a.py"]
 )
 def test_a_format_assigns_no_variable(tools, places, trap, command):
-    """`%n` could make a directory of the project the one in which programs are looked for."""
     _, trace = trap
     subprocess.run(["bash", "-c", "printf -- %n PATH; cat src/a.py"], cwd=places.cwd)
     assert trace.exists()
@@ -39,7 +38,6 @@ def test_a_format_assigns_no_variable(tools, places, trap, command):
 
 
 def test_an_unasked_command_finds_no_program_by_a_relative_path(tools, places, trap):
-    """An entry of PATH that is no absolute one means other programs after a `cd`."""
     directory, trace = trap
     variables = {"PATH": f"{directory.name}:.::/usr/bin:/bin"}
     assert _outcome(tools, "cat src/a.py", places) == "allow"
@@ -50,7 +48,6 @@ def test_an_unasked_command_finds_no_program_by_a_relative_path(tools, places, t
 
 
 def test_a_link_in_the_project_is_the_projects_program(tools, places, monkeypatch):
-    """Where the link leads is a harmless program, but not the one of that name."""
     (places.cwd / "bin").mkdir()
     (places.cwd / "bin" / "cat").symlink_to(shutil.which("touch"))
     assert _outcome(tools, "cat src/a.py", places) == "allow"
@@ -63,12 +60,10 @@ def test_a_link_in_the_project_is_the_projects_program(tools, places, monkeypatc
     ["rg -.esecret ../outside/secret", "rg -.e secret ../outside/secret", "grep -ie x link/secret"],
 )
 def test_no_file_passes_for_the_pattern(tools, places, command):
-    """The first operand is one only if no option gave the pattern."""
     assert _outcome(tools, command, places) == "ask"
 
 
 def test_many_steps_are_not_followed_everywhere(tools, places):
-    """Each could double the directories in which the rest runs, and the time to judge it."""
     script = read_script("; ".join([*(f"cd d{number}" for number in range(40)), "cat a"]))
     reach = find_reach(script, places)
     assert len(reach.bases) <= MAX_BASES
@@ -80,7 +75,6 @@ def test_many_steps_are_not_followed_everywhere(tools, places):
     "command", ["cat -- -A", "cat -A -A", "cut -c1- -- -dx", "head -- -secret"]
 )
 def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
-    """Behind two dashes, or on systems where options stand in front only, it is opened."""
     assert _outcome(tools, command, places) == "allow"
     for name in ("-A", "-dx", "-secret"):
         (places.cwd / name).symlink_to(places.cwd.parent / "outside" / "secret")
@@ -92,5 +86,4 @@ def test_a_link_with_the_name_of_an_option_is_a_link(tools, places, command):
 
 @pytest.mark.parametrize("command", ["grep -v - link/secret", "egrep -a -U - link/secret"])
 def test_a_lone_dash_is_the_pattern_and_what_follows_a_file(tools, places, command):
-    """Taken for an option, it would make a pattern of the file, which nobody looks at."""
     assert _outcome(tools, command, places) == "ask"

@@ -180,19 +180,16 @@ def lines(table):
 
 @pytest.mark.parametrize("text", lines(RUIN))
 def test_what_cannot_be_taken_back_is_ruin(text):
-    """Roots, homes, disks and all processes, behind any wrapper."""
     assert level(text) == "ruin"
 
 
 @pytest.mark.parametrize("text", lines(RISK))
 def test_what_reaches_past_the_project_is_a_risk(text):
-    """Others' rights, fed shells, lost work and rewritten history."""
     assert level(text) == "risk"
 
 
 @pytest.mark.parametrize("text", lines(CALM))
 def test_ordinary_work_is_not_called_dangerous(text):
-    """What people do all day raises no alarm."""
     assert level(text) is None
 
 
@@ -207,7 +204,6 @@ def test_ordinary_work_is_not_called_dangerous(text):
     ],
 )
 def test_options_in_front_of_gits_verb_are_looked_at(text):
-    """A rule for git, or for git without a pager, was not meant for other settings."""
     assert find_danger(read_script(text), text).level == "risk"
     plain = "git --no-pager -C . log -c"
     assert find_danger(read_script(plain), plain) is None

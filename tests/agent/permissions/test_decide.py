@@ -66,7 +66,6 @@ def judge(tools, places):
     ],
 )
 def test_each_mode_has_its_measure(judge, tool, given, ask, accept_edits, plan, bypass):
-    """What is allowed, asked and denied differs by mode as the table says."""
     modes = ("ask", "accept_edits", "plan", "bypass")
     assert tuple(judge(tool, given, mode=mode) for mode in modes) == (
         ask,
@@ -160,7 +159,6 @@ NOT_COVERED = [
 @pytest.mark.parametrize("text", NOT_COVERED)
 @pytest.mark.parametrize("mode", ["ask", "accept_edits"])
 def test_a_broad_rule_does_not_cover_what_leaves_or_endangers(judge, text, mode):
-    """However much is allowed, these are still asked about."""
     assert judge("Bash", {"command": text}, allow=BROAD, mode=mode) == "ask"
 
 
@@ -179,7 +177,6 @@ def test_a_broad_rule_does_not_cover_what_leaves_or_endangers(judge, text, mode)
     ],
 )
 def test_a_rule_covers_what_it_names(judge, text, allow):
-    """A command whose every part is named, or changes nothing, is not asked about."""
     assert judge("Bash", {"command": text}, allow=allow) == "allow"
 
 
@@ -199,7 +196,6 @@ def test_a_rule_covers_what_it_names(judge, text, allow):
     ],
 )
 def test_a_rule_covers_nothing_beside_what_it_names(judge, text, allow):
-    """What hangs on to an allowed command is asked about."""
     assert judge("Bash", {"command": text}, allow=allow) == "ask"
 
 
@@ -241,14 +237,12 @@ def test_a_rule_covers_nothing_beside_what_it_names(judge, text, allow):
     ],
 )
 def test_deny_wins_in_every_mode(judge, tool, given, deny, mode):
-    """No mode and no allow rule reaches past a deny rule."""
     allow = ("Bash", "Read", "Edit", "WebFetch", "mcp__tracker", "TodoWrite")
     assert judge(tool, given, mode=mode, allow=allow, deny=(deny,)) == "deny"
 
 
 @pytest.mark.parametrize("text", ["$X a", "eval $X", "bash -c $X", "cu\u200brl x", "curl 'x"])
 def test_what_cannot_be_held_against_deny_rules_is_asked_about_even_in_bypass(judge, text):
-    """A command that hides what it runs does not slip past a deny rule silently."""
     outcome = judge("Bash", {"command": text}, mode="bypass", deny=("Bash(wget:*)",))
     assert outcome == "ask"
 
@@ -267,7 +261,6 @@ def test_what_cannot_be_held_against_deny_rules_is_asked_about_even_in_bypass(ju
     ids=["wrapped", "padded", "nested", "groups", "texts", "options", "long"],
 )
 def test_a_command_made_to_overwhelm_is_asked_about_in_time(judge, text):
-    """Padding neither hides a danger nor holds the session up."""
     begun = time.process_time()
     assert judge("Bash", {"command": text}, mode="bypass", deny=("Bash(git push x:*)",)) != "deny"
     assert judge("Bash", {"command": text}) == "ask"
@@ -276,12 +269,10 @@ def test_a_command_made_to_overwhelm_is_asked_about_in_time(judge, text):
 
 @pytest.mark.parametrize("text", ["sudo " * 600 + "rm -rf /", "env " + "-v " * 600 + "rm -rf /"])
 def test_padding_hides_nothing_in_bypass(judge, text):
-    """What is too long to be checked is asked about in the freest mode, too."""
     assert judge("Bash", {"command": text}, mode="bypass") == "ask"
 
 
 def test_git_beside_a_planted_repository_is_asked_about(judge, places):
-    """A directory that looks like a repository's inside could make git run its settings."""
     trap = places.cwd / "trap"
     for name in ("objects", "refs"):
         (trap / name).mkdir(parents=True)
@@ -292,14 +283,12 @@ def test_git_beside_a_planted_repository_is_asked_about(judge, places):
 
 
 def test_a_domain_rule_opens_that_domain_only(judge):
-    """An allowed host is fetched without a question, another is asked about."""
     allow = ("WebFetch(domain:example.org)",)
     assert judge("WebFetch", {"url": "https://example.org/x"}, allow=allow) == "allow"
     assert judge("WebFetch", {"url": "https://example.com/x"}, allow=allow) == "ask"
 
 
 def test_a_path_rule_lets_edits_through_without_the_mode(judge):
-    """Edit(src/**) allows writing there, not beside it, and not through a link."""
     allow = ("Edit(src/**)",)
     assert judge("Write", {"file_path": "src/new.py"}, allow=allow) == "allow"
     assert judge("Write", {"file_path": "new.py"}, allow=allow) == "ask"
@@ -313,13 +302,11 @@ def test_a_path_rule_lets_edits_through_without_the_mode(judge):
     prefix=st.sampled_from(["ls; ", "ls && ", "pwd | ", "ls\n", "  "]),
 )
 def test_something_harmless_in_front_changes_nothing(judge, text, prefix):
-    """A command that was asked about stays asked about behind a harmless one."""
     assert judge("Bash", {"command": prefix + text}, allow=BROAD) == "ask"
 
 
 @pytest.mark.parametrize("text", ["sort -o/etc/x a", "date -f/etc/passwd", "cut -f1 /etc/passwd"])
 def test_a_family_rule_does_not_open_what_lies_outside(judge, text):
-    """Also not in a value that is glued to an option."""
     allow = ("Bash(sort:*)", "Bash(date:*)", "Bash(cut:*)")
     assert judge("Bash", {"command": text}, allow=allow) == "ask"
 
@@ -337,5 +324,4 @@ def test_a_family_rule_does_not_open_what_lies_outside(judge, text):
     ],
 )
 def test_reading_outside_is_asked_about_however_it_is_written(judge, text):
-    """A pattern, a text or a directory can lead out, too."""
     assert judge("Bash", {"command": text}) == "ask"

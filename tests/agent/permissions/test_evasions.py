@@ -148,11 +148,9 @@ def _outcome(tools, places, command):
 
 @pytest.mark.parametrize("command", _lines(EVASIONS))
 def test_a_forbidden_program_does_not_run_unasked_under_another_guise(tools, places, command):
-    """It is denied where it can be seen, and asked about where it cannot be told."""
     assert _outcome(tools, places, command) != "allow"
 
 
 @pytest.mark.parametrize("command", _lines(ORDINARY))
 def test_a_deny_rule_leaves_other_work_alone(tools, places, command):
-    """In the freest mode what a rule is not about still runs."""
     assert _outcome(tools, places, command) == "allow"

@@ -9,7 +9,6 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "shell_attacks.py"
 
 
 def test_what_is_judged_free_changes_nothing_and_tells_no_secret():
-    """Every made-up command that would run unasked does run, in a tree of canaries."""
     done = subprocess.run(
         [sys.executable, str(BENCHMARK), "--json", "--attacks", "120", "--seed", "11"],
         capture_output=True,

@@ -18,7 +18,6 @@ def asker(*choices):
 
 
 async def test_a_denial_is_remembered(tools, places):
-    """The same call is not asked about twice; the model learns why."""
     ask, asked = asker("no")
     gate = Gate(rules=Rules(), ask=ask)
     first = await gate.check(tools["Bash"], {"command": "touch a"}, places)
@@ -29,7 +28,6 @@ async def test_a_denial_is_remembered(tools, places):
 
 
 async def test_denials_can_be_forgotten(tools, places):
-    """After the user has spoken anew the question may come again."""
     ask, asked = asker("no", "once")
     gate = Gate(rules=Rules(), ask=ask)
     await gate.check(tools["Bash"], {"command": "touch a"}, places)
@@ -39,7 +37,6 @@ async def test_denials_can_be_forgotten(tools, places):
 
 
 async def test_always_adds_the_suggested_rule(tools, places):
-    """A lasting yes spares the next question of the sort and no other."""
     ask, asked = asker("always", "once")
     gate = Gate(rules=Rules(), ask=ask)
     await gate.check(tools["Bash"], {"command": "npm install x"}, places)
@@ -50,7 +47,6 @@ async def test_always_adds_the_suggested_rule(tools, places):
 
 
 async def test_a_dangerous_command_is_suggested_only_word_for_word(tools, places):
-    """A lasting yes to a force push is a yes to that one."""
     ask, asked = asker("always", "no")
     gate = Gate(rules=Rules(), ask=ask)
     await gate.check(tools["Bash"], {"command": "git push -f origin x"}, places)
@@ -61,7 +57,6 @@ async def test_a_dangerous_command_is_suggested_only_word_for_word(tools, places
 
 
 async def test_without_anyone_to_ask_asking_is_denying(tools, places):
-    """Headless runs never wait for an answer that cannot come."""
     gate = Gate(rules=Rules())
     decision = await gate.check(tools["Bash"], {"command": "touch a"}, places)
     assert decision.outcome == "deny"
@@ -70,7 +65,6 @@ async def test_without_anyone_to_ask_asking_is_denying(tools, places):
 
 
 async def test_a_yes_once_is_not_remembered(tools, places):
-    """The next call asks again."""
     ask, asked = asker("once", "once")
     gate = Gate(rules=Rules(), ask=ask)
     for _ in range(2):
@@ -79,7 +73,6 @@ async def test_a_yes_once_is_not_remembered(tools, places):
 
 
 async def test_a_hook_can_allow_what_would_be_asked_but_not_what_is_denied(tools, places):
-    """Deny rules stand above hooks."""
     allow = Decision(outcome="allow", reason="a hook said so")
     gate = Gate(rules=parse_rules(deny=("Bash(curl:*)",)))
     assert (
@@ -101,13 +94,11 @@ async def test_a_hook_can_allow_what_would_be_asked_but_not_what_is_denied(tools
     ],
 )
 def test_a_hook_and_the_rules_are_joined(ours, theirs, joined):
-    """A deny from either side wins; otherwise the hook has the word."""
     hook = Decision(outcome=theirs, reason="") if theirs else None
     assert combine(Decision(outcome=ours, reason=""), hook).outcome == joined
 
 
 async def test_only_the_users_own_no_is_remembered(tools, places):
-    """What planning forbade may be asked about once the plan is approved."""
     ask, asked = asker("once")
     gate = Gate(rules=Rules(), mode="plan", ask=ask)
     assert (await gate.check(tools["Bash"], {"command": "touch a"}, places)).outcome == "deny"

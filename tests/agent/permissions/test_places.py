@@ -46,12 +46,10 @@ from longhold.agent.permissions.places import locate, locate_glob
     ],
 )
 def test_a_path_is_found_where_it_really_leads(places, text, where):
-    """Links, dots, homes, look-alikes and impossible characters do not hide a path's end."""
     assert locate(text, places).where == where
 
 
 def test_a_directory_of_our_own_is_readable(places, tmp_path):
-    """Spilled results lie outside but may be read."""
     assert locate(str(tmp_path / "spill" / "x.txt"), places).where == "readable"
 
 
@@ -70,12 +68,10 @@ def test_a_directory_of_our_own_is_readable(places, tmp_path):
     ],
 )
 def test_files_that_make_programs_run_things_are_protected(places, text):
-    """Writing there is never just an edit."""
     assert locate(text, places).is_protected
 
 
 def test_a_glob_is_judged_by_what_it_matches(places):
-    """A pattern that reaches a link out of the directory reaches outside."""
     assert {at.where for at in locate_glob("src/*", places)} == {"inside", "outside"}
     assert {at.where for at in locate_glob("src/*.py", places)} == {"inside"}
     assert {at.where for at in locate_glob("/etc/*", places)} == {"outside"}
@@ -86,18 +82,15 @@ def test_a_glob_is_judged_by_what_it_matches(places):
     "text", ["src/[^z]*", "src/**/x", "**", ".?/.?/etc/passwd", ".*/x", "src/{a,b}*", "~x*"]
 )
 def test_a_pattern_that_shells_read_differently_is_unclear(places, text):
-    """Only what every shell and version expands alike is looked up."""
     assert "unclear" in {at.where for at in locate_glob(text, places)}
 
 
 def test_a_question_mark_may_stand_for_part_of_a_character(places):
-    """In a plain locale a shell counts bytes, so a link out is found by two marks."""
     (places.cwd / "é").symlink_to(places.cwd.parent / "outside" / "secret")
     assert "outside" in {at.where for at in locate_glob("??", places)}
 
 
 def test_a_name_that_becomes_an_option_is_unclear(places):
-    """A star in front of a command's operands can bring one."""
     (places.cwd / "-Re.py").write_text("")
     assert "unclear" in {at.where for at in locate_glob("*.py", places)}
     assert "unclear" not in {at.where for at in locate_glob("./*.py", places)}

@@ -82,7 +82,6 @@ REACHED = [
 async def test_a_hook_does_not_run_once_a_file_it_may_run_has_changed(
     tmp_path, project, command, file
 ):
-    """Neither in a session that began before the change nor in the next."""
     hooks = vouched(project, command, tmp_path / "home")
     mark = tmp_path / "mark"
     text = f"touch {mark}\n" if file.endswith("sh") else f"import os; os.mknod({str(mark)!r})\n"
@@ -98,7 +97,6 @@ async def test_a_hook_does_not_run_once_a_file_it_may_run_has_changed(
 
 @pytest.mark.parametrize("command", ["sh ./x.sh", "make lint", "cat", "npx prettier --write ."])
 async def test_ordinary_edits_do_not_end_trust(tmp_path, project, command):
-    """What a command neither names nor is built from may change as the work goes on."""
     hooks = vouched(project, command, tmp_path / "home")
     (project / "src" / "app.py").write_text("print('edited')\n")
     (project / "src" / "new.py").write_text("print('new')\n")
@@ -111,7 +109,6 @@ async def test_ordinary_edits_do_not_end_trust(tmp_path, project, command):
 
 
 async def test_a_server_is_not_started_once_its_program_has_changed(tmp_path, project):
-    """Its directory is part of what it runs."""
     server = {"command": sys.executable, "args": ["helper.py"], "cwd": str(project / "hooks")}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"s": server}}))
     trust(read_sections("mcpServers", project, at=tmp_path / "home")[0], at=tmp_path / "home")

@@ -546,18 +546,15 @@ CASES = [line for line in REFUSED.splitlines() if line] + SPELLED
 
 @pytest.mark.parametrize("text", [line for line in PROVED.splitlines() if line])
 def test_a_command_that_changes_nothing_is_proved(text):
-    """Ordinary looking around needs no question."""
     assert is_read_only_command(text)
 
 
 @pytest.mark.parametrize("text", CASES)
 def test_a_way_around_the_read_only_shell_is_refused(text):
-    """Whatever writes, runs, connects or cannot be read completely is not read-only."""
     assert not is_read_only_command(text)
 
 
 def test_there_are_enough_ways_around():
-    """The table holds at least two hundred different attempts."""
     assert len(set(CASES)) == len(CASES) >= 200
 
 
@@ -566,13 +563,11 @@ def test_there_are_enough_ways_around():
     st.sampled_from(PROVED.splitlines()[1:]),
 )
 def test_a_harmless_command_beside_it_proves_nothing(bad, good):
-    """A refused command stays refused behind a proved one."""
     assert not is_read_only_command(f"{good}\n{bad}")
 
 
 @given(st.text(alphabet="ls catrm-o'\"\\$(){}`<>|&;\n #*=!", max_size=30))
 def test_what_is_proved_leaves_a_real_shell_nothing_to_write(tmp_path_factory, text):
-    """Any text that passes runs in bash without leaving a file behind."""
     if not is_read_only_command(text):
         return
     place = tmp_path_factory.mktemp("proved")
@@ -591,7 +586,6 @@ def test_what_is_proved_leaves_a_real_shell_nothing_to_write(tmp_path_factory, t
 
 @pytest.mark.parametrize("unit", ["${", "$(", "`", '"$(', ">", "\n- ", "{a,", "((", "<("])
 def test_deep_and_long_commands_are_refused_in_time(unit):
-    """Nesting has a limit: neither the stack nor the clock decides."""
     assert not is_read_only_command(f"cat {unit * 20_000}")
 
 
@@ -599,7 +593,6 @@ def test_deep_and_long_commands_are_refused_in_time(unit):
     "command", ["uniq €|cat pwned", "uniq in€\\ pwned", "echo €\\;touch pwned"]
 )
 def test_no_locale_swallows_what_parts_words(tmp_path, command):
-    """Where letters have two bytes, a backslash or a bar can be the second one of a letter."""
     assert not is_read_only_command(command)
     made = tmp_path / "zh_CN.GBK"
     words = ["localedef", "-c", "-f", "GBK", "-i", "zh_CN", str(made)]
@@ -618,7 +611,6 @@ def test_no_locale_swallows_what_parts_words(tmp_path, command):
 
 @pytest.mark.parametrize("command", ["uniq in -- -c", "uniq -- in --count", "uniq in -c"])
 def test_an_option_behind_an_operand_can_be_the_file_that_is_written(tmp_path, command):
-    """Behind two dashes everywhere, without them where programs are strict."""
     assert not is_read_only_command(command)
     (tmp_path / "in").write_text("x")
     strict = {} if "--" in command.split() else {"POSIXLY_CORRECT": "1"}
@@ -628,7 +620,6 @@ def test_an_option_behind_an_operand_can_be_the_file_that_is_written(tmp_path, c
 
 
 def test_what_follows_the_end_of_a_stream_is_a_word():
-    """`>&-` is complete, so that quotes after it are one more operand."""
     assert not is_read_only_command('uniq in >&-""')
     done = subprocess.run(["bash", "-c", "f() { exit $#; }; f in >&-''"])
     assert done.returncode == 2

@@ -47,7 +47,6 @@ def _run(command, directory, variables):
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_layout_and_no_setting_makes_git_run_a_program(tools, tmp_path, program, kind):
-    """Each attack works on plain git, and nothing that is allowed unasked sets it off."""
     script, trace = program
     place = tmp_path / "project"
     directory = HOSTILE[kind](place, str(script))
@@ -66,7 +65,6 @@ def test_no_layout_and_no_setting_makes_git_run_a_program(tools, tmp_path, progr
 
 @pytest.mark.parametrize("kind", ["a bare repository", "a common directory"])
 def test_a_step_into_a_trap_is_asked_about_whatever_rules_say(tools, tmp_path, program, kind):
-    """A rule for a family of commands was not meant for a repository among the files."""
     script, _ = program
     place = tmp_path / "project"
     directory = HOSTILE[kind](place, str(script))
@@ -77,7 +75,6 @@ def test_a_step_into_a_trap_is_asked_about_whatever_rules_say(tools, tmp_path, p
 
 
 def test_the_environment_alone_disarms_what_has_a_known_name(tmp_path, program):
-    """Even without a judgement: file watchers, hooks and repositories among the files."""
     script, trace = program
     for kind in ("a file watcher", "a bare repository", "a common directory"):
         directory = HOSTILE[kind](tmp_path / kind.replace(" ", "-"), str(script))
@@ -86,7 +83,6 @@ def test_the_environment_alone_disarms_what_has_a_known_name(tmp_path, program):
 
 
 def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, program):
-    """The settings reach git in what the model runs."""
     script, trace = program
     place = HOSTILE["a file watcher"](tmp_path / "project", str(script))
     variables = reading_variables(
@@ -105,7 +101,6 @@ def test_the_shell_tool_runs_a_reading_command_in_that_environment(tmp_path, pro
     ],
 )
 async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, command, rules):
-    """Git that only reads runs a hook when it writes its index anew, and edits need no question."""
     script, trace = program
     place = make_repository(tmp_path / "project")
     os.utime(
@@ -127,7 +122,6 @@ async def test_no_hook_runs_beside_what_is_allowed(tools, tmp_path, program, com
 
 
 def test_an_ordinary_repository_raises_no_suspicion(tmp_path):
-    """With a remote, a branch, hooks of the team, one a link, and a worktree beside it."""
     place = make_repository(tmp_path / "project")
     for key, value in (
         ("remote.origin.url", "https://example.org/x.git"),
@@ -159,7 +153,6 @@ def _secret_repository(tmp_path):
 
 @pytest.mark.parametrize("forge", forge_repositories())
 def test_a_forged_repository_does_not_open_another_one(tools, tmp_path, forge):
-    """What another repository of the user holds is outside, however the way there is written."""
     other = _secret_repository(tmp_path)
     place = tmp_path / "project"
     place.mkdir()
@@ -180,7 +173,6 @@ def test_a_forged_repository_does_not_open_another_one(tools, tmp_path, forge):
 
 
 def test_a_program_of_the_project_is_not_the_one_it_is_called_like(tools, tmp_path, monkeypatch):
-    """A directory of the project on the path can hold any `ls`."""
     tool = tmp_path / "project" / "bin" / "ls"
     tool.parent.mkdir(parents=True)
     tool.write_text("#!/bin/sh\n")

@@ -49,7 +49,6 @@ def command(text):
     ],
 )
 def test_a_command_rule_is_read_by_words(rule, text, allows, denies):
-    """Allowing is word for word; denying sees through paths, cases and leading options."""
     assert allows_command(parse_rule(rule), command(text)) is allows
     assert denies_command(parse_rule(rule), command(text)) is denies
 
@@ -78,14 +77,12 @@ def test_a_command_rule_is_read_by_words(rule, text, allows, denies):
     ],
 )
 def test_a_path_rule_covers_where_a_path_leads(places, rule, path, allows, denies):
-    """Allowing needs the real end inside the pattern; denying takes the spelling, too."""
     located = locate(path, places)
     assert allows_path(parse_rule(rule), located, places) is allows
     assert denies_path(parse_rule(rule), located, places) is denies
 
 
 def test_a_newline_in_a_name_hides_nothing(places):
-    """Such a path cannot be written, but a link can lead to one."""
     root = places.roots[0]
     (root / "a\nb").mkdir()
     (root / "a\nb" / ".env").write_text("")
@@ -119,14 +116,12 @@ def test_a_newline_in_a_name_hides_nothing(places):
     ],
 )
 def test_a_domain_rule_is_about_the_host_beyond_doubt(url, allows, denies):
-    """An address parsers could disagree on is never allowed and always denied."""
     rule = parse_rule("WebFetch(domain:example.org)")
     assert allows_url(rule, url) is allows
     assert denies_url(rule, url) is denies
 
 
 def test_a_rule_names_families_and_servers():
-    """Edit covers all writing, Read all reading, a server all its tools."""
     assert names_tool(parse_rule("Edit(src/**)"), "Write")
     assert names_tool(parse_rule("Read(src/**)"), "Grep")
     assert not names_tool(parse_rule("Edit"), "Write")
@@ -137,7 +132,6 @@ def test_a_rule_names_families_and_servers():
 
 @pytest.mark.parametrize("text", ["", "Bash(", "(x)", "Bash)x(", "Bash(a; b:*)", "a b"])
 def test_what_is_no_rule_is_an_error(text):
-    """A rule that cannot be read says how one looks."""
     with pytest.raises(ConfigError, match="write"):
         parse_rule(text)
 
@@ -146,7 +140,6 @@ def test_what_is_no_rule_is_an_error(text):
     "pattern", ["*a" * 30 + "b", "?*" * 40 + "b", "**/*a*/" * 5 + "b", "a**" * 99]
 )
 def test_no_pattern_takes_long(places, pattern):
-    """A project's deny rules count before anyone has looked at them."""
     began = time.process_time()
     for path in ("a" * 240, "/".join(["a" * 8] * 200)):
         denies_path(parse_rule(f"Read({pattern})"), locate(path, places), places)

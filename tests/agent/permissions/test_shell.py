@@ -31,7 +31,6 @@ def words(text):
     ],
 )
 def test_commands_are_split_as_bash_splits_them(text, expected):
-    """Words and commands come out with their quotes removed."""
     assert words(text) == expected
 
 
@@ -56,12 +55,10 @@ def test_commands_are_split_as_bash_splits_them(text, expected):
     ],
 )
 def test_what_cannot_be_proved_leaves_a_doubt(text, doubt):
-    """Each construct outside the small grammar is named."""
     assert doubt in read_script(text).doubts
 
 
 def test_redirections_are_kept_apart_from_words():
-    """Streams and files that a command is joined to are not its arguments."""
     (command,) = read_script("a 2>&1 >out <in b").commands
     assert [word.text for word in command.words] == ["a", "b"]
     assert [(r.operator, r.target.text) for r in command.redirects] == [
@@ -72,18 +69,15 @@ def test_redirections_are_kept_apart_from_words():
 
 
 def test_a_here_document_with_an_apostrophe_does_not_hide_what_follows():
-    """The body of a here-document is stepped over, not read as shell."""
     assert words("cat <<'E'\ndon't\nE\nrm a")[-1] == ["rm", "a"]
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_read_without_raising(text):
-    """The reader ends on every input and never fails."""
     read_script(text)
 
 
 @given(st.lists(st.text(alphabet="ab c'\"\\$`*;|&<>(){}#~\n", min_size=1, max_size=8), min_size=1))
 def test_single_quotes_keep_every_character(parts):
-    """Quoting by the book gives the same words back."""
     quoted = " ".join("'" + part.replace("'", "'\"'\"'") + "'" for part in parts)
     assert words("x " + quoted) == [["x", *parts]]

@@ -31,7 +31,6 @@ def project(tmp_path):
 
 
 def test_a_fresh_project_can_forbid_but_not_allow(home, project):
-    """What came with a repository cannot widen permissions."""
     loaded = load_permissions(project, at=home)
     assert [str(rule) for rule in loaded.rules.deny] == ["Read(.env)"]
     assert (loaded.rules.allow, loaded.mode) == ((), "ask")
@@ -39,7 +38,6 @@ def test_a_fresh_project_can_forbid_but_not_allow(home, project):
 
 
 def test_trust_lets_a_project_allow(home, project):
-    """Once the user has vouched for the section it counts in full."""
     (section,) = load_permissions(project, at=home).untrusted
     trust(section, at=home)
     loaded = load_permissions(project, at=home)
@@ -48,7 +46,6 @@ def test_trust_lets_a_project_allow(home, project):
 
 
 def test_a_changed_section_must_be_trusted_anew(home, project):
-    """Trust is for exactly what was seen."""
     trust(load_permissions(project, at=home).untrusted[0], at=home)
     file = project / ".longhold" / "settings.json"
     file.write_text(file.read_text().replace("npm", "rm"))
@@ -56,7 +53,6 @@ def test_a_changed_section_must_be_trusted_anew(home, project):
 
 
 def test_a_changed_script_must_be_trusted_anew(home, project):
-    """The project's own files that a section names are part of what was seen."""
     (project / "hook.sh").write_text("echo ok\n")
     value = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sh ./hook.sh"}]}]}}
     (project / ".longhold" / "hooks.json").write_text(json.dumps(value))
@@ -67,7 +63,6 @@ def test_a_changed_script_must_be_trusted_anew(home, project):
 
 
 def test_the_users_own_file_counts_at_once(home):
-    """Files in the home directory need no trust, and TOML reads like JSON."""
     home.mkdir()
     (home / "settings.toml").write_text('[permissions]\nallow = ["Bash(make:*)"]\n')
     loaded = load_permissions(None, at=home)
@@ -79,7 +74,6 @@ def test_the_users_own_file_counts_at_once(home):
              '{"permissions": {"allow": ["("]}}', '{"permissions": {"defaultMode": "x"}}']
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_an_error(home, text):
-    """The message names the file or the rule."""
     home.mkdir()
     (home / "settings.json").write_text(text)
     with pytest.raises(ConfigError):
@@ -87,6 +81,5 @@ def test_a_file_that_cannot_be_read_is_an_error(home, text):
 
 
 def test_the_list_of_trust_is_private(home, project):
-    """Others cannot read or write what the user trusts."""
     trust(load_permissions(project, at=home).untrusted[0], at=home)
     assert (home / "trusted.json").stat().st_mode & 0o777 == 0o600

@@ -31,7 +31,6 @@ def repository(tmp_path):
 
 
 async def test_branch_status_and_commits(repository):
-    """As git itself says it."""
     (repository / "one").write_text("changed")
     (repository / "new").write_text("")
     found = await look_at_repository(repository, SETTINGS)
@@ -41,33 +40,28 @@ async def test_branch_status_and_commits(repository):
 
 
 async def test_a_clean_repository_says_so(repository):
-    """Nothing changed is news, too; without a remote there is no main branch."""
     found = await look_at_repository(repository, SETTINGS)
     assert (found.status, found.main) == ("(nothing has changed)", "")
 
 
 async def test_an_empty_repository_has_a_branch(tmp_path):
-    """No commit yet is no error."""
     git(tmp_path, "init", "-q", "-b", "trunk")
     found = await look_at_repository(tmp_path, SETTINGS)
     assert (found.branch, found.commits) == ("trunk", "")
 
 
 async def test_no_commit_checked_out_by_name(repository):
-    """A detached head is told as such."""
     git(repository, "checkout", "-q", "--detach")
     assert (await look_at_repository(repository, SETTINGS)).branch == "none checked out"
 
 
 async def test_outside_a_repository_there_is_nothing(tmp_path):
-    """Nor where it is switched off."""
     assert await look_at_repository(tmp_path, SETTINGS) is None
     git(tmp_path, "init", "-q")
     assert await look_at_repository(tmp_path, PromptSettings(git=False)) is None
 
 
 async def test_a_long_status_is_cut_at_a_line(repository):
-    """And says how much is missing."""
     for n in range(50):
         (repository / f"file{n:02}").write_text("")
     settings = PromptSettings(git_seconds=20.0, git_status_chars=100)
@@ -78,7 +72,6 @@ async def test_a_long_status_is_cut_at_a_line(repository):
 
 
 async def test_names_cannot_steer_a_terminal(repository):
-    """A commit's subject is anybody's text."""
     git(repository, "commit", "-q", "--allow-empty", "-m", "a\x1b[2Jb" + "x" * 900)
     first = (await look_at_repository(repository, SETTINGS)).commits.split("\n")[0]
     assert "a?[2Jbxxx" in first
@@ -97,7 +90,6 @@ async def test_names_cannot_steer_a_terminal(repository):
     ],
 )
 async def test_a_repositorys_own_configuration_runs_nothing(repository, tmp_path_factory, setting):
-    """An unpacked archive can bring a configuration; looking at it must not run it."""
     proof = tmp_path_factory.mktemp("proof") / "ran"
     key, command = setting
     (repository / ".gitattributes").write_text("* filter=x\n")
@@ -109,7 +101,6 @@ async def test_a_repositorys_own_configuration_runs_nothing(repository, tmp_path
 
 
 async def test_filters_in_an_included_file_count(repository, tmp_path_factory):
-    """Wherever the repository hides them."""
     proof = tmp_path_factory.mktemp("proof") / "ran"
     (repository / ".gitattributes").write_text("* filter=x\n")
     (repository / "more").write_text(f'[filter "x"]\n\tclean = touch {proof}; cat\n')

@@ -39,7 +39,6 @@ def names(found):
 
 
 def test_what_everybody_shares_comes_first():
-    """Static sections are global, dynamic ones are not, and the boundary lies between."""
     found = sections(FULL)
     assert names(found)[: boundary(found)] == list(STATIC)
     assert names(found)[boundary(found) :] == [
@@ -57,19 +56,16 @@ def test_what_everybody_shares_comes_first():
 
 
 def test_what_has_nothing_to_say_is_left_out():
-    """No empty block reaches a provider that refuses them."""
     found = sections(BARE)
     assert names(found) == [*STATIC, "environment"]
     assert all(section.text.strip() == section.text != "" for section in found)
 
 
 def test_two_sessions_share_the_whole_static_part():
-    """Nothing of a session stands before the boundary."""
     assert sections(FULL)[: len(STATIC)] == sections(BARE)[: len(STATIC)]
 
 
 def test_the_environment_is_rendered_as_it_was():
-    """Directory, platform, shell, date, and the repository as a record."""
     texts = {section.name: section.text for section in sections(FULL)}
     assert texts["environment"] == (
         "# Environment\n\n- working directory: /p\n- platform: Linux 6\n- shell: /bin/bash\n"
@@ -83,7 +79,6 @@ def test_the_environment_is_rendered_as_it_was():
 
 
 def test_guidance_names_only_tools_that_are_there():
-    """Without a tool there is no word about it."""
     with_plan = sections(FULL)[len(STATIC)].text
     assert "EnterPlan" in with_plan
     assert "ToolSearch" not in with_plan
@@ -93,34 +88,29 @@ def test_guidance_names_only_tools_that_are_there():
 
 @given(st.text())
 def test_a_tools_name_is_no_path(name):
-    """A server may call a tool anything."""
     given_ = {f: getattr(BARE, f) for f in BARE.__slots__} | {"tools": (name, "../memory", "a/b")}
     assert names(sections(Environment(**given_)))[-1] == "environment"
 
 
 def test_every_tool_the_texts_name_is_a_standard_one():
-    """The prompt is true to what is really there."""
     known = {tool.name for tool in STANDARD} | {"ToolSearch"}
     for place in (files("longhold.agent.prompt") / "prompts" / "guidance").iterdir():
         assert place.name.removesuffix(".md") in {name.lower() for name in known}
 
 
 def test_values_are_not_templates():
-    """A directory or a branch with a dollar sign is only that."""
     odd = Repository(branch="$state", commits="${x} $$")
     given_ = {f: getattr(BARE, f) for f in BARE.__slots__} | {"repository": odd}
     assert "branch: $state\nrecent commits:\n${x} $$" in sections(Environment(**given_))[-1].text
 
 
 def test_a_custom_prompt_replaces_all():
-    """One section, nobody else's words, no boundary."""
     assert custom("  Be a pirate.\n") == (Section(name="system", text="Be a pirate."),)
     assert boundary(custom("x")) == 0
     assert custom(" ") == ()
 
 
 def test_memory_says_what_belongs_there_and_what_is_known():
-    """The index stands at the end, if there is one."""
     text = memory_text("- [A](a.md): b")
     assert text.endswith("The index, `/memories/MEMORY.md`:\n\n- [A](a.md): b")
     assert "The index" not in memory_text("")

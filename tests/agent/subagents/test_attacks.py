@@ -39,7 +39,6 @@ ORDERS = [
 async def test_an_order_by_mail_is_carried_out_no_further_than_the_user_allows(
     tmp_path, order, mode
 ):
-    """Nobody said yes, so nothing is written, and the mail is in the log as an agent's."""
     (tmp_path / "project").mkdir()
     model = ScriptedModel(OBEYS, name="claude-opus-4-6")
     agent = await build_agent(model, directory=tmp_path / "project", mode=mode)

@@ -27,7 +27,6 @@ def _read(text, source="user"):
 
 
 def test_every_field_is_read():
-    """In the words of the files people already have."""
     draft = _read(
         "---\nname: reviewer\ndescription: Reviews\n  code.\ntools: Read, Grep\n"
         "disallowedTools: [Bash]\nmodel: claude-haiku-4-5\npermissionMode: acceptEdits\n"
@@ -55,7 +54,6 @@ def test_every_field_is_read():
 
 
 def test_what_is_not_said_is_the_parents():
-    """Tools, model and mode; the name is the file's."""
     definition = _read("---\ndescription: d\nmodel: inherit\n---\np").definition
     assert (definition.name, definition.tools, definition.model, definition.mode) == (
         "reviewer",
@@ -67,14 +65,12 @@ def test_what_is_not_said_is_the_parents():
 
 @pytest.mark.parametrize("name", ["../x", "user", "a b", '"a\\nb"', "system"])
 def test_a_name_that_is_none_makes_no_definition(name):
-    """Nobody is called like the user, and nothing leads elsewhere."""
     with pytest.raises(ConfigError):
         _read(f"---\nname: {name}\ndescription: d\n---\np")
 
 
 @pytest.mark.parametrize("text", ["---\nname: x\n---\np", "---\ndescription: d\n---\n", "words"])
 def test_without_description_or_prompt_it_is_none(text):
-    """Nothing could be done with it."""
     with pytest.raises(UnreadableFrontMatter):
         _read(text)
 
@@ -92,7 +88,6 @@ def test_without_description_or_prompt_it_is_none(text):
     ],
 )
 def test_tools_only_become_fewer(tools, disallowed, left):
-    """A tool allowed in part is not given, one forbidden in part is not given either."""
     definition = Definition(
         name="x", description="d", prompt="p", tools=tools, disallowed=disallowed
     )
@@ -105,7 +100,6 @@ def test_tools_only_become_fewer(tools, disallowed, left):
     disallowed=st.lists(st.text(max_size=8)).map(tuple),
 )
 def test_no_pattern_adds_a_tool(available, tools, disallowed):
-    """Whatever a file says."""
     definition = Definition(
         name="x", description="d", prompt="p", tools=tools, disallowed=disallowed
     )
@@ -115,7 +109,6 @@ def test_no_pattern_adds_a_tool(available, tools, disallowed):
 @pytest.mark.parametrize("parent", MODES)
 @pytest.mark.parametrize("wanted", [None, *MODES])
 def test_nobody_widens_the_mode(parent, wanted):
-    """Narrower is always granted."""
     definition = Definition(name="x", description="d", prompt="p", mode=wanted)
     got = mode_for(definition, parent)
     assert MODES.index(got) <= MODES.index(parent)
@@ -125,13 +118,11 @@ def test_nobody_widens_the_mode(parent, wanted):
 
 @pytest.mark.parametrize("wanted", MODES)
 def test_planning_stays_planning(wanted):
-    """An agent started while a plan is made changes nothing either, whoever wrote it."""
     definition = Definition(name="x", description="d", prompt="p", mode=wanted)
     assert mode_for(definition, "plan") == "plan"
 
 
 def test_hooks_and_servers_of_its_own_are_demands():
-    """They are programs that would run here; servers merely named are not."""
     draft = _read(
         "---\ndescription: d\nmemory: user\n"
         "hooks: {Stop: [{hooks: [{type: command, command: x}]}]}\n"
@@ -143,13 +134,11 @@ def test_hooks_and_servers_of_its_own_are_demands():
 
 
 def test_nothing_is_defined_as_a_fork():
-    """That name would never reach it."""
     with pytest.raises(UnreadableFrontMatter, match="reserved for forks"):
         _read("---\nname: Fork\ndescription: d\n---\np")
 
 
 def test_a_model_counts_only_with_the_users_word():
-    """It chooses who reads the work; until then the parent's answers."""
     draft = _read("---\ndescription: d\nmodel: openai/mine\n---\np", "project")
     assert draft.demands["model"] == "openai/mine"
     section = SettingsSection(
@@ -165,6 +154,5 @@ def test_a_model_counts_only_with_the_users_word():
 @pytest.mark.parametrize("source", ["user", "project"])
 @pytest.mark.parametrize("model", ["scripted:/x/answers", "replay:abc", "Chaos:7:claude-opus-5-5"])
 def test_no_definition_brings_answers_along(model, source):
-    """Whoever wrote it: such a model says what its author wants."""
     with pytest.raises(UnreadableFrontMatter, match="for tests only"):
         _read(f"---\ndescription: d\nmodel: '{model}'\n---\np", source)

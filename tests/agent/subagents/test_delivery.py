@@ -39,7 +39,6 @@ def box(tmp_path):
 
 
 async def test_mail_is_said_hidden_and_once(tmp_path, box):
-    """It is for the model, and the user never said it."""
     with _open(tmp_path).log as log:
         engine = Engine(log, Settings())
         deliver = Delivery(box)
@@ -52,7 +51,6 @@ async def test_mail_is_said_hidden_and_once(tmp_path, box):
 
 @pytest.mark.parametrize("killed_after", range(4))
 async def test_a_kill_between_reading_and_delivering_changes_nothing(tmp_path, box, killed_after):
-    """The log holds the cursor of exactly what it holds of the mail."""
     _send(box, "one", "two", "three")
     first = _open(tmp_path)
     written = []
@@ -79,7 +77,6 @@ async def test_a_kill_between_reading_and_delivering_changes_nothing(tmp_path, b
 
 
 async def test_a_delivery_that_failed_midway_is_made_up_by_the_same_stage(tmp_path, box):
-    """What could not be recorded still waits."""
     _send(box, "one", "two")
     engine, deliver = _open(tmp_path), Delivery(box)
     record, failures = engine.record, iter([False, True])
@@ -98,7 +95,6 @@ async def test_a_delivery_that_failed_midway_is_made_up_by_the_same_stage(tmp_pa
 
 
 async def test_a_flood_waits_for_later_rounds(tmp_path, box):
-    """In order, and a single mail always comes through."""
     engine, deliver = _open(tmp_path, mail_round_chars=900), Delivery(box)
     _send(box, "a" * 2_000, "b" * 100, "c" * 100, "d" * 100)
     await deliver(engine)
@@ -111,7 +107,6 @@ async def test_a_flood_waits_for_later_rounds(tmp_path, box):
 
 
 async def test_mail_nobody_can_read_is_told_once_and_passed(tmp_path, box):
-    """Also after a restart."""
     _send(box, "one")
     with box.open("ab") as file:
         file.write(b"nonsense\n")
@@ -125,7 +120,6 @@ async def test_mail_nobody_can_read_is_told_once_and_passed(tmp_path, box):
 
 
 async def test_a_mailbox_that_cannot_be_read_stops_nothing(tmp_path, box):
-    """It is told once, and read again when it is mended."""
     box.write_text("hello\n")
     engine, deliver = _open(tmp_path), Delivery(box)
     await deliver(engine)
@@ -139,7 +133,6 @@ async def test_a_mailbox_that_cannot_be_read_stops_nothing(tmp_path, box):
 
 
 async def test_several_mailboxes_keep_their_own_cursors(tmp_path, box):
-    """The session's own and the team's."""
     other = tmp_path / "team.jsonl"
     _send(box, "one")
     _send(other, "two", "three")
@@ -151,7 +144,6 @@ async def test_several_mailboxes_keep_their_own_cursors(tmp_path, box):
 
 
 async def test_mail_is_part_of_the_next_request_and_not_of_the_prefix_before_it(tmp_path, box):
-    """It extends the conversation; it changes nothing that was sent."""
     engine = _open(tmp_path)
     engine.record(Switched(model="claude-opus-4-6"))
     engine.record(Framed())

@@ -37,7 +37,6 @@ def _settings(**agents):
 
 
 async def test_the_tools_of_agents_are_there_only_where_agents_are(opened):
-    """Decided when a session begins; what is resumed keeps what it has."""
     cast = Cast({"start now": "text: ok", "once more": "text: ok"})
     async with opened(cast, settings=_settings(on=False)) as agent:
         await told(agent)
@@ -49,7 +48,6 @@ async def test_the_tools_of_agents_are_there_only_where_agents_are(opened):
 
 
 async def test_the_list_of_agents_is_frozen_with_the_first_request(opened):
-    """A definition that is added later moves no byte of a session that began without it."""
     cast = Cast({"start now": "text: ok", "once more": "text: ok"})
     async with opened(cast) as agent:
         await told(agent)
@@ -63,7 +61,6 @@ async def test_the_list_of_agents_is_frozen_with_the_first_request(opened):
 
 
 async def test_a_definition_chooses_tools_prompt_and_turns(opened):
-    """And its tools are never more than there are."""
     _define("reader", "tools: Read, Grep, Teleport\nmaxTurns: 1", "You only read.")
     cast = Cast(
         {"start now": CALL % ', "agent": "reader"', "do it": 'tool: Read {"file_path": "add.py"}'}
@@ -78,7 +75,6 @@ async def test_a_definition_chooses_tools_prompt_and_turns(opened):
 
 
 async def test_a_model_that_cannot_be_had_is_told_and_the_parents_answers(opened):
-    """The work goes on."""
     _define("other", "model: no-such-model")
     async with opened({"start now": CALL % ', "agent": "other"', "do it": "text: done"}) as agent:
         await told(agent)
@@ -87,7 +83,6 @@ async def test_a_model_that_cannot_be_had_is_told_and_the_parents_answers(opened
 
 
 async def test_an_agent_has_a_memory_of_its_own(opened):
-    """In the place its scope names, shown to the next of its sort."""
     _define("keeper", "memory: user")
     note = (
         'tool: memory {"command": "create", "path": "/memories/tests.md", '
@@ -109,7 +104,6 @@ NOTE = (
 
 
 async def test_what_an_agent_keeps_names_where_it_was_learnt(opened):
-    """As the project's memories do."""
     _define("keeper", "memory: user")
     async with opened(
         {"start now": CALL % ', "agent": "keeper"', "do it": NOTE}, mode="bypass"
@@ -124,7 +118,6 @@ async def test_what_an_agent_keeps_names_where_it_was_learnt(opened):
 
 @pytest.mark.parametrize("scope", ["user", "project", "local"])
 async def test_an_agent_that_read_untrusted_text_only_proposes_memories(opened, scope):
-    """They wait for the user; the model is told how they are answered."""
     _define("keeper", f"memory: {scope}")
     fetched = f'tool: Bash {{"command": "curl -s file:///dev/null"}}\n---\n{NOTE}'
     cast = Cast({"start now": CALL % ', "agent": "keeper"', "do it": fetched})
@@ -141,7 +134,6 @@ async def test_an_agent_that_read_untrusted_text_only_proposes_memories(opened, 
 
 @pytest.mark.parametrize("fetch", ["", 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'])
 async def test_what_an_agent_writes_into_its_memories_directory_follows_the_rules(opened, fetch):
-    """A commit of the agent's, or after untrusted text a proposal and no file."""
     _define("keeper", "memory: user")
     place = home() / "agent-memory" / "keeper"
     given = {"file_path": str(place / "tests.md"), "content": "Run the tests with make."}
@@ -157,7 +149,6 @@ async def test_what_an_agent_writes_into_its_memories_directory_follows_the_rule
 
 
 async def test_what_its_parent_read_counts_for_an_agent_too(opened):
-    """The task it was given may be a stranger's."""
     _define("keeper", "memory: user")
     fetch = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'
     scripts = {"start now": fetch + CALL % ', "agent": "keeper"', "do it": NOTE}
@@ -168,7 +159,6 @@ async def test_what_its_parent_read_counts_for_an_agent_too(opened):
 
 
 async def test_where_the_user_is_to_be_asked_agents_only_propose(opened):
-    """`memory.consent` holds for every memory."""
     _define("keeper", "memory: user")
     given = replace(Settings(), memory=MemorySettings(consent="ask"))
     scripts = {"start now": CALL % ', "agent": "keeper"', "do it": NOTE}
@@ -179,7 +169,6 @@ async def test_where_the_user_is_to_be_asked_agents_only_propose(opened):
 
 
 async def test_a_memory_of_its_own_brings_its_tool(opened):
-    """Also where the definition lists other tools; forbidden, the prompt does not speak of it."""
     _define("keeper", "memory: user\ntools: Read")
     _define("bare", "memory: user\ntools: Read\ndisallowedTools: memory")
     for name, tools in (("keeper", ["Read", "memory"]), ("bare", ["Read"])):
@@ -192,7 +181,6 @@ async def test_a_memory_of_its_own_brings_its_tool(opened):
 
 
 async def test_one_that_coordinates_only_directs(opened):
-    """No tool to work with, workers in the background with all of theirs, a place they share."""
     cast = Cast({"start now": CALL % "", "do it": "text: done", "is done": "text: all of it"})
     async with opened(cast, settings=_settings(coordinator=True)) as agent:
         assert (await told(agent)).text == "all of it"
@@ -209,7 +197,6 @@ async def test_one_that_coordinates_only_directs(opened):
 
 
 async def test_an_agent_can_start_agents_and_hears_their_reports(opened):
-    """What it sent to the background is waited for before it reports itself."""
     inner = CALL.replace("do it", "deeper") % ', "run_in_background": true'
     scripts = {
         "start now": CALL % "",
@@ -224,7 +211,6 @@ async def test_an_agent_can_start_agents_and_hears_their_reports(opened):
 
 
 async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tmp_path):
-    """SubagentStart adds to the task, SubagentStop lets it go on."""
     once = tmp_path / "once"
     block = f"test -e {once} || {{ touch {once}; echo 'also check it' >&2; exit 2; }}"
     hooks = {
@@ -242,7 +228,6 @@ async def test_hooks_hear_of_starts_and_may_hold_back_an_end(opened, project, tm
 
 @pytest.mark.parametrize("leave", [Path.touch, Path.mkdir])
 async def test_the_user_stops_one_from_another_terminal(opened, leave):
-    """By a file that is looked for, even if it cannot be removed, as a directory cannot."""
     cast = Cast({"start now": CALL % ', "run_in_background": true', "do it": "text: never"})
     cast.hold("do it")
     async with opened(cast) as agent:
@@ -257,7 +242,6 @@ async def test_the_user_stops_one_from_another_terminal(opened, leave):
 
 
 async def test_progress_is_told_while_it_works(opened):
-    """To the user, and in the file that will hold the answer."""
     cast = Cast(
         {
             "start now": CALL % ', "run_in_background": true',
@@ -279,7 +263,6 @@ async def test_progress_is_told_while_it_works(opened):
 
 
 async def test_an_answer_that_is_too_long_is_cut_and_its_file_named(opened):
-    """The whole of it is in the file."""
     settings = _settings(output_chars=1_000)
     long = "text: " + "word " * 1_000
     scripts = {
@@ -303,7 +286,6 @@ WOKEN = {"start now": READER, "do it": "text: read", "wake": f"{WAKE}\n---\ntext
 
 
 async def test_one_whose_definition_is_gone_is_not_started_again(opened):
-    """As a general agent it would have tools that it never had."""
     _define("reader", "tools: Read\npermissionMode: plan")
     async with opened(WOKEN) as agent:
         await told(agent)
@@ -316,7 +298,6 @@ async def test_one_whose_definition_is_gone_is_not_started_again(opened):
 
 
 async def test_one_started_again_has_no_more_than_it_had(opened):
-    """Whatever its definition says by now, and however often it is started."""
     _define("reader", "tools: Read\npermissionMode: plan")
     async with opened(WOKEN) as agent:
         await told(agent)
@@ -333,7 +314,6 @@ async def test_one_started_again_has_no_more_than_it_had(opened):
 
 
 async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
-    """One that came too late does not stop the agent when it is started again."""
     cast = Cast(WOKEN | {"start now": CALL % ', "name": "ada"', "go on please": "text: went on"})
     held = cast.hold("go on please")
     async with opened(cast) as agent:
@@ -350,8 +330,6 @@ async def test_a_wish_to_stop_is_for_the_life_it_was_made_in(opened):
 
 
 async def test_progress_that_cannot_be_told_stops_nobody():
-    """Whatever goes wrong on the way to a line, there is none."""
-
     async def ask(_request):
         raise ValueError("no line")
 

@@ -17,7 +17,6 @@ def _wire(request):
 
 
 async def test_forks_share_every_byte_up_to_their_own_words(opened):
-    """Same frame, same conversation, the same result for each call; then the task."""
     three = "\n".join(FORK % (f"part {n} of it", "true") for n in (1, 2, 3))
     scripts = {
         "start now": f"text: I split it.\n{three}\n---\ntext: they work",
@@ -40,7 +39,6 @@ async def test_forks_share_every_byte_up_to_their_own_words(opened):
 
 
 async def test_a_fork_may_not_fork_nor_write_in_its_parents_name(opened):
-    """The tools are listed, as the prefix lists them, and say no."""
     inner = 'tool: Agent {"description": "d", "prompt": "more"}\ntool: SendMessage {"to": "all", '
     inner += '"message": "hi", "summary": "a word"}\n---\ntext: then alone'
     scripts = {"start now": FORK % ("do it", "false") + "\n---\ntext: ok", "do it": inner}
@@ -55,7 +53,6 @@ async def test_a_fork_may_not_fork_nor_write_in_its_parents_name(opened):
 
 
 async def test_a_fork_has_no_more_than_its_parents_permissions(opened, project):
-    """Nobody is there to be asked, so nothing is written."""
     write = 'tool: Write {"file_path": "new.py", "content": "x"}\n---\ntext: tried'
     scripts = {"start now": FORK % ("do it", "false") + "\n---\ntext: ok", "do it": write}
     async with opened(scripts) as agent:
@@ -64,7 +61,6 @@ async def test_a_fork_has_no_more_than_its_parents_permissions(opened, project):
 
 
 async def test_an_interrupted_fork_goes_on_behind_the_same_prefix(opened):
-    """Also in another process, with the parent's conversation as it was then."""
     scripts = {
         "start now": "text: Splitting.\n" + FORK % ("do it", "true") + "\n---\ntext: started",
         "do it": 'tool: Read {"file_path": "add.py"}\n---\ntext: never said',

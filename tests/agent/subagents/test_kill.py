@@ -76,7 +76,6 @@ def killed(project):
 
 
 async def test_a_killed_parent_loses_no_agent(opened, project, killed):
-    """The finished one is reported, the running one is interrupted, and both are told once."""
     scripts = {"what now": "text: I see", "and now": "text: nothing new"}
     async with opened(scripts, resume=killed, mode="bypass") as agent:
         first, second = (entry.agent for entry in entries(agent, Spawned))

@@ -33,7 +33,6 @@ def _texts(found):
 
 
 def test_what_is_appended_is_read_once_by_each_reader(tmp_path):
-    """A reader goes on where it was; another begins at the start."""
     one, other = SharedLedger(tmp_path / "l", Word), SharedLedger(tmp_path / "l", Word)
     assert one.news() == []
     _put(one, "a", "b")
@@ -45,7 +44,6 @@ def test_what_is_appended_is_read_once_by_each_reader(tmp_path):
 
 
 def test_the_file_is_private(tmp_path):
-    """Whoever else is on the machine reads nothing."""
     directory = private_directory(tmp_path / "x" / "y")
     _put(SharedLedger(directory / "l", Word), "a")
     assert stat.S_IMODE((directory / "l").stat().st_mode) == 0o600
@@ -55,7 +53,6 @@ def test_the_file_is_private(tmp_path):
 
 @given(cut=st.integers(0, 400))
 def test_a_line_cut_anywhere_was_never_written(tmp_path_factory, cut):
-    """Readers leave it alone, the next writer takes it away, and whole lines stay."""
     path = tmp_path_factory.mktemp("cut") / "l"
     _put(SharedLedger(path, Word), "first", "second " * 20, "third")
     whole = path.read_bytes()
@@ -69,7 +66,6 @@ def test_a_line_cut_anywhere_was_never_written(tmp_path_factory, cut):
 
 
 def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
-    """What stands behind it is read all the same."""
     ledger = SharedLedger(tmp_path / "l", Word)
     _put(ledger, "a")
     with (tmp_path / "l").open("ab") as file:
@@ -89,20 +85,17 @@ def test_a_line_that_is_no_value_is_told_and_passed(tmp_path):
 
 @given(st.text(max_size=30))
 def test_a_cursor_is_read_or_it_is_none(text):
-    """Whatever stands in a log."""
     found = read_cursor(text)
     assert found is None or (found[0] and found[1] >= 0)
 
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path):
-    """It is named, not read."""
     (tmp_path / "l").write_text("hello\n")
     with pytest.raises(StoreError, match="has no valid first line"):
         SharedLedger(tmp_path / "l", Word).news()
 
 
 def test_a_link_in_its_place_is_refused(tmp_path):
-    """Else a ledger could be made to write into another file."""
     (tmp_path / "target").write_text("precious")
     (tmp_path / "l").symlink_to(tmp_path / "target")
     with pytest.raises(StoreError, match="plain file"):
@@ -111,7 +104,6 @@ def test_a_link_in_its_place_is_refused(tmp_path):
 
 
 def test_another_file_in_its_place_is_noticed(tmp_path):
-    """What a reader knows of the old one would be wrong of the new one."""
     ledger = SharedLedger(tmp_path / "l", Word)
     _put(ledger, "a")
     ledger.news()
@@ -122,14 +114,12 @@ def test_another_file_in_its_place_is_noticed(tmp_path):
 
 
 def test_a_directory_that_is_gone_is_an_error_and_not_made_anew(tmp_path):
-    """A send to a team that was removed does not succeed into nowhere."""
     with pytest.raises(StoreError, match="does not exist"):
         _put(SharedLedger(tmp_path / "gone" / "l", Word), "a")
     assert not (tmp_path / "gone").exists()
 
 
 def test_a_full_ledger_takes_nothing_more(tmp_path):
-    """Nothing of what did not fit is found later."""
     ledger = SharedLedger(tmp_path / "l", Word, limit_bytes=200)
     _put(ledger, "a")
     with pytest.raises(StoreError, match="is full"):
@@ -138,7 +128,6 @@ def test_a_full_ledger_takes_nothing_more(tmp_path):
 
 
 def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
-    """A write cut short is taken back and told: it did not succeed."""
     code = (
         "import resource, sys, pathlib\n"
         "from msgspec import Struct\n"
@@ -163,7 +152,6 @@ def test_a_disk_that_ends_midway_leaves_whole_lines(tmp_path):
 
 
 def test_who_dies_with_the_lock_lets_go_by_dying(tmp_path):
-    """The next one does not wait."""
     code = (
         "import sys, pathlib, time\n"
         "from msgspec import Struct\n"

@@ -42,13 +42,11 @@ async def taken(place):
 
 
 async def test_a_note_is_taken_before_it_counts_as_sent(place, taken):
-    """As it was written."""
     await hand_over(place, _mail())
     assert taken == [_mail()]
 
 
 async def test_the_socket_is_private(place, taken):
-    """Only the user may even knock."""
     assert stat.S_IMODE((place / SOCKET_NAME).stat().st_mode) == 0o600
 
 
@@ -61,7 +59,6 @@ async def test_the_socket_is_private(place, taken):
     ],
 )
 async def test_only_notes_from_a_session_to_the_main_agent_are_taken(place, taken, wrong):
-    """Nobody ends or directs another session."""
     with pytest.raises(StoreError, match="did not take it"):
         await hand_over(place, _mail(**wrong))
     assert taken == []
@@ -87,7 +84,6 @@ async def _said(place, content):
     ],
 )
 async def test_what_is_no_mail_is_answered_and_forgotten(place, taken, content):
-    """The socket stays open for the next."""
     answer = msgspec.json.decode(await _said(place, content))
     assert answer["is_taken"] is False
     await hand_over(place, _mail())
@@ -95,7 +91,6 @@ async def test_what_is_no_mail_is_answered_and_forgotten(place, taken, content):
 
 
 async def test_a_mail_beyond_the_limit_is_not_read(place, taken):
-    """However long the line is."""
     try:
         answer = await _said(place, b"x" * (2 * doors.LINE_BYTES))
         assert not answer or msgspec.json.decode(answer)["is_taken"] is False
@@ -106,7 +101,6 @@ async def test_a_mail_beyond_the_limit_is_not_read(place, taken):
 
 
 async def test_who_knocks_and_says_nothing_is_not_waited_for(place, taken, monkeypatch):
-    """Others are heard meanwhile."""
     monkeypatch.setattr(doors, "WAIT_SECONDS", 0.2)
     reader, writer = await asyncio.open_unix_connection(str(place / SOCKET_NAME))
     await hand_over(place, _mail())
@@ -116,7 +110,6 @@ async def test_who_knocks_and_says_nothing_is_not_waited_for(place, taken, monke
 
 
 async def test_another_users_process_is_turned_away(place, taken, monkeypatch):
-    """The kernel says whose it is; here it is asked about another user."""
     monkeypatch.setattr(os, "getuid", lambda: 12_345)
     answer = await _said(place, b"")
     assert b"another user" in answer
@@ -124,8 +117,6 @@ async def test_another_users_process_is_turned_away(place, taken, monkeypatch):
 
 
 async def test_a_mail_that_could_not_be_kept_is_not_taken(place):
-    """The sender hears why."""
-
     def full(_mail):
         raise StoreError("the mailbox is full")
 
@@ -137,7 +128,6 @@ async def test_a_mail_that_could_not_be_kept_is_not_taken(place):
 
 
 async def test_a_session_that_does_not_run_takes_nothing(place):
-    """Neither without a socket nor with one that a dead process left."""
     with pytest.raises(StoreError, match="not running"):
         await hand_over(place, _mail())
     left = socket.socket(socket.AF_UNIX)
@@ -152,7 +142,6 @@ async def test_a_session_that_does_not_run_takes_nothing(place):
 
 
 async def test_a_file_in_the_place_of_the_socket_is_neither_used_nor_removed(place):
-    """It is somebody's."""
     (place / SOCKET_NAME).write_text("precious")
     with pytest.raises(StoreError, match="not a socket of yours"):
         await hand_over(place, _mail())
@@ -162,7 +151,6 @@ async def test_a_file_in_the_place_of_the_socket_is_neither_used_nor_removed(pla
 
 
 async def test_a_socket_that_cannot_be_removed_lets_a_session_end(place):
-    """A directory took its name meanwhile."""
     listening = MailSocket(place, lambda mail: None)
     await listening.open()
     (place / SOCKET_NAME).unlink()
@@ -171,7 +159,6 @@ async def test_a_socket_that_cannot_be_removed_lets_a_session_end(place):
 
 
 async def test_a_directory_others_can_write_is_not_trusted(place, taken):
-    """Somebody else could have put a socket there."""
     place.chmod(0o777)
     with pytest.raises(StoreError, match="make it private"):
         await hand_over(place, _mail())
@@ -179,7 +166,6 @@ async def test_a_directory_others_can_write_is_not_trusted(place, taken):
 
 
 async def test_a_path_too_long_for_a_socket_works_all_the_same(tmp_path):
-    """Projects lie deep, and their names are long."""
     deep = tmp_path / ("x" * 120) / ("y" * 60)
     deep.mkdir(parents=True, mode=0o700)
     deep.chmod(0o700)

@@ -19,7 +19,6 @@ def _mail(number, sender="ada"):
 
 
 def test_the_same_mail_sent_again_changes_nothing(tmp_path):
-    """So a sender that was killed may repeat itself; another's id is another mail."""
     box = tmp_path / "ben.jsonl"
     assert Mailbox(box).send(_mail(1)) is True
     assert Mailbox(box).send(_mail(1)) is False
@@ -28,7 +27,6 @@ def test_the_same_mail_sent_again_changes_nothing(tmp_path):
 
 
 def test_mail_waits_until_it_is_delivered(tmp_path):
-    """Looking is not reading; who dies in between finds it again."""
     box = tmp_path / "ben.jsonl"
     Mailbox(box).send(_mail(1))
     Mailbox(box).send(_mail(2))
@@ -42,7 +40,6 @@ def test_mail_waits_until_it_is_delivered(tmp_path):
 
 
 def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
-    """And is read as soon as it is."""
     inbox = UnreadMail(tmp_path / "ben.jsonl")
     assert inbox.letters() == []
     Mailbox(tmp_path / "ben.jsonl").send(_mail(1))
@@ -50,7 +47,6 @@ def test_a_mailbox_that_is_not_there_yet_is_empty(tmp_path):
 
 
 def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
-    """A team that was removed and founded anew begins at its beginning."""
     box = tmp_path / "ben.jsonl"
     Mailbox(box).send(_mail(1))
     cursor = UnreadMail(box).letters()[0].cursor
@@ -61,7 +57,6 @@ def test_the_cursor_of_another_mailbox_does_not_count(tmp_path):
 
 
 def test_a_send_that_could_not_write_does_not_succeed(tmp_path):
-    """It raises, and nothing is there."""
     with pytest.raises(StoreError):
         Mailbox(tmp_path / "gone" / "ben.jsonl").send(_mail(1))
 
@@ -70,7 +65,6 @@ def test_a_send_that_could_not_write_does_not_succeed(tmp_path):
     "wrong", [{"sender": "user"}, {"sender": "a\nb"}, {"to": "../x"}, {"id": "a b"}]
 )
 def test_what_a_reader_would_not_take_is_not_sent(tmp_path, wrong):
-    """A send succeeds only if the mail can be read."""
     fields = {"id": "1", "sender": "ada", "to": "ben", "body": Note(text="hi")} | wrong
     with pytest.raises((StoreError, ValueError)):
         Mailbox(tmp_path / "ben.jsonl").send(Mail(**fields))
@@ -78,14 +72,12 @@ def test_what_a_reader_would_not_take_is_not_sent(tmp_path, wrong):
 
 
 def test_half_a_character_is_not_sent(tmp_path):
-    """No file can hold it."""
     mail = Mail(id="1", sender="ada", to="ben", body=Note(text="\ud800"))
     with pytest.raises(StoreError, match="cannot hold that"):
         Mailbox(tmp_path / "ben.jsonl").send(mail)
 
 
 def test_a_line_that_is_no_mail_is_a_letter_without_one(tmp_path):
-    """It has a cursor, so that it is passed once and for all."""
     box = tmp_path / "ben.jsonl"
     Mailbox(box).send(_mail(1))
     with box.open("ab") as file:
@@ -110,7 +102,6 @@ for number in range(count):
 
 
 def test_senders_killed_at_random_lose_and_double_nothing(tmp_path):
-    """Two send at once; each is killed a few times and begins again from the start."""
     box, dice = tmp_path / "ben.jsonl", random.Random(7)
 
     def start(name):

@@ -24,7 +24,6 @@ def _mails(path):
 
 
 async def test_a_running_agent_finds_it_in_its_mailbox(tmp_path):
-    """Signed with the name of who wrote it."""
     mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1", name="finder"),)))
     assert await mailer.send("finder", NOTE) == "queued for a1"
     [mail] = _mails(agent_box(tmp_path / "s1", "a1"))
@@ -32,7 +31,6 @@ async def test_a_running_agent_finds_it_in_its_mailbox(tmp_path):
 
 
 async def test_a_stopped_agent_is_started_after_its_mail_is_there(tmp_path):
-    """So it finds it, whatever happens in between."""
     seen = []
 
     async def resume(agent):
@@ -45,7 +43,6 @@ async def test_a_stopped_agent_is_started_after_its_mail_is_there(tmp_path):
 
 
 async def test_whom_the_user_stopped_gets_nothing(tmp_path):
-    """Not even into the mailbox."""
     around = Around(me="main", peers=(Peer(id="a1", state="stopped_by_user"),))
     with pytest.raises(Unsent, match="The user stopped"):
         await _mailer(tmp_path, around).send("a1", NOTE)
@@ -53,7 +50,6 @@ async def test_whom_the_user_stopped_gets_nothing(tmp_path):
 
 
 async def test_the_same_id_is_sent_once(tmp_path):
-    """A sender that was cut short may repeat itself."""
     mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
     for _ in range(2):
         await mailer.send("a1", NOTE, id="tool-7")
@@ -61,7 +57,6 @@ async def test_the_same_id_is_sent_once(tmp_path):
 
 
 async def test_a_teammate_finds_it_in_the_teams_mailbox(tmp_path):
-    """Structured messages too."""
     team = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
     team.join(order("ada"))
     around = Around(me="lead", teammates=("ada",), is_lead=True)
@@ -71,7 +66,6 @@ async def test_a_teammate_finds_it_in_the_teams_mailbox(tmp_path):
 
 
 async def test_all_get_it_and_who_does_not_is_named(tmp_path):
-    """A send to many succeeds in part, and says so."""
     team = Teammates(session="s1", tasks=TaskList(tmp_path / "tasks.jsonl"))
     around = Around(me="lead", peers=(Peer(id="a1"),), teammates=("gone",))
     said = await _mailer(tmp_path, around, team=lambda: team).send("all", NOTE)
@@ -79,7 +73,6 @@ async def test_all_get_it_and_who_does_not_is_named(tmp_path):
 
 
 async def test_nothing_and_too_much_are_not_sent(tmp_path):
-    """What is long belongs in a file."""
     mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)), limit_chars=10)
     with pytest.raises(Unsent, match="write it to a file"):
         await mailer.send("a1", Note(text="x" * 11))
@@ -88,8 +81,6 @@ async def test_nothing_and_too_much_are_not_sent(tmp_path):
 
 
 async def test_a_stopped_agent_that_cannot_be_started_is_told(tmp_path):
-    """The message does not count as sent."""
-
     async def resume(agent):
         raise StoreError(f"{agent} cannot be resumed: its definition is gone")
 
@@ -99,7 +90,6 @@ async def test_a_stopped_agent_that_cannot_be_started_is_told(tmp_path):
 
 
 async def test_another_session_takes_it_at_its_socket(tmp_path):
-    """It says from which session it comes."""
     other = tmp_path / "s2"
     other.mkdir(mode=0o700)
     box = Mailbox(agent_box(other, "main"))
@@ -113,8 +103,6 @@ async def test_another_session_takes_it_at_its_socket(tmp_path):
 
 
 async def test_a_session_that_is_not_there_or_is_this_one_is_told(tmp_path):
-    """Nothing is sent."""
-
     def nobody(id):
         raise SessionNotFound(f"there is no session {id!r}")
 
@@ -127,13 +115,11 @@ async def test_a_session_that_is_not_there_or_is_this_one_is_told(tmp_path):
 
 @pytest.mark.parametrize("agent", ["../x", "a/b", "a\n", ""])
 def test_a_mailbox_lies_in_its_session(tmp_path, agent):
-    """Whatever an agent's id is said to be."""
     with pytest.raises(ConfigError):
         agent_box(tmp_path, agent)
 
 
 async def test_a_disk_that_says_no_is_a_message_that_was_not_sent(tmp_path):
-    """A send succeeds only if the write did."""
     mailer = _mailer(tmp_path, Around(me="main", peers=(Peer(id="a1"),)))
     agent_box(tmp_path / "s1", "a1").mkdir()
     with pytest.raises(Unsent, match="not sent to a1"):

@@ -12,7 +12,6 @@ KEEPER = Definition(name="keeper", description="d", prompt="p", memory="project"
 
 
 def test_a_projects_memory_lies_in_the_project(tmp_path):
-    """Under the name of the sort of agent."""
     place = directory_for("keeper", "project", tmp_path, tmp_path / "home")
     assert place == tmp_path.resolve() / ".longhold" / "agent-memory" / "keeper"
 
@@ -22,7 +21,6 @@ def test_a_projects_memory_lies_in_the_project(tmp_path):
 )
 @pytest.mark.parametrize("target", ["outside", "project/inside"])
 def test_no_link_leads_to_a_memory(tmp_path, link, target):
-    """Neither out of the project nor to another place in it, and nothing is written there."""
     project, elsewhere = tmp_path / "project", tmp_path / target
     elsewhere.mkdir(parents=True)
     place = project / link
@@ -34,7 +32,6 @@ def test_no_link_leads_to_a_memory(tmp_path, link, target):
 
 
 def test_a_projects_memory_leaves_only_pages_in_the_project(tmp_path):
-    """Its history lies in the home directory, and is found there again."""
     project, home = tmp_path / "project", tmp_path / "home"
     change = MemoryChange(file="a.md", text="Run make.", expected="")
     with open_scope(KEEPER, project, home, MemorySettings()) as store:

@@ -13,7 +13,6 @@ from longhold.errors import ConfigError
     ["../up", "a/b", "a\n", "\na", "", ".", "..", "-a", "a b", "a\0", "ä", "a" * 65, "a:b", "a.b"],
 )
 def test_what_leads_elsewhere_is_no_name(text):
-    """No separators, no line ends, no dots, no beginning that reads as an option."""
     assert not is_name(text)
     with pytest.raises(ConfigError, match="cannot name a team"):
         checked_name(text, "a team")
@@ -21,14 +20,12 @@ def test_what_leads_elsewhere_is_no_name(text):
 
 @pytest.mark.parametrize("text", ["user", "User", "SYSTEM", "main", "all", "assistant", "Lead"])
 def test_nobody_can_be_called_like_the_user(text):
-    """In any case of letters."""
     with pytest.raises(ConfigError, match="is reserved"):
         checked_name(text, "an agent")
 
 
 @given(st.text(max_size=80))
 def test_a_name_is_one_part_of_a_path(text):
-    """Whatever passes holds only what every file system and terminal takes as it is."""
     if is_name(text):
         assert text.isascii() and text.replace("-", "").replace("_", "").isalnum()
         assert len(text) <= 64
@@ -36,6 +33,5 @@ def test_a_name_is_one_part_of_a_path(text):
 
 @pytest.mark.parametrize("text", ["../x", "a/b", "a\n", "", ".hidden"])
 def test_a_session_is_named_within_its_directory(text):
-    """Dots may be inside, not in front."""
     assert not is_session(text)
     assert is_session("20250101-120000-ab12cd34")

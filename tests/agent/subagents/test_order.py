@@ -37,7 +37,6 @@ SAID = Said(content=(Text(text="task"),))
 
 
 def test_a_last_answer_is_an_end(log):
-    """With what it cost."""
     done = read_back(log(SAID, _answer()), since=0)
     assert (done.state, done.text) == ("completed", "the answer")
     assert done.usage == Usage(input_tokens=3, output_tokens=2)
@@ -54,15 +53,12 @@ def test_a_last_answer_is_an_end(log):
     ],
 )  # fmt: skip
 def test_anything_else_was_interrupted(log, entries):
-    """Nothing said, a tool open, an answer cut short, a word unanswered."""
     assert read_back(log(*entries), since=0).state == "interrupted"
 
 
 def test_an_answer_from_before_it_was_started_again_is_no_end(log):
-    """That one was told already."""
     assert read_back(log(SAID, _answer()), since=time.time() + 10).state == "interrupted"
 
 
 def test_a_log_that_is_not_there_is_an_interruption(tmp_path):
-    """It was killed before it had begun."""
     assert read_back(agent_log(tmp_path / "none.jsonl"), since=0).state == "interrupted"

@@ -20,7 +20,6 @@ from longhold.core.messages import ToolUse
     ],
 )
 def test_each_tool_has_its_words(name, input, line):
-    """The file, the program, the pattern, the host."""
     assert progress_line(ToolUse(id="1", name=name, input=input)) == line
 
 
@@ -29,7 +28,6 @@ def test_each_tool_has_its_words(name, input, line):
     text=st.text(max_size=200),
 )
 def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
-    """On one line, nothing hidden in it."""
     input = {"file_path": text, "command": text, "pattern": text, "url": text}
     line = progress_line(ToolUse(id="1", name=name, input=input))
     assert 3 <= len(line.split()) <= 5
@@ -55,5 +53,4 @@ def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
     ],
 )
 def test_a_models_line_counts_only_in_that_form(said, line):
-    """Present tense, naming something; else the last tool call tells."""
     assert taken(said) == line

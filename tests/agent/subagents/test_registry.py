@@ -15,28 +15,23 @@ def _one(*history):
 
 
 def test_without_an_end_it_runs():
-    """As far as the log knows."""
     assert _one(SPAWNED).state == "running"
 
 
 def test_a_receipt_before_the_end_tells_nothing():
-    """The call's result came first, so the report is still due."""
     assert _one(SPAWNED, Ran(n=2, tool_use_id="t1", content="receipt"), ENDED).is_unread
 
 
 def test_the_calls_result_after_the_end_tells_it():
-    """That is how a foreground agent reports."""
     assert _one(SPAWNED, ENDED, Ran(n=4, tool_use_id="t1", content="done")).is_told
 
 
 def test_a_repaired_result_tells_nothing():
-    """The parent was killed between the end and the result."""
     repaired = Ran(n=4, tool_use_id="t1", content=INTERRUPTED, is_error=True)
     assert _one(SPAWNED, ENDED, repaired).is_unread
 
 
 def test_a_message_tells_of_exactly_one_end():
-    """Started again and ended again, it is unread again."""
     again = Spawned(n=5, agent="a-1")
     ended = Ended(n=6, agent="a-1", state="completed")
     assert _one(SPAWNED, ENDED, TOLD).is_told
@@ -45,7 +40,6 @@ def test_a_message_tells_of_exactly_one_end():
 
 
 def test_it_can_be_followed_piece_by_piece():
-    """What was taken in is not taken in again."""
     register, history = AgentRegistry(), []
     for entry in (SPAWNED, ENDED, TOLD):
         history.append(entry)

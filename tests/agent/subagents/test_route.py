@@ -56,7 +56,6 @@ AROUND = Around(
     ],
 )
 def test_an_address_means_one_place(to, expected):
-    """An id before a name, a running agent before one that stopped, agents before teammates."""
     assert route(to, NOTE, AROUND) == expected
 
 
@@ -75,14 +74,12 @@ def test_an_address_means_one_place(to, expected):
     ],
 )
 def test_what_leads_nowhere_is_refused_with_the_reason(to, why):
-    """Whom the user stopped nobody else starts."""
     refusal = route(to, NOTE, AROUND)
     assert isinstance(refusal, Refusal) and why in refusal.why
 
 
 @pytest.mark.parametrize("to", ["all", "*", "All"])
 def test_all_are_those_who_run(to):
-    """Nobody is started by a message to all."""
     assert route(to, NOTE, AROUND) == (
         ToAgent(id="a2"),
         ToTeammate(name="ada"),
@@ -92,26 +89,22 @@ def test_all_are_those_who_run(to):
 
 
 def test_two_running_agents_of_one_name_are_told_apart_by_id():
-    """Guessing would send half the messages to the wrong one."""
     around = Around(me="main", peers=(Peer(id="a1", name="x"), Peer(id="a2", name="x")))
     refusal = route("x", NOTE, around)
     assert isinstance(refusal, Refusal) and "a1, a2" in refusal.why
 
 
 def test_a_sub_agent_reaches_the_main_one():
-    """By the name `main`."""
     assert route("main", NOTE, Around(me="a1", has_main=True)) == (ToAgent(id="main"),)
 
 
 @pytest.mark.parametrize("body", STRUCTURED)
 @pytest.mark.parametrize("to", ["all", "session:s1", "a2", "writer"])
 def test_structured_messages_stay_within_the_team(body, to):
-    """Never to all, never to another session, never to a sub-agent."""
     assert isinstance(route(to, body, AROUND), Refusal)
 
 
 def test_a_lead_asks_and_a_teammate_answers():
-    """And not the other way round."""
     member = Around(me="ada", teammates=("lead", "ben"))
     asks, answer = ShutdownRequest(request_id="r"), ShutdownAnswer(request_id="r", approve=True)
     agrees = PlanAnswer(request_id="r", approve=True)
@@ -125,21 +118,18 @@ def test_a_lead_asks_and_a_teammate_answers():
 
 
 def test_a_name_makes_nobody_the_lead():
-    """Whoever is called like the lead and does not lead asks nobody to stop."""
     eve = Around(me="lead", teammates=("ada",))
     refusal = Refusal(why="Only the lead sends that.")
     assert route("ada", ShutdownRequest(request_id="r"), eve) == refusal
 
 
 def test_a_no_comes_with_its_reason():
-    """Else the other cannot do better."""
     refusal = route("ada", PlanAnswer(request_id="r", approve=False), AROUND)
     assert refusal == Refusal(why="Say why not.")
 
 
 @given(to=st.text(max_size=20), state=st.sampled_from(["running", "stopped", "stopped_by_user"]))
 def test_any_address_goes_where_it_is_known_to_or_nowhere(to, state):
-    """Never to somebody who is not there, never to whom the user stopped."""
     around = Around(me="main", peers=(Peer(id="a1", name="x", state=state),), teammates=("y",))
     routes = route(to, NOTE, around)
     if isinstance(routes, Refusal) or to.startswith("session:"):

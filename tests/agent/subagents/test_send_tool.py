@@ -52,7 +52,6 @@ def _bodies(path):
 
 
 async def test_plain_words_need_a_summary(use, tmp_path):
-    """It is what people are shown."""
     refused = await use(to="a1", message="look at x.py")
     assert refused.is_error and "summary" in refused.content
     sent = await use(to="a1", message="look at x.py", summary="look at x")
@@ -63,7 +62,6 @@ async def test_plain_words_need_a_summary(use, tmp_path):
 
 
 async def test_a_shutdown_is_asked_and_answered(use, team):
-    """The answer carries the id of the question."""
     await use(to="ada", message={"type": "shutdown_request", "reason": "done"})
     [asked] = _bodies(team.box("ada"))
     assert isinstance(asked, ShutdownRequest) and asked.reason == "done"
@@ -73,7 +71,6 @@ async def test_a_shutdown_is_asked_and_answered(use, team):
 
 
 async def test_a_plan_is_shown_and_agreed_to_by_the_lead_alone(use, team):
-    """Nobody else's word counts."""
     await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
     [asked] = _bodies(team.box("lead"))
     assert asked == PlanRequest(request_id=asked.request_id, plan="mend add")
@@ -84,7 +81,6 @@ async def test_a_plan_is_shown_and_agreed_to_by_the_lead_alone(use, team):
 
 
 async def test_what_nobody_asked_is_not_answered(use, team):
-    """Neither another id, nor to another one, nor another sort of request."""
     await use("ada", to="lead", message={"type": "plan_request", "plan": "mend add"})
     await use(to="ada", message={"type": "shutdown_request"})
     [plan], [stop] = _bodies(team.box("lead")), _bodies(team.box("ada"))
@@ -113,19 +109,16 @@ async def test_what_nobody_asked_is_not_answered(use, team):
     ],
 )
 async def test_what_is_no_message_is_refused(use, message):
-    """With the reason."""
     assert (await use(to="ada", message=message, summary="s")).is_error
 
 
 async def test_a_refused_route_is_told(use):
-    """The model learns who is there."""
     outcome = await use(to="nobody", message="x", summary="s")
     assert outcome.is_error and "There are: a1, ada, ben" in outcome.content
 
 
 @pytest.mark.parametrize("mode", ["ask", "accept_edits", "plan"])
 async def test_writing_to_another_session_is_asked_about(tmp_path, mode):
-    """Within the session it is not; a mail cannot carry more than its words."""
     around = Around(me="main")
     mailer = Mailer(session="s1", directory=tmp_path, around=lambda: around, resume=not_resumed)
     tool, places = send_tool(mailer), Places(roots=(tmp_path,), cwd=tmp_path)

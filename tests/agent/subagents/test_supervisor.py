@@ -19,7 +19,6 @@ CALL = 'tool: Agent {"description": "look it up", "prompt": "find add"%s}'
 
 
 async def test_a_foreground_agents_answer_is_the_calls_result(opened):
-    """It works with tools of its own on a log of its own."""
     scripts = {
         "start now": CALL % "" + "\n---\ntext: It subtracts.",
         "find add": 'tool: Read {"file_path": "add.py"}\n---\ntext: add.py:2 subtracts',
@@ -40,7 +39,6 @@ async def test_a_foreground_agents_answer_is_the_calls_result(opened):
 
 
 async def test_what_an_agent_spends_is_its_parents(opened):
-    """Each of its calls is in the parent's log and in the parent's purse."""
     scripts = {"start now": CALL % "" + "\n---\ntext: ok", "find add": "text: found"}
     async with opened(scripts) as agent:
         await told(agent)
@@ -51,7 +49,6 @@ async def test_what_an_agent_spends_is_its_parents(opened):
 
 
 async def test_a_background_agent_gives_a_receipt_and_reports_once(opened):
-    """The receipt comes at once, the report as a hidden message, and never again."""
     back = ', "run_in_background": true'
     scripts = {
         "start now": CALL % back + "\n---\ntext: started",
@@ -72,7 +69,6 @@ async def test_a_background_agent_gives_a_receipt_and_reports_once(opened):
 
 
 async def test_one_that_takes_long_goes_on_in_the_background(opened):
-    """On request, or after a while; the result is then only a receipt."""
     cast = Cast(
         {
             "start now": CALL % "" + "\n---\ntext: on",
@@ -93,7 +89,6 @@ async def test_one_that_takes_long_goes_on_in_the_background(opened):
 
 
 async def test_agents_run_side_by_side(opened):
-    """Two calls in one answer are both under way before either ends."""
     two = CALL % "" + '\ntool: Agent {"description": "d", "prompt": "find sub"}'
     cast = Cast(
         {"start now": two + "\n---\ntext: both", "find add": "text: a", "find sub": "text: s"}
@@ -108,7 +103,6 @@ async def test_agents_run_side_by_side(opened):
 
 
 async def test_an_abort_stops_those_it_waits_for_and_leaves_the_background(opened):
-    """Nobody waits for those in the background; they are stopped by name."""
     cast = Cast(
         {
             "start now": 'tool: Agent {"description": "d", "prompt": "stay", "run_in_background": true}\n'
@@ -133,7 +127,6 @@ async def test_an_abort_stops_those_it_waits_for_and_leaves_the_background(opene
 
 
 async def test_closing_interrupts_and_resuming_tells_and_goes_on(opened):
-    """An interrupted agent is reported once, and a message lets it go on from its log."""
     scripts = {
         "start now": 'tool: Agent {"description": "d", "prompt": "find add", "name": "ada", '
         '"run_in_background": true}\n---\ntext: started',
@@ -158,7 +151,6 @@ async def test_closing_interrupts_and_resuming_tells_and_goes_on(opened):
 
 
 async def test_one_the_user_stopped_is_not_started_again(opened):
-    """Not by mail, not after a resume."""
     scripts = {
         "start now": 'tool: Agent {"description": "d", "prompt": "find add", "name": "ada", '
         '"run_in_background": true}\n---\ntext: started',
@@ -180,7 +172,6 @@ async def test_one_the_user_stopped_is_not_started_again(opened):
 
 
 async def test_a_worktree_is_removed_unless_something_changed(opened, project):
-    """What changed is kept and named, the rest is gone."""
     isolated = ', "isolation": "worktree"'
     scripts = {
         "start now": CALL % isolated
@@ -199,7 +190,6 @@ async def test_a_worktree_is_removed_unless_something_changed(opened, project):
 
 
 async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
-    """The model is told, and goes on without."""
     settings = replace(Settings(), agents=AgentsSettings(at_once=1, depth=1))
     deep = 'tool: Agent {"description": "d", "prompt": "deeper"}\n---\ntext: alone then'
     scripts = {"start now": CALL % "" + "\n---\ntext: ok", "find add": deep}
@@ -216,7 +206,6 @@ async def test_there_is_a_limit_to_how_many_and_how_deep(opened):
 
 
 async def test_news_can_be_waited_for_and_is_not_taken_by_looking(opened):
-    """A report and mail; whoever waits is told who it is from, and the model reads it in its turn."""
     cast = Cast(
         {
             "start now": 'tool: Agent {"description": "count", "prompt": "find add", '

@@ -34,14 +34,12 @@ def tasks(tmp_path):
 
 
 def test_a_task_is_claimed_once(tasks):
-    """The second to ask is told who was first."""
     assert tasks.claim("ada", "1").owner == "ada"
     with pytest.raises(Unchanged, match="in progress with ada"):
         tasks.claim("ben", "1")
 
 
 def test_the_oldest_free_task_is_taken(tasks):
-    """What is blocked is not free until everything before it is done."""
     assert [tasks.claim(name).id for name in ("ada", "ben")] == ["1", "2"]
     with pytest.raises(Unchanged, match="No task can be claimed"):
         tasks.claim("cid")
@@ -53,7 +51,6 @@ def test_the_oldest_free_task_is_taken(tasks):
 
 
 def test_setting_a_task_in_progress_is_claiming_it(tasks):
-    """By the same rules."""
     assert tasks.change("1", TaskChange(status="in_progress"), by="ada").owner == "ada"
     with pytest.raises(Unchanged, match="belongs to ada"):
         tasks.change("1", TaskChange(status="in_progress"), by="ben")
@@ -62,7 +59,6 @@ def test_setting_a_task_in_progress_is_claiming_it(tasks):
 
 
 def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
-    """And only the lead gives tasks to others."""
     tasks.claim("ada", "1")
     with pytest.raises(Unchanged, match="only ada or the lead"):
         tasks.change("1", TaskChange(status="completed"), by="ben")
@@ -76,14 +72,12 @@ def test_only_the_owner_and_the_lead_change_what_somebody_has(tasks):
 
 
 def test_a_task_given_back_is_nobodys(tasks):
-    """So that the next one can take it."""
     tasks.claim("ada", "1")
     assert tasks.change("1", TaskChange(status="pending"), by="ada").owner == ""
     assert tasks.claim("ben", "1").owner == "ben"
 
 
 def test_what_a_dead_agent_held_is_released(tasks):
-    """And nothing else."""
     tasks.claim("ada", "1")
     tasks.claim("ben", "2")
     assert [task.id for task in tasks.release("ada")] == ["1"]
@@ -92,7 +86,6 @@ def test_what_a_dead_agent_held_is_released(tasks):
 
 
 def test_waiting_in_a_circle_is_refused(tasks):
-    """Directly, through others, and on itself."""
     with pytest.raises(Unchanged, match="wait for itself"):
         tasks.change("1", TaskChange(waits_for=("1",)), by="lead")
     with pytest.raises(Unchanged, match="wait for itself"):
@@ -103,14 +96,12 @@ def test_waiting_in_a_circle_is_refused(tasks):
 
 
 def test_blocking_is_waiting_seen_from_the_other_side(tasks):
-    """It is kept once, on the one that waits."""
     tasks.change("1", TaskChange(blocks=("2",)), by="lead")
     assert tasks.tasks()["2"].waits_for == ("1",)
     assert blocked_by(tasks.tasks(), "1") == ("2", "3")
 
 
 def test_numbers_are_never_given_twice(tasks):
-    """Not even after a task was deleted."""
     tasks.change("3", TaskChange(status="deleted"), by="lead")
     assert "3" not in tasks.tasks()
     assert tasks.create("four", "lead").id == "4"
@@ -118,21 +109,18 @@ def test_numbers_are_never_given_twice(tasks):
 
 @pytest.mark.parametrize("subject", ["", "  ", "x" * 201])
 def test_a_task_must_say_something_short(tasks, subject):
-    """Nothing half-known enters the list."""
     with pytest.raises(Unchanged, match="1 to 200"):
         tasks.create(subject, "lead")
     assert len(tasks.tasks()) == 3
 
 
 def test_an_owner_is_a_name(tasks):
-    """Not a line that says something else."""
     with pytest.raises(StoreError, match="cannot hold that"):
         tasks.change("1", TaskChange(owner="a\n2. completed"), by="lead", is_lead=True)
     assert tasks.tasks()["1"].owner == ""
 
 
 def test_the_rules_give_every_task_that_becomes_different():
-    """Pure: nothing is written."""
     known = {"1": Task(id="1", subject="a"), "2": Task(id="2", subject="b")}
     new = changed(known, "1", TaskChange(subject="c", blocks=("2",)), by="ada", is_lead=False)
     assert [(task.id, task.subject, task.waits_for) for task in new] == [
@@ -212,7 +200,6 @@ while True:
 
 
 def test_processes_that_claim_at_once_never_get_the_same_task(tmp_path):
-    """Each is given to one of them, and all are given."""
     path = tmp_path / "tasks.jsonl"
     tasks = TaskList(path)
     for number in range(120):

@@ -60,7 +60,6 @@ class Agreeing(Cast):
 
 
 async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
-    """Idle in between; its end leaves no team behind."""
     team = Agreeing(
         {
             "start now": CALL,
@@ -92,7 +91,6 @@ async def test_a_teammate_is_told_of_further_work_and_ends_when_asked(opened):
 
 
 async def test_a_name_that_somebody_has_is_not_given_again(opened):
-    """Mail would reach the wrong one, and one called like the lead could speak for it."""
     second = 'tool: Agent {"description": "d", "prompt": "second part", "name": "%s"%s}'
     scripts = {
         "start now": CALL,
@@ -112,7 +110,6 @@ async def test_a_name_that_somebody_has_is_not_given_again(opened):
 
 
 async def test_a_teammate_that_agrees_to_what_nobody_asked_stays(opened):
-    """Only an answer that was sent ends it."""
     scripts = {
         "start now": CALL,
         "first part": 'tool: SendMessage {"to": "lead", "message": {"type": "shutdown_answer", '
@@ -126,7 +123,6 @@ async def test_a_teammate_that_agrees_to_what_nobody_asked_stays(opened):
 
 
 async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
-    """Its members are gone, what they had begun is free, mail to the lead is read; then it goes."""
     scripts = {"start now": "text: ok", "once more": "text: ok", "are there": "text: read"}
     async with opened(scripts) as agent:
         await told(agent)
@@ -146,14 +142,12 @@ async def test_a_team_that_a_killed_process_left_is_put_in_order(opened):
 
 
 def test_everything_is_private(team):
-    """Directories and files."""
     for path in (home() / "teams").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\n", "", ".", "user", "x" * 65])
 def test_a_name_leads_nowhere_else(team, name):
-    """Neither when a team is created nor when it is recovered."""
     with pytest.raises(ConfigError):
         again(team, name).join(order("ada"))
     assert again(team, name).recover() is None
@@ -162,13 +156,11 @@ def test_a_name_leads_nowhere_else(team, name):
 
 @pytest.mark.parametrize("name", ["../../x", "user", "a\nb", "all", "lead"])
 def test_a_member_is_called_by_a_name(team, name):
-    """It becomes a file's name and the sender of mail; nobody takes the lead's."""
     with pytest.raises(ConfigError):
         team.join(order(name, "general-2"))
 
 
 def test_a_name_is_taken_once_in_any_case(team):
-    """On some disks `Ada` and `ada` have one mailbox."""
     for name in ("ada", "Ada"):
         with pytest.raises(ConfigError, match="in the team already"):
             team.join(order(name, "general-2"))
@@ -177,7 +169,6 @@ def test_a_name_is_taken_once_in_any_case(team):
 
 
 def test_who_leaves_gives_back_what_was_begun(team):
-    """And has no mailbox to write to any more."""
     team.tasks.create("one", "lead")
     team.tasks.claim("ada")
     team.leave("ada")
@@ -187,7 +178,6 @@ def test_who_leaves_gives_back_what_was_begun(team):
 
 
 def test_an_idle_member_is_told_to_the_lead(team):
-    """As mail with a reason."""
     done = Finish(state="completed", text="the tests\nwould not run")
     team.report_idle(order("ada", task="3"), done)
     letter = UnreadMail(team.box("lead")).letters()[0]
@@ -198,7 +188,6 @@ def test_an_idle_member_is_told_to_the_lead(team):
 
 
 def test_a_team_is_removed_once_it_is_empty(team):
-    """With its mail."""
     team.close()
     assert team.directory.is_dir()
     team.leave("ada")
@@ -208,7 +197,6 @@ def test_a_team_is_removed_once_it_is_empty(team):
 
 
 def test_a_link_in_the_place_of_a_team_is_no_team(team, tmp_path):
-    """It would lead the mail elsewhere."""
     elsewhere = again(team, "red")
     elsewhere.join(order("ada"))
     elsewhere.directory.rename(tmp_path / "red")

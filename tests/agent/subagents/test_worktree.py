@@ -46,7 +46,6 @@ def _nothing_left(repository):
 
 
 def test_an_agent_gets_its_own_files_on_its_own_branch(repository):
-    """The repository itself sees nothing of it."""
     tree = make_worktree(repository, "fix-1")
     assert (tree.path / "a.txt").read_text() == "one\n"
     assert _git(tree.path, "branch", "--show-current") == tree.record.branch == "longhold-fix-1"
@@ -56,7 +55,6 @@ def test_an_agent_gets_its_own_files_on_its_own_branch(repository):
 
 
 def test_an_unchanged_one_is_removed(repository):
-    """Directory, branch and record; files that git ignores do not count."""
     tree = make_worktree(repository, "fix-1")
     (tree.path / "run.log").write_text("noise")
     assert finish(tree) is None
@@ -64,7 +62,6 @@ def test_an_unchanged_one_is_removed(repository):
 
 
 def test_changed_files_keep_it(repository):
-    """Tracked or new."""
     for name, file in (("one", "a.txt"), ("two", "new.txt")):
         tree = make_worktree(repository, name)
         (tree.path / file).write_text("other\n")
@@ -75,7 +72,6 @@ def test_changed_files_keep_it(repository):
 
 
 def test_commits_keep_it(repository):
-    """Also those on no branch at all."""
     for name, move in (("one", ()), ("two", ("checkout", "-q", "--detach"))):
         tree = make_worktree(repository, name)
         if move:
@@ -86,7 +82,6 @@ def test_commits_keep_it(repository):
 
 
 def test_where_there_is_no_repository_it_says_so(tmp_path):
-    """And what to do."""
     (tmp_path / "plain").mkdir()
     with pytest.raises(StoreError, match="not in a git repository"):
         make_worktree(tmp_path / "plain", "x")
@@ -97,14 +92,12 @@ def test_where_there_is_no_repository_it_says_so(tmp_path):
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\n", "", "-b", "x y", "x..y", "x.lock"])
 def test_a_name_is_a_name(repository, name):
-    """It becomes a directory and a branch."""
     with pytest.raises(ConfigError, match="cannot name"):
         make_worktree(repository, name)
     assert _branches(repository) == ["trunk"]
 
 
 def test_a_name_or_branch_that_is_taken_is_refused(repository):
-    """Nothing of what is there is touched."""
     tree = make_worktree(repository, "one")
     with pytest.raises(StoreError, match="already"):
         make_worktree(repository, "one")
@@ -116,7 +109,6 @@ def test_a_name_or_branch_that_is_taken_is_refused(repository):
 
 
 def test_the_repositorys_hooks_do_not_run(repository):
-    """They came with the project: here a directory it tracks is named as the hooks' place."""
     hooks = repository / "hooks"
     hooks.mkdir()
     (hooks / "post-checkout").write_text(f"#!/bin/sh\ntouch {repository}/ran\n")
@@ -130,14 +122,12 @@ def test_the_repositorys_hooks_do_not_run(repository):
 
 
 def test_the_repositorys_file_watcher_does_not_run(repository):
-    """It is a program as well."""
     _git(repository, "config", "core.fsmonitor", f"touch {repository}/ran; false")
     assert finish(make_worktree(repository, "one")) is None
     assert not (repository / "ran").exists()
 
 
 def test_variables_do_not_lead_git_elsewhere(repository, monkeypatch, tmp_path):
-    """Run inside a hook, git would otherwise be told of another repository."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     tree = make_worktree(repository, "one")
@@ -167,7 +157,6 @@ def _killed(repository, name, *files):
 
 
 def test_what_a_killed_process_left_is_swept(repository):
-    """Removed if nothing is lost by it, else kept and named; the living are left alone."""
     dead, worker, alive = (
         _killed(repository, "dead"),
         _killed(repository, "worker", "new.txt"),
@@ -191,7 +180,6 @@ def test_what_a_killed_process_left_is_swept(repository):
 
 
 def test_a_worktree_that_was_never_finished_is_removed(repository):
-    """Nobody has worked in it: half a checkout is no work."""
     tree = make_worktree(repository, "one")
     (tree.path / "a.txt").unlink()
     record = tree.path.with_name("one.json")
@@ -202,7 +190,6 @@ def test_a_worktree_that_was_never_finished_is_removed(repository):
 
 
 def test_a_branch_that_moved_on_is_never_deleted(repository):
-    """Even if its directory is gone."""
     tree = make_worktree(repository, "one")
     _git(tree.path, "commit", "-q", "--allow-empty", "-m", "work")
     os.close(tree.lock)
@@ -213,7 +200,6 @@ def test_a_branch_that_moved_on_is_never_deleted(repository):
 
 @pytest.mark.parametrize("part", ["smudge", "process", "clean"])
 def test_the_repositorys_filters_do_not_run(repository, tmp_path, part):
-    """A filter is a program, and a repository's own settings may come with an archive."""
     trace = tmp_path / "trace"
     (repository / ".gitattributes").write_text("*.txt filter=x\n")
     _git(repository, "add", ".")

@@ -44,7 +44,6 @@ async def talk(project, words, script="text: Seen.", **options):
 
 
 def test_a_text_file_goes_with_the_message_and_counts_as_read(project):
-    """It is no word of the user's, the model may edit it at once, and it is not sent twice."""
     words = 'see @mast.txt and @"main mast.txt"'
     mentions, history, again = asyncio.run(talk(project, words))
     said = [entry for entry in history if isinstance(entry, Said)]
@@ -63,14 +62,12 @@ def test_a_text_file_goes_with_the_message_and_counts_as_read(project):
 
 
 def test_a_file_that_was_only_named_without_the_mark_must_be_read_first(project):
-    """What the mark does is not done without it."""
     _, history, _ = asyncio.run(talk(project, "mend mast.txt", EDIT))
     [ran] = [entry for entry in history if isinstance(entry, Ran)]
     assert "has not been read" in text_of(ran.content)
 
 
 def test_what_is_no_file_or_may_not_be_read_stays_a_name(project, tmp_path):
-    """An address, a directory, a file elsewhere, a binary one: nothing of them is sent."""
     (tmp_path / "secret.txt").write_text("hunter2")
     (project / "blob.bin").write_bytes(b"\0\1\2" * 100)
     words = "ask @ada at me@example.org about @. @../secret.txt @blob.bin"
@@ -82,7 +79,6 @@ def test_what_is_no_file_or_may_not_be_read_stays_a_name(project, tmp_path):
 
 
 def test_what_is_too_long_is_left_to_the_model_to_read(project):
-    """The limit is for all files of a message, and smaller in a small window."""
     (project / "long.txt").write_text("many words here\n" * 1_500)
     settings = load_settings(project)
     mentions, _, _ = asyncio.run(talk(project, "@long.txt @long.txt", settings=settings))
@@ -95,7 +91,6 @@ def test_what_is_too_long_is_left_to_the_model_to_read(project):
 
 
 def test_images_go_into_the_message_unless_they_are_too_large(project):
-    """The line says why not."""
     (project / "small.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 40)
     (project / "large.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 4_000_000)
     mentions, _, _ = asyncio.run(talk(project, "see @large.png"))

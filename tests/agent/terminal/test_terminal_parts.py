@@ -41,12 +41,10 @@ PAINT = Paint(columns=lambda: 60, has_colours=False)
     ],
 )
 def test_only_whole_blocks_of_markdown_are_printed_for_good(text, whole):
-    """Code is whole behind its fence, a list behind its last item."""
     assert text[: whole_blocks(text)] == whole
 
 
 def test_blocks_cut_anywhere_add_up_to_the_text():
-    """What streams in pieces is printed once, all of it."""
     text = "# A\n\nb **c**\n\n```py\nx\n\ny\n```\n\n- d\n- e\n\nlast"
     printed, tail = "", ""
     for char in text:
@@ -57,7 +55,6 @@ def test_blocks_cut_anywhere_add_up_to_the_text():
 
 
 def test_a_long_paste_is_a_mark_that_stands_for_every_character():
-    """A short one is itself, and a mark that somebody typed is only that."""
     pastes = Pastes()
     long = "x" * 5_000
     mark = pastes.take(long)
@@ -87,7 +84,6 @@ STATUS = Status(
 
 
 def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important_first():
-    """In a narrow terminal the size is what stays."""
     assert STATUS.line(120) == (
         "▕██████▌     ▏84.2K of 155.0K, 46 % left · cache 4:12 · $1.37, own 3% · 2 jobs · sonnet-5-5 · ask"
     )
@@ -98,14 +94,12 @@ def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important
 
 
 def test_no_status_shows_money_that_nobody_paid():
-    """What the simulator answers costs nothing, on a plain screen too."""
     status = replace(STATUS, is_simulated=True)
     assert "$" not in status.line(120)
     assert status.short() == "[84.2K tokens, 46 % left, simulated]"
 
 
 def test_the_nearest_command_is_suggested():
-    """And nothing where nothing is near."""
     assert unknown_command("/contxt", SLASH) == "There is no /contxt; did you mean /context?"
     assert unknown_command("/zzzzzz", SLASH) == "There is no /zzzzzz; /help lists them."
 
@@ -117,7 +111,6 @@ def test_the_nearest_command_is_suggested():
     "form", ["x{}y", "# x{}y", "[x{}y](http://a{}b)", "|a|\n|-|\n|x{}y|", "> {}"]
 )
 def test_markdown_brings_back_nothing_that_steers_or_reorders(entity, form):
-    """An entity is a character by another name."""
     drawn = PAINT.markdown(form.replace("{}", entity))
     assert all(char.isprintable() or char == "\n" for char in drawn)
 
@@ -127,7 +120,6 @@ def completions(completer, text):
 
 
 def test_commands_and_files_are_completed_and_nothing_else(tmp_path):
-    """Files by any part of their path, names that begin with it first."""
     (tmp_path / "src").mkdir()
     for name in ("src/mast.py", "src/main mast.py", "README.md"):
         (tmp_path / name).write_text("")
@@ -139,7 +131,6 @@ def test_commands_and_files_are_completed_and_nothing_else(tmp_path):
 
 
 def test_completing_a_file_runs_nothing_of_the_repository(tmp_path):
-    """Git lists the files, and a repository may name a program that watches them."""
     for words in (["init", "-q"], ["config", "core.fsmonitor", f"touch {tmp_path}/trace;"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     (tmp_path / "mast.py").write_text("")
@@ -161,12 +152,10 @@ def test_completing_a_file_runs_nothing_of_the_repository(tmp_path):
     ],
 )
 def test_what_compact_is_told(typed, read):
-    """A focus, a part, a preview, in any combination."""
     assert CompactWords.read(typed) == read
 
 
 def test_nothing_from_outside_steers_the_terminal():
-    """Not in Markdown, a diff, a tool's name, its input or its result."""
     use = ToolUse(
         id="t",
         name=f"Edit{EVIL}",
@@ -182,7 +171,6 @@ def test_nothing_from_outside_steers_the_terminal():
 
 
 def test_an_edit_is_drawn_as_what_goes_and_what_comes():
-    """With a few lines around it, and the rest counted."""
     before = "\n".join(f"line {n}" for n in range(20))
     drawn = PAINT.diff(before, before.replace("line 9", "line nine"), most=40, indent=0)
     assert drawn.splitlines() == [
@@ -192,7 +180,6 @@ def test_an_edit_is_drawn_as_what_goes_and_what_comes():
 
 
 def test_a_long_block_is_printed_in_parts_that_add_up_and_stays_code():
-    """Code that is never whole is printed as it comes, each line once, and drawn within its rows."""
     printed = []
     drawing = TurnDrawing(emit=printed.append, paint=PAINT)
     drawing.take(TextDelta(index=0, text="```py\n"))
@@ -210,14 +197,12 @@ def test_a_long_block_is_printed_in_parts_that_add_up_and_stays_code():
 
 
 def test_one_endless_line_keeps_to_its_rows():
-    """Without a single space."""
     drawing = TurnDrawing(emit=lambda text: None, paint=PAINT)
     drawing.take(TextDelta(index=0, text="x" * 15_000))
     assert 1 < len(drawing.live(8).splitlines()) <= 8
 
 
 def test_lines_break_where_they_were_written_to_and_fold_below_their_text():
-    """In answers and in tables of ours; code is left alone."""
     assert PAINT.markdown("one\ntwo\n\n```\na\n\n\nb\n```\n").splitlines() == [
         "one", "two", "", " a", "", "", " b",
     ]  # fmt: skip
@@ -230,7 +215,6 @@ def test_lines_break_where_they_were_written_to_and_fold_below_their_text():
 
 
 def test_blocks_stand_one_blank_line_apart():
-    """Whether the upper or the lower one asks for it, or both."""
     printed = []
     write = Spacing(printed.append)
     for text in ("\nfirst\n\n", "\nsecond\n", "third\n", "\nfourth\n"):

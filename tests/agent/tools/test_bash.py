@@ -14,13 +14,11 @@ def _groups(tool_context):
 
 
 async def test_output_comes_back(use):
-    """Both streams and the status."""
     outcome = await use("Bash", command="echo out; echo err >&2")
     assert (outcome.content, outcome.is_error, outcome.exit_status) == ("out\nerr", False, 0)
 
 
 async def test_a_failure_is_told_after_the_output(use):
-    """With its status."""
     outcome = await use("Bash", command="echo before; exit 3")
     assert (outcome.content, outcome.is_error) == ("before\n[Exit status 3.]", True)
     assert outcome.exit_status == 3
@@ -28,26 +26,22 @@ async def test_a_failure_is_told_after_the_output(use):
 
 
 async def test_silence_is_told(said):
-    """An empty result would look like no result."""
     assert await said("Bash", command="true") == "[It succeeded and printed nothing.]"
 
 
 async def test_a_signal_is_named(use):
-    """A crash is not an exit status."""
     outcome = await use("Bash", command="kill -SEGV $$")
     assert outcome.content.endswith("[Ended by SIGSEGV.]")
     assert outcome.exit_status == -11
 
 
 async def test_a_syntax_error_is_a_failed_command(use):
-    """In the shell's own words."""
     outcome = await use("Bash", command="if then")
     assert "syntax error" in outcome.content
     assert outcome.is_error
 
 
 async def test_the_working_directory_lasts(tool_context, said):
-    """Also if the command fails after the move, and whatever the directory is called."""
     await said("Bash", command="mkdir -p \"it's a 'dir\"")
     moved = await said("Bash", command="cd it*; true")
     assert "The working directory is now" in moved
@@ -57,13 +51,11 @@ async def test_the_working_directory_lasts(tool_context, said):
 
 
 async def test_a_move_lasts_through_a_failing_exit(tool_context, use):
-    """Leaving early does not lose the way."""
     await use("Bash", command="mkdir d; cd d; exit 1")
     assert tool_context.directory == tool_context.root / "d"
 
 
 async def test_variables_do_not_last(said):
-    """Each command is a shell of its own."""
     await said("Bash", command="export X=1; f() { echo f; }")
     assert await said("Bash", command='echo "[$X]"; type f 2>/dev/null || echo none') == (
         "[]\nnone"
@@ -71,7 +63,6 @@ async def test_variables_do_not_last(said):
 
 
 async def test_a_move_out_of_the_working_directories_is_not_followed(tool_context, said):
-    """And the model is told where it is."""
     answer = await said("Bash", command="cd /; pwd")
     assert answer == (
         f"/\n[/ is outside the working directories; still in {tool_context.directory}.]"
@@ -80,7 +71,6 @@ async def test_a_move_out_of_the_working_directories_is_not_followed(tool_contex
 
 
 async def test_a_directory_that_is_gone_is_told(tool_context, said, refused):
-    """The next command works again."""
     await said("Bash", command="mkdir d; cd d")
     (tool_context.root / "d").rmdir()
     assert "is gone" in await refused("Bash", command="pwd")
@@ -88,7 +78,6 @@ async def test_a_directory_that_is_gone_is_told(tool_context, said, refused):
 
 
 async def test_a_command_that_asks_gets_nothing(use):
-    """It fails at once instead of waiting for an answer nobody gives."""
     async with asyncio.timeout(10):
         outcome = await use("Bash", command="read -p 'Sure? ' answer || echo no input; cat")
         assert outcome.content == "no input"
@@ -97,7 +86,6 @@ async def test_a_command_that_asks_gets_nothing(use):
 
 
 async def test_a_command_that_opens_an_editor_fails_at_once(use):
-    """There is nobody to type."""
     command = "git init -q . && git -c user.name=x -c user.email=x commit --allow-empty"
     async with asyncio.timeout(20):
         outcome = await use("Bash", command=command)
@@ -105,7 +93,6 @@ async def test_a_command_that_opens_an_editor_fails_at_once(use):
 
 
 async def test_a_command_that_hangs_is_stopped(tool_context, use):
-    """What it printed until then is not lost, and nothing keeps running."""
     groups: list[int] = []
     tool_context.report = lambda _line: groups.extend(_groups(tool_context))
     outcome = await use("Bash", command="echo begun; sleep 60 | sleep 60", timeout=1_200)
@@ -117,7 +104,6 @@ async def test_a_command_that_hangs_is_stopped(tool_context, use):
 
 
 async def test_a_command_that_ignores_being_asked_is_killed(tool_context, use, monkeypatch):
-    """With its children."""
     monkeypatch.setattr("longhold.agent.tools.shells.GRACE_SECONDS", 0.2)
     groups: list[int] = []
     tool_context.report = lambda _line: groups.extend(_groups(tool_context))
@@ -129,7 +115,6 @@ async def test_a_command_that_ignores_being_asked_is_killed(tool_context, use, m
 
 
 async def test_cancelling_ends_the_whole_group(tool_context, use, until):
-    """Nothing is left when the user says stop."""
     running = asyncio.create_task(use("Bash", command="sleep 60 & sleep 60 | sleep 60"))
     await until(lambda: [g for g in _groups(tool_context) if len(group_members(g)) == 4])
     (group,) = _groups(tool_context)
@@ -141,7 +126,6 @@ async def test_cancelling_ends_the_whole_group(tool_context, use, until):
 
 
 async def test_cancelling_while_leftovers_are_waited_for_ends_them(tool_context, use, until):
-    """There is no moment in which a stop leaves something."""
     running = asyncio.create_task(use("Bash", command="sleep 60 & exit"))
     await until(lambda: [r for r in tool_context.shells._foreground if r.status is not None])
     (group,) = _groups(tool_context)
@@ -152,7 +136,6 @@ async def test_cancelling_while_leftovers_are_waited_for_ends_them(tool_context,
 
 
 async def test_processes_left_behind_are_ended_and_told(tool_context, use):
-    """A server belongs in the background."""
     outcome = await use("Bash", command="sleep 60 & echo $!")
     pid, remark = outcome.content.split("\n")
     assert (
@@ -164,7 +147,6 @@ async def test_processes_left_behind_are_ended_and_told(tool_context, use):
 
 
 async def test_a_flood_comes_back_cut_with_a_file(tool_context, use):
-    """Ten million lines, and what the model sees is bounded."""
     outcome = await use("Bash", command="seq 3000000")
     assert len(outcome.content) < 1_100_000
     assert outcome.content.startswith("1\n2\n")
@@ -175,24 +157,20 @@ async def test_a_flood_comes_back_cut_with_a_file(tool_context, use):
 
 
 async def test_bytes_that_are_no_text_do_no_harm(said):
-    """They come back as replacement marks."""
     assert await said("Bash", command=r"printf 'a\xff\xfeb'") == "a\ufffd\ufffdb"
 
 
 async def test_nothing_is_left_in_the_scratch_directory(tool_context, use):
-    """A short command leaves no file."""
     await use("Bash", command="cd .; true")
     await use("Bash", command="sleep 5", timeout=50)
     assert list(tool_context.scratch.iterdir()) == []
 
 
 async def test_a_command_too_long_for_the_kernel_is_refused(refused):
-    """With the way out."""
     assert "Write it to a file" in await refused("Bash", command="echo " + "x" * 200_000)
 
 
 async def test_the_timeout_has_a_ceiling(tool_context, use):
-    """Asking for an hour gets ten minutes."""
     from longhold.agent.tools.bash import MAX_TIMEOUT_SECONDS
 
     assert MAX_TIMEOUT_SECONDS == 600
@@ -201,7 +179,6 @@ async def test_the_timeout_has_a_ceiling(tool_context, use):
 
 
 async def test_commands_run_side_by_side(use):
-    """Those that wait do not wait for each other."""
     async with asyncio.timeout(10):
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -210,13 +187,11 @@ async def test_commands_run_side_by_side(use):
 
 
 async def test_the_secret_of_one_session_is_not_in_anothers_environment(tool_context, said):
-    """Commands see the variables of their workplace, not those of the process."""
     tool_context.variables = {"PATH": "/usr/bin:/bin", "ONLY": "this"}
     assert await said("Bash", command='echo "$ONLY-$HOME-$PAGER"') == "this--cat"
 
 
 async def test_python_runs(said):
-    """A real program with real output."""
     assert await said("Bash", command=f"{sys.executable} -c 'print(6 * 7)'") == "42"
 
 
@@ -230,7 +205,6 @@ async def _news(use, id="shell-1", until="Exit status"):
 
 
 async def test_output_comes_piece_by_piece(tool_context, use, said):
-    """Each piece once, and the status at the end."""
     started = await said(
         "Bash", command="echo one; sleep 0.3; echo two; exit 4", run_in_background=True
     )
@@ -242,7 +216,6 @@ async def test_output_comes_piece_by_piece(tool_context, use, said):
 
 
 async def test_it_is_ended_with_everything_it_started(tool_context, said):
-    """And says so afterwards."""
     await said("Bash", command="sleep 60 & sleep 60", run_in_background=True)
     group = tool_context.shells.background["shell-1"].running.group
     assert group_members(group)
@@ -253,14 +226,12 @@ async def test_it_is_ended_with_everything_it_started(tool_context, said):
 
 
 async def test_an_unknown_id_is_told_with_the_known_ones(use, refused):
-    """Nothing is guessed."""
     assert "there are: none" in await refused("BashOutput", shell_id="x")
     await use("Bash", command="true", run_in_background=True)
     assert "there are: shell-1" in await refused("KillShell", shell_id="x")
 
 
 async def test_closing_the_workplace_ends_all(tool_context, said):
-    """A session leaves nothing running."""
     for _ in range(3):
         await said("Bash", command="trap '' TERM; sleep 60", run_in_background=True)
     groups = [shell.running.group for shell in tool_context.shells.background.values()]
@@ -269,14 +240,12 @@ async def test_closing_the_workplace_ends_all(tool_context, said):
 
 
 async def test_it_does_not_move_the_working_directory(tool_context, use, said):
-    """Where it ends up is its own affair."""
     await said("Bash", command="mkdir d; cd d", run_in_background=True)
     await _news(use)
     assert tool_context.directory == tool_context.root
 
 
 async def test_much_output_is_cut_and_its_file_named(tool_context, use, said):
-    """One look brings a bounded piece."""
     await said("Bash", command="seq 400000", run_in_background=True)
     await tool_context.shells.background["shell-1"].ending
     seen = await said("BashOutput", shell_id="shell-1")

@@ -8,7 +8,6 @@ from longhold.core.tools.protocol import CALL_TOOL, called
 
 
 def test_the_inner_call_is_meant():
-    """With the outer one's id, by which its result is matched."""
     use = ToolUse(id="t", name="CallTool", input={"name": "mcp__db__query", "input": {"q": 1}})
     assert called(use) == ToolUse(id="t", name="mcp__db__query", input={"q": 1})
 
@@ -24,12 +23,10 @@ def test_the_inner_call_is_meant():
     ids=["another tool", "no input", "text as input", "itself"],
 )
 def test_any_other_call_is_left_alone(use):
-    """A malformed one is answered by the tool itself, with what is wrong."""
     assert called(use) is use
 
 
 async def test_a_malformed_call_says_what_is_wrong(tmp_path):
-    """The model learns which field it left out."""
     context = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     outcome = await CALL_TOOL.run({"name": "x"}, context)
     assert outcome.is_error

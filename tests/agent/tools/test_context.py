@@ -6,26 +6,22 @@ from longhold.core.tools.context import Todo, ToolContext
 
 
 def test_paths_are_meant_from_the_working_directory(tool_context):
-    """Absolute ones and the user's home as they are."""
     assert tool_context.resolve("a/../b.py") == tool_context.root / "b.py"
     assert tool_context.resolve("/x/./y") == Path("/x/y")
     assert tool_context.resolve("~/z") == Path.home() / "z"
 
 
 def test_the_home_of_nobody_is_a_name_like_any_other(tool_context):
-    """A path that the model made up is looked for and not found; it ends nothing."""
     assert tool_context.resolve("~no-such-user/x") == tool_context.root / "~no-such-user/x"
 
 
 def test_paths_are_shown_as_short_as_they_can_be_used(tool_context):
-    """Outside the working directory they are absolute."""
     tool_context.directory = tool_context.root / "src"
     assert tool_context.shown(tool_context.root / "src" / "a.py") == "a.py"
     assert tool_context.shown(tool_context.root / "b.py") == str(tool_context.root / "b.py")
 
 
 def test_within_means_after_following_links(tool_context, tmp_path):
-    """A link out of the project leads out of it; scratch and further roots are ours."""
     (tool_context.root / "out").symlink_to("/etc")
     (tmp_path / "more").mkdir()
     tool_context.more_roots = (tmp_path / "more",)
@@ -37,7 +33,6 @@ def test_within_means_after_following_links(tool_context, tmp_path):
 
 
 def test_a_fork_goes_its_own_way(tool_context):
-    """It begins with what is known and owns no commands."""
     fork = tool_context.fork()
     fork.directory = fork.root / "elsewhere"
     fork.todos = (Todo(content="x", status="pending"),)
@@ -49,7 +44,6 @@ def test_a_fork_goes_its_own_way(tool_context):
 
 
 def test_a_workplace_begins_in_its_root(tmp_path):
-    """With links followed, as a shell would say it."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     place = ToolContext(root=tmp_path / "link", home=tmp_path, scratch=tmp_path)

@@ -35,20 +35,17 @@ def search(*paths, limit_chars):
     ],
 )
 def test_common_agents_tools_are_known(name, described):
-    """Each agent's own spelling finds its row."""
     assert description_of(name) == described
 
 
 @pytest.mark.parametrize("name", ["mcp__linear__list_issues", "READ", "deploy", ""])
 def test_what_is_not_declared_is_other(name):
-    """And a tool of that kind is never cleared."""
     assert description_of(name) == UNKNOWN
     assert UNKNOWN.kind == "other"
     assert not UNKNOWN.is_repeatable
 
 
 def test_only_what_looks_can_be_had_again():
-    """Output of commands, writes and questions is gone when it is gone."""
     from longhold.core.tools.describe import KNOWN
 
     repeatable = {described.kind for described in KNOWN.values() if described.is_repeatable}
@@ -66,5 +63,4 @@ def test_only_what_looks_can_be_had_again():
     ],
 )
 def test_the_paths_of_a_call_are_read_in_one_place(name, given, paths):
-    """One or a list of them; whatever is no path is left out."""
     assert description_of(name).paths_in(given) == paths

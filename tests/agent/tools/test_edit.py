@@ -18,7 +18,6 @@ async def _known(file, said, content=b"one = 1\ntwo = 2\nthree = 1\n"):
 
 
 async def test_one_place_is_replaced(file, said):
-    """The answer names the lines."""
     await _known(file, said)
     answer = await said("Edit", file_path="a.py", old_string="two = 2", new_string="two = 2\n# b")
     assert answer == "Edited a.py: lines 2 to 3."
@@ -26,7 +25,6 @@ async def test_one_place_is_replaced(file, said):
 
 
 async def test_every_place_is_replaced_when_asked(file, said):
-    """All at once."""
     await _known(file, said)
     answer = await said(
         "Edit", file_path="a.py", old_string="= 1", new_string="= 9", replace_all=True
@@ -36,7 +34,6 @@ async def test_every_place_is_replaced_when_asked(file, said):
 
 
 async def test_several_places_are_refused_with_their_lines(file, said, refused):
-    """Nothing is guessed."""
     await _known(file, said)
     reason = await refused("Edit", file_path="a.py", old_string="= 1", new_string="= 9")
     assert "2 times (lines 1, 3)" in reason
@@ -44,7 +41,6 @@ async def test_several_places_are_refused_with_their_lines(file, said, refused):
 
 
 async def test_a_text_that_is_not_there_is_told_with_what_is(file, said, refused):
-    """Wrong indentation and copied line numbers are the usual reasons."""
     await _known(file, said, b"def f():\n    return 1\n")
     indent = await refused("Edit", file_path="a.py", old_string="\treturn 1", new_string="x")
     assert "is line 2" in indent
@@ -55,14 +51,12 @@ async def test_a_text_that_is_not_there_is_told_with_what_is(file, said, refused
 
 
 async def test_a_file_must_have_been_read(file, refused):
-    """Who has not seen a file does not change it."""
     file.write_text("one")
     reason = await refused("Edit", file_path="a.py", old_string="one", new_string="two")
     assert "has not been read" in reason
 
 
 async def test_a_file_changed_behind_our_back_is_noticed(file, said, refused):
-    """Even if size and time are what they were; reading it again makes it ours."""
     await _known(file, said, b"one")
     before = file.stat()
     file.write_text("0ne")
@@ -74,14 +68,12 @@ async def test_a_file_changed_behind_our_back_is_noticed(file, said, refused):
 
 
 async def test_a_touched_file_is_still_the_same(file, said):
-    """A new time without new bytes is no change."""
     await _known(file, said)
     os.utime(file, ns=(1, 1))
     await said("Edit", file_path="a.py", old_string="two", new_string="2")
 
 
 async def test_one_edit_after_the_other_needs_no_reading_between(file, said):
-    """Our own changes are known."""
     await _known(file, said)
     await said("Edit", file_path="a.py", old_string="one", new_string="1")
     await said("Edit", file_path="a.py", old_string="two", new_string="2")
@@ -89,7 +81,6 @@ async def test_one_edit_after_the_other_needs_no_reading_between(file, said):
 
 
 async def test_a_commands_change_is_noticed(file, said, refused):
-    """A formatter run in between counts as somebody else."""
     await _known(file, said)
     await said("Bash", command="sed -i s/one/uno/ a.py")
     assert "has changed" in await refused(
@@ -98,7 +89,6 @@ async def test_a_commands_change_is_noticed(file, said, refused):
 
 
 async def test_line_ends_mark_mode_and_missing_final_newline_are_kept(file, said):
-    """Whatever a file was like, it still is."""
     await _known(file, said, b"\xef\xbb\xbfone\r\ntwo\r\nthree")
     file.chmod(0o751)
     await said("Edit", file_path="a.py", old_string="one\ntwo", new_string="1\n2\n2b")
@@ -107,7 +97,6 @@ async def test_line_ends_mark_mode_and_missing_final_newline_are_kept(file, said
 
 
 async def test_a_link_stays_a_link(tool_context, file, said):
-    """Its target is edited."""
     await _known(file, said)
     (tool_context.root / "link").symlink_to(file)
     await said("Edit", file_path="link", old_string="two", new_string="2")
@@ -116,7 +105,6 @@ async def test_a_link_stays_a_link(tool_context, file, said):
 
 
 async def test_a_character_the_encoding_lacks_is_refused(file, said, refused):
-    """The file stays as it was."""
     await _known(file, said, b"caf\xe9\n")
     reason = await refused("Edit", file_path="a.py", old_string="é", new_string="€")
     assert "cannot be written in latin-1" in reason
@@ -124,7 +112,6 @@ async def test_a_character_the_encoding_lacks_is_refused(file, said, refused):
 
 
 async def test_an_empty_old_text_makes_a_new_file_only(tool_context, file, said, refused):
-    """It never wipes one."""
     await said("Edit", file_path="new/b.py", old_string="", new_string="x = 1\n")
     assert (tool_context.root / "new" / "b.py").read_text() == "x = 1\n"
     await _known(file, said)
@@ -132,7 +119,6 @@ async def test_an_empty_old_text_makes_a_new_file_only(tool_context, file, said,
 
 
 async def test_what_cannot_be_edited_is_told(tool_context, file, said, refused):
-    """Missing, binary, a directory, and no change at all."""
     (tool_context.root / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1")
     await said("Read", file_path="x.png")
     await _known(file, said)
@@ -145,7 +131,6 @@ async def test_what_cannot_be_edited_is_told(tool_context, file, said, refused):
 
 
 async def test_a_new_file_is_made_with_its_directories(tool_context, said):
-    """As given, to the byte."""
     assert await said("Write", file_path="x/y/a.txt", content="one\ntwo") == (
         "Created x/y/a.txt (2 lines)."
     )
@@ -153,7 +138,6 @@ async def test_a_new_file_is_made_with_its_directories(tool_context, said):
 
 
 async def test_an_existing_file_must_have_been_read(tool_context, said, refused):
-    """Then it is replaced, and keeps its line ends, final newline and mode."""
     file = tool_context.root / "a.sh"
     file.write_bytes(b"one\r\ntwo\r\n")
     file.chmod(0o755)
@@ -165,7 +149,6 @@ async def test_an_existing_file_must_have_been_read(tool_context, said, refused)
 
 
 async def test_a_file_changed_behind_our_back_is_not_overwritten(tool_context, said, refused):
-    """Somebody else's work is not lost."""
     file = tool_context.root / "a.txt"
     file.write_text("one")
     await said("Read", file_path="a.txt")
@@ -175,20 +158,17 @@ async def test_a_file_changed_behind_our_back_is_not_overwritten(tool_context, s
 
 
 async def test_a_file_we_wrote_may_be_written_again(tool_context, said):
-    """What we wrote we know."""
     await said("Write", file_path="a.txt", content="one\n")
     await said("Write", file_path="a.txt", content="two\n")
     assert (tool_context.root / "a.txt").read_text() == "two\n"
 
 
 async def test_an_empty_file_needs_no_reading(tool_context, said):
-    """It holds nothing that could be lost."""
     (tool_context.root / "a.txt").write_text("")
     await said("Write", file_path="a.txt", content="one\n")
 
 
 async def test_a_directory_and_a_pipe_are_refused(tool_context, refused):
-    """Only files have content."""
     os.mkfifo(tool_context.root / "pipe")
     assert "is a directory" in await refused("Write", file_path=".", content="x")
     assert "no regular file" in await refused("Write", file_path="pipe", content="x")
@@ -196,6 +176,5 @@ async def test_a_directory_and_a_pipe_are_refused(tool_context, refused):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_directory_without_permission_is_told(tool_context, refused):
-    """With the system's own reason."""
     (tool_context.root / "d").mkdir(mode=0o500)
     assert "permission denied" in await refused("Write", file_path="d/a", content="x")

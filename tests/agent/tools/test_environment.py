@@ -27,20 +27,17 @@ OTHERS = ("PATH", "HOME", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "EDITOR", "ANTHROPIC_
 
 
 def test_keys_for_models_stay_with_us():
-    """Anything else that a command may need goes on."""
     given = dict.fromkeys((*KEYS, *OTHERS), "x")
     assert set(shell_variables(given)) == set(OTHERS)
 
 
 def test_the_user_can_pass_named_keys_on():
-    """By a setting that a project cannot make."""
     settings = ShellSettings(pass_variables="OPENAI_API_KEY HF_TOKEN")
     given = dict.fromkeys(KEYS, "x")
     assert set(shell_variables(given, settings.passed)) == {"OPENAI_API_KEY", "HF_TOKEN"}
 
 
 def test_a_command_that_runs_unasked_has_no_credentials():
-    """Nor anything that would run before it."""
     given = dict.fromkeys((*KEYS, *OTHERS, "BASH_ENV", "DATABASE_URL", "GIT_EXTERNAL_DIFF"), "/x")
     kept = {name for name in reading_variables(given) if not name.startswith("GIT_")}
     assert kept == {"PATH", "HOME", "EDITOR", "ANTHROPIC_BASE_URL"}
@@ -48,7 +45,6 @@ def test_a_command_that_runs_unasked_has_no_credentials():
 
 
 def test_the_users_own_git_settings_stay():
-    """Ours come after those that the environment already has, and win."""
     given = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
     found = reading_variables(given)
     assert found["GIT_CONFIG_KEY_0"] == "a.b"
@@ -56,14 +52,12 @@ def test_the_users_own_git_settings_stay():
 
 
 def test_a_session_starts_without_the_key(monkeypatch, tmp_path):
-    """Whatever else the environment holds."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     fresh = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
     assert "sk-secret" not in fresh.variables.values()
 
 
 async def test_a_hook_does_not_see_the_key(tmp_path, monkeypatch):
-    """It gets what the agent's commands get."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     hook = Hook(event="SessionStart", command=f"env > {tmp_path}/seen")
     context = HookContext(
@@ -74,14 +68,12 @@ async def test_a_hook_does_not_see_the_key(tmp_path, monkeypatch):
 
 
 async def test_other_users_do_not_see_the_command(said):
-    """The list of processes shows arguments to everyone."""
     shown = await said("Bash", command="tr '\\0' ' ' </proc/$$/cmdline # hidden-words")
     assert "eval" in shown
     assert "hidden-words" not in shown
 
 
 async def test_a_project_shadows_no_program_by_a_relative_path(tool_context, use, monkeypatch):
-    """Neither our own helpers nor a command that was allowed beside others."""
     for name in ("bash", "git", "ls", "rg"):
         (tool_context.root / name).write_text(f"#!/bin/sh\n/usr/bin/touch trace-{name}\n")
         (tool_context.root / name).chmod(0o755)
@@ -105,7 +97,6 @@ async def test_a_project_shadows_no_program_by_a_relative_path(tool_context, use
 
 
 async def test_a_step_into_a_directory_leads_where_it_was_judged_to(tool_context, use, monkeypatch):
-    """`CDPATH` would send it to a directory of that name elsewhere."""
     for place in (tool_context.root, tool_context.home):
         (place / "inner").mkdir(parents=True)
     (tool_context.root / "inner" / "whose").write_text("the project's")

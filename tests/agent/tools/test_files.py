@@ -14,7 +14,6 @@ def _seen(path, text="x", lines=(), modified_ns=1):
 
 
 def test_ranges_of_the_same_content_add_up(tmp_path):
-    """A file read in two parts is known in both."""
     files = Files()
     files.record(_seen(tmp_path / "a", lines=[range(1, 11)]))
     files.record(_seen(tmp_path / "a", lines=[range(20, 31)]))
@@ -24,7 +23,6 @@ def test_ranges_of_the_same_content_add_up(tmp_path):
 
 
 def test_other_content_drops_the_ranges_of_the_old(tmp_path):
-    """What was shown before a change does not stand for what is there after it."""
     files = Files()
     files.record(_seen(tmp_path / "a", lines=[range(1, 11)]))
     files.record(_seen(tmp_path / "a", text="y"))
@@ -32,7 +30,6 @@ def test_other_content_drops_the_ranges_of_the_old(tmp_path):
 
 
 def test_disarming_keeps_the_file_known_but_not_shown(tmp_path):
-    """After a result is cleared the file must be shown again, but may still be written."""
     files = Files()
     files.record(_seen(tmp_path / "a", lines=[range(1, 11)]))
     files.record(_seen(tmp_path / "b", lines=[range(1, 11)]))
@@ -42,7 +39,6 @@ def test_disarming_keeps_the_file_known_but_not_shown(tmp_path):
 
 
 def test_a_copy_goes_its_own_way(tmp_path):
-    """What a fork reads is not known to its parent."""
     files = Files()
     files.record(_seen(tmp_path / "a"))
     twin = files.copy()
@@ -51,7 +47,6 @@ def test_a_copy_goes_its_own_way(tmp_path):
 
 
 def test_a_link_names_the_file_it_leads_to(tmp_path):
-    """Reading through a link is reading the file."""
     (tmp_path / "real").write_text("x")
     (tmp_path / "link").symlink_to("real")
     files = Files()
@@ -61,7 +56,6 @@ def test_a_link_names_the_file_it_leads_to(tmp_path):
 
 @given(st.lists(st.integers(0, 8), max_size=40))
 def test_the_limits_hold_and_the_least_recently_used_go_first(steps):
-    """However files are read and used, their number does not pass the limit."""
     files = Files(max_files=5)
     order: list[str] = []
     for name in steps:

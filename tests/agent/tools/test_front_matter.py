@@ -18,7 +18,6 @@ from longhold.core.settings.front_matter import (
 
 
 def test_fields_and_body_come_apart():
-    """Names of fields in one spelling, values as plain JSON."""
     fields, body = read_front(
         "---\nname: x\npermissionMode: plan\nmax_turns: 3\n"
         "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: make test\n"
@@ -34,7 +33,6 @@ def test_fields_and_body_come_apart():
 
 
 def test_a_description_with_a_colon_is_read_all_the_same():
-    """It is no YAML, and half of the files there are look like it."""
     fields, body = read_front(
         "---\nname: x\ndescription: Use this when: always. Example: user: hi\n"
         "tools: Read, Grep\n---\nbody"
@@ -46,7 +44,6 @@ def test_a_description_with_a_colon_is_read_all_the_same():
 
 @pytest.mark.parametrize("extra", ["", "aside: a: b\n"], ids=["yaml", "almost yaml"])
 def test_front_matter_in_its_usual_forms(extra):
-    """Quoted, folded, with colons, with lists, and absent."""
     text = (
         '---\nname: x\ndescription: >-\n  two\n  lines\nquoted: "a: b"\n'
         f"allowed-tools:\n  - Read\n  - Grep\n{extra}empty:\n---\nbody --- here\n"
@@ -63,7 +60,6 @@ def test_front_matter_in_its_usual_forms(extra):
 
 
 def test_what_has_no_front_matter_is_all_body():
-    """And front matter may be empty."""
     assert parse("no front matter") == ({}, "no front matter")
     assert parse("---\n---\nbody") == ({}, "body")
 
@@ -80,12 +76,10 @@ def test_what_has_no_front_matter_is_all_body():
     ],
 )
 def test_names_come_as_lists_or_words(value, names):
-    """However people write them."""
     assert names_in(read_front(f"---\ntools: {value}\n---\nx")[0], "tools") == names
 
 
 def test_aliases_are_not_followed():
-    """Nine lines of them can stand for a billion words."""
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
     for last, letter in zip("abcdefgh", "bcdefghi", strict=True):
         bomb += f"{letter}: &{letter} [{', '.join([f'*{last}'] * 9)}]\n"
@@ -95,28 +89,24 @@ def test_aliases_are_not_followed():
 
 @pytest.mark.parametrize("tag", ["!!python/object/apply:os.system ['true']", "!!python/name:os.x"])
 def test_nothing_is_made_of_a_field(tag):
-    """A definition is data."""
     fields, _ = read_front(f"---\nname: {tag}\n---\nx")
     assert fields["name"].startswith("!!python")
 
 
 @pytest.mark.parametrize("text", ["", "name: x", "# Title\n---\nname: x\n---\n", "---\nname: x\n"])
 def test_without_fields_it_is_no_definition(text):
-    """Such as a README beside the definitions."""
     with pytest.raises(UnreadableFrontMatter):
         read_front(text)
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text):
-    """Nothing else happens."""
     fields, body = read_front(f"---\n{text}\n---\nbody")
     assert isinstance(fields, dict) and isinstance(body, str)
     number_in(fields, "a"), is_on(fields, "a"), names_in(fields, "a"), text_in(fields, "a")
 
 
 def test_numbers_and_switches_are_read_from_either_form():
-    """As YAML has them, and as words."""
     assert [number_in({"n": value}, "n") for value in (3, "3", -1, "x", True, None)] == [
         3, 3, 0, 0, 0, 0,
     ]  # fmt: skip
@@ -131,14 +121,12 @@ _VALUES = _TEXT | st.lists(_TEXT, max_size=3) | st.dictionaries(_TEXT, _TEXT, ma
 
 @given(st.dictionaries(st.sampled_from("abc"), _VALUES), st.text(max_size=20))
 def test_what_a_memory_says_reads_back_as_itself(fields, body):
-    """Whatever characters its values hold; empty ones are left out."""
     kept = {key: value for key, value in fields.items() if value}
     ending = "" if not body or body.endswith("\n") else "\n"
     assert parse_memory(render_memory(fields, body)) == (kept, body + ending)
 
 
 def test_a_memory_written_by_hand_is_read():
-    """Quotes, bracketed lists, dashed lists, and keys of its own."""
     text = "---\nname: 'x'\ntags: [a, \"b\"]\nfiles:\n- c\n  - d\nwhen: 1.10 # about\n---\n\nBody\n"
     fields = {"name": "x", "tags": ["a", "b"], "files": ["c", "d"], "when": "1.10 # about"}
     assert parse_memory(text) == (fields, "Body\n")

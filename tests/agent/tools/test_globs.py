@@ -40,7 +40,6 @@ def _fits(pattern, path):
     ],
 )
 def test_what_fits(pattern, path):
-    """As people and `.gitignore` files mean it."""
     assert _fits(pattern, path)
 
 
@@ -59,13 +58,11 @@ def test_what_fits(pattern, path):
     ],
 )
 def test_what_does_not_fit(pattern, path):
-    """A star stays within a name."""
     assert not _fits(pattern, path)
 
 
 @given(st.text(alphabet="ab*?[]!-{},/\\.^", max_size=12))
 def test_no_pattern_breaks_the_translation(pattern):
-    """Whatever is typed is an expression, or a range that runs backwards."""
     try:
         re.compile(glob_expression(pattern))
     except re.error as error:
@@ -73,6 +70,5 @@ def test_no_pattern_breaks_the_translation(pattern):
 
 
 def test_braces_multiply_within_reason():
-    """And nobody can write a pattern that fills the memory."""
     assert expand_braces("{a,b}{1,2}") == ["a1", "a2", "b1", "b2"]
     assert len(expand_braces("{a,b}" * 40)) < 300

@@ -50,12 +50,10 @@ def tree(tool_context):
 
 
 async def test_names_come_newest_first(tree, said):
-    """Without ignored and binary files."""
     assert await said("Grep", pattern="find") == "src/new.py\nsrc/old.py\nREADME.md\nwin.txt"
 
 
 async def test_lines_come_under_their_file(tree, said):
-    """In the order of names, with numbers."""
     assert await said("Grep", pattern="find", output_mode="content") == (
         "README.md\n1:How to find things.\n\n"
         "src/new.py\n3:def find():\n\n"
@@ -65,7 +63,6 @@ async def test_lines_come_under_their_file(tree, said):
 
 
 async def test_lines_around_a_match_are_marked_and_gaps_shown(tool_context, said):
-    """As much as asked for, each line once."""
     _tree(tool_context, {"a.txt": "".join(f"{n}\n" for n in range(1, 21))})
     more = {"-A": 1, "-B": 1}
     assert await said("Grep", more, pattern="^(3|4|15)$", output_mode="content") == (
@@ -74,7 +71,6 @@ async def test_lines_around_a_match_are_marked_and_gaps_shown(tool_context, said
 
 
 async def test_context_in_several_files_has_no_stray_separator(tree, said):
-    """The next file's name is separator enough."""
     shown = await said("Grep", {"-C": 1}, pattern="def", output_mode="content")
     assert shown == (
         "src/new.py\n2-\n3:def find():\n4-    return os\n\nsrc/old.py\n1:def lose():\n2-    pass"
@@ -82,14 +78,12 @@ async def test_context_in_several_files_has_no_stray_separator(tree, said):
 
 
 async def test_counts_come_with_their_sum(tree, said):
-    """Matching lines, file by file."""
     assert await said("Grep", pattern="find|def", output_mode="count") == (
         "README.md:1\nsrc/new.py:1\nsrc/old.py:2\nwin.txt:1\n[5 matching lines in 4 files.]"
     )
 
 
 async def test_a_glob_and_a_type_narrow_it(tree, said):
-    """Both together must fit."""
     assert await said("Grep", pattern="find", glob="*.{py,txt}") == (
         "src/new.py\nsrc/old.py\nwin.txt"
     )
@@ -98,22 +92,18 @@ async def test_a_glob_and_a_type_narrow_it(tree, said):
 
 
 async def test_a_glob_does_not_bring_ignored_files_back(tree, said):
-    """What is ignored stays so."""
     assert "ignored" not in await said("Grep", pattern="find", glob="*.py")
 
 
 async def test_one_file_needs_no_heading(tree, said):
-    """And is searched even if it is ignored."""
     assert await said("Grep", pattern="find", path="ignored.py", output_mode="content") == "1:find"
 
 
 async def test_a_directory_as_path(tree, said):
-    """Names count from the working directory."""
     assert await said("Grep", pattern="find", path="src") == "src/new.py\nsrc/old.py"
 
 
 async def test_case_can_be_ignored_and_numbers_left_out(tree, said):
-    """The two switches people know."""
     found = await said(
         "Grep", {"-i": True, "-n": False}, pattern="HOW", output_mode="content", path="README.md"
     )
@@ -121,7 +111,6 @@ async def test_case_can_be_ignored_and_numbers_left_out(tree, said):
 
 
 async def test_a_pattern_stays_within_a_line_unless_told(tree, said):
-    """Then it crosses lines, and all of them are shown."""
     pattern = r"import os\s+def"
     assert "Nothing matches" in await said("Grep", pattern=pattern)
     found = await said("Grep", pattern=pattern, multiline=True, output_mode="content")
@@ -129,35 +118,29 @@ async def test_a_pattern_stays_within_a_line_unless_told(tree, said):
 
 
 async def test_a_line_end_is_the_end_of_a_windows_line_too(tree, said):
-    """The carriage return is no part of the line."""
     assert await said("Grep", pattern="find$", glob="*.txt") == "win.txt"
 
 
 async def test_look_around_works(tree, said):
-    """Even where ripgrep does without."""
     assert await said("Grep", pattern="find(?= things)") == "README.md"
 
 
 async def test_words_and_classes_work(tree, said):
-    """In both spellings."""
     assert await said("Grep", pattern=r"\bfind\b[[:space:]]things") == "README.md"
     assert await said("Grep", pattern=r"\<to\>") == "README.md"
 
 
 async def test_a_wrong_expression_is_told(tree, refused):
-    """With the reason."""
     assert "is not a regular expression" in await refused("Grep", pattern="(")
 
 
 async def test_nothing_found_is_no_error(tree, said):
-    """It is an answer."""
     assert await said("Grep", pattern="nowhere") == (
         "Nothing matches 'nowhere' in the working directory."
     )
 
 
 async def test_results_come_in_portions(tool_context, said):
-    """With the word how to go on; together they are everything, once."""
     _tree(tool_context, {"a.txt": "".join(f"x{n}\n" for n in range(600))})
     first = await said("Grep", pattern="x", output_mode="content", path="a.txt")
     assert first.endswith("\n[There is more; continue with offset 250, or narrow the search.]")
@@ -169,14 +152,12 @@ async def test_results_come_in_portions(tool_context, said):
 
 
 async def test_a_long_line_is_cut(tool_context, said):
-    """However long it is."""
     _tree(tool_context, {"a.min.js": "x" * 300_000 + "needle\n" + "needle\n"})
     found = await said("Grep", pattern="x*needle", output_mode="content")
     assert found == f"a.min.js\n1:{'x' * 500}… [long line]\n2:needle"
 
 
 async def test_other_encodings_are_searched(tool_context, said):
-    """Files with a mark, and bytes that are no UTF-8."""
     _tree(tool_context, {"a": "\ufefffind\n".encode("utf-16-le"), "b": b"caf\xe9 find\n"})
     assert await said("Grep", pattern="find", output_mode="content") == (
         "a\n1:find\n\nb\n1:café find"
@@ -184,7 +165,6 @@ async def test_other_encodings_are_searched(tool_context, said):
 
 
 async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monkeypatch):
-    """The agent is not held up: the search is a process and dies."""
     monkeypatch.setattr("longhold.agent.tools.grep.SEARCH_SECONDS", 0.5)
     monkeypatch.setattr("longhold.agent.tools.search.SEARCH_SECONDS", 0.5)
     _tree(tool_context, {"a.txt": "a" * 40 + "\n"})
@@ -197,7 +177,6 @@ async def test_a_pattern_that_never_ends_is_given_up(tool_context, refused, monk
 
 
 async def test_a_search_can_be_cancelled(tool_context, use, until):
-    """And leaves no process."""
     _tree(tool_context, {"a.txt": "a" * 60 + "\n"})
     task = asyncio.create_task(use("Grep", pattern="(?=a)(a+)+$(?<=b)"))
     held = tool_context.shells._lifeline._held
@@ -210,13 +189,11 @@ async def test_a_search_can_be_cancelled(tool_context, use, until):
 
 
 async def test_what_is_not_there_is_told(refused):
-    """A path and a type nobody knows."""
     assert "does not exist" in await refused("Grep", pattern="x", path="nowhere")
     assert "there are c, cpp" in await refused("Grep", pattern="x", type="cobol")
 
 
 async def test_files_are_found_by_name_newest_first(tree, said):
-    """Ignored ones are not."""
     assert await said("Glob", pattern="**/*.py") == "src/new.py\nsrc/old.py"
     assert await said("Glob", pattern="*.md") == "README.md"
     assert await said("Glob", pattern="*.py", path="src") == "src/new.py\nsrc/old.py"
@@ -224,7 +201,6 @@ async def test_files_are_found_by_name_newest_first(tree, said):
 
 
 async def test_at_most_a_hundred_files_are_listed(tool_context, said):
-    """The newest."""
     _tree(tool_context, {f"{n:03}.txt": "" for n in range(120)})
     lines = (await said("Glob", pattern="*.txt")).split("\n")
     assert lines[:100] == [f"{n:03}.txt" for n in range(100)]
@@ -232,14 +208,12 @@ async def test_at_most_a_hundred_files_are_listed(tool_context, said):
 
 
 async def test_a_pattern_names_no_place_of_its_own(tree, refused):
-    """Whoever decides about paths looks at `path`."""
     assert "give the directory there" in await refused("Glob", pattern="/etc/*")
     assert "is a file" in await refused("Glob", pattern="*", path="README.md")
     assert "is not a path pattern" in await refused("Glob", pattern="[z-a]")
 
 
 async def test_a_pipe_is_not_searched(tool_context, use, tree):
-    """Reading it would wait for someone to write."""
     os.mkfifo(tool_context.root / "pipe")
     outcome = await asyncio.wait_for(use("Grep", pattern="find", path="pipe"), 10)
     assert outcome.is_error

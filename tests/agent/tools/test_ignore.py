@@ -18,7 +18,6 @@ def _tree(top, files):
 
 
 def test_rules_nest_and_can_be_taken_back(tmp_path):
-    """Further down outweighs further up, later outweighs earlier."""
     _tree(
         tmp_path,
         {
@@ -46,7 +45,6 @@ def test_rules_nest_and_can_be_taken_back(tmp_path):
 
 
 def test_rules_above_the_search_hold_up_to_the_repository(tmp_path):
-    """And those of its own exclude file; what lies above the repository does not."""
     _tree(
         tmp_path,
         {
@@ -62,14 +60,12 @@ def test_rules_above_the_search_hold_up_to_the_repository(tmp_path):
 
 
 def test_an_ignored_directory_can_be_searched_by_name(tmp_path):
-    """Who names it means it."""
     _tree(tmp_path, {".gitignore": "vendor/\n", "vendor/a.py": "", ".git/x": ""})
     assert list(walk(tmp_path)) == [".gitignore"]
     assert list(walk(tmp_path / "vendor")) == ["a.py"]
 
 
 def test_links_and_version_control_are_not_followed(tmp_path):
-    """A circle of links does not hang the walk."""
     _tree(tmp_path, {"a/x": "", ".hg/x": "", ".svn/y": "", ".hidden": ""})
     (tmp_path / "a" / "loop").symlink_to("..")
     (tmp_path / "link").symlink_to("a/x")
@@ -78,12 +74,10 @@ def test_links_and_version_control_are_not_followed(tmp_path):
 
 @pytest.mark.parametrize("line", ["", "   ", "# x", "!", "/", "[z-a]"])
 def test_nonsense_is_no_rule(line):
-    """And breaks nothing."""
     assert parse_rule(line) is None
 
 
 def test_an_escaped_space_and_hash_are_part_of_the_name():
-    """As git reads them."""
     assert parse_rule("a\\ ").expression.fullmatch("a ")
     assert parse_rule("\\#a").expression.fullmatch("#a")
     assert parse_rule("a  ").expression.fullmatch("a")
@@ -100,7 +94,6 @@ RULES = st.lists(LINES, max_size=4).map("\n".join)
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is the judge")
 @given(st.sets(PATHS, max_size=8), RULES, RULES)
 def test_git_agrees(tmp_path_factory, paths, at_top, in_d):
-    """For any tree and any rules, what counts is what git would not ignore."""
     top = tmp_path_factory.mktemp("repo")
     for path in sorted(paths):
         # A name may be wanted as a file and as a directory; the first one stays.

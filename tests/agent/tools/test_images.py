@@ -29,19 +29,16 @@ JPEG = (
     ],
 )
 def test_kind_and_size_are_read_from_the_header(content, kind, size):
-    """A header that is cut short has no size and no error."""
     assert (media_type_of(content), size_of(content)) == (kind, size)
 
 
 def test_a_picture_with_too_long_a_side_is_not_shown():
-    """It would have the whole request rejected."""
     wide = b"GIF89a" + struct.pack("<HH", 9_000, 10)
     assert why_not_shown(wide) == "it is 9,000 by 10 pixels and a side may have 8,000"
     assert why_not_shown(GIF) == ""
 
 
 def test_the_block_is_what_a_provider_takes():
-    """Base64 with its kind."""
     assert image_block(b"GIF89a").source == {
         "type": "base64",
         "media_type": "image/gif",

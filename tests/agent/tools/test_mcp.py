@@ -120,7 +120,6 @@ def is_running(pid):
 
 
 async def test_only_names_are_listed_until_something_is_loaded(script, tools):
-    """A fresh catalogue knows every name and loads none."""
     assert "mcp__probe__add" in tools.names
     fresh = McpTools([probe(script)])
     assert fresh.loaded == ()
@@ -128,7 +127,6 @@ async def test_only_names_are_listed_until_something_is_loaded(script, tools):
 
 
 async def test_a_server_offers_its_names_and_what_it_says_of_itself(tools):
-    """Loaded or not: the list does not change when one of them is used."""
     tools.load(["mcp__probe__add"])
     (offer,) = tools.offers
     assert (offer.server, offer.names) == ("probe", tools.names)
@@ -136,13 +134,11 @@ async def test_a_server_offers_its_names_and_what_it_says_of_itself(tools):
 
 
 async def test_a_tool_is_called_over_there(tools, tool_context):
-    """The result of a real call comes back as text."""
     outcome = await tool(tools, "add").run({"a": 1, "b": 2}, tool_context)
     assert (text_of(outcome.content), outcome.is_error) == ("3", False)
 
 
 async def test_a_loaded_tool_has_its_definition(tools):
-    """Name, description and schema are the server's, the kind is ours."""
     add = tool(tools, "add")
     assert add.definition()["description"] == "Add two numbers."
     assert sorted(add.input_schema["properties"]) == ["a", "b"]
@@ -150,7 +146,6 @@ async def test_a_loaded_tool_has_its_definition(tools):
 
 
 async def test_a_search_shows_what_it_finds(tools, tool_context):
-    """Words find a tool by its name or description; the model reads its schema and how to call it."""
     outcome = await tools.search_tool.run({"query": "add numbers", "max_results": 1}, tool_context)
     shown = text_of(outcome.content)
     assert shown.startswith("Call these through CallTool.\n\nmcp__probe__add\nAdd two numbers.\n")
@@ -159,14 +154,12 @@ async def test_a_search_shows_what_it_finds(tools, tool_context):
 
 
 async def test_a_search_can_name_tools_exactly(tools, tool_context):
-    """Names after select: are loaded, whatever they are about."""
     query = "select:mcp__probe__pid, mcp__probe__fail"
     outcome = await tools.search_tool.run({"query": query}, tool_context)
     assert outcome.note == "found mcp__probe__pid, mcp__probe__fail"
 
 
 async def test_a_search_refers_to_what_the_provider_has(script, tool_context):
-    """Where requests carry the definitions, the provider puts them in the references' place."""
     tools = McpTools([probe(script)], can_refer=lambda name: name != "mcp__probe__pid")
     await tools.connect()
     found = await tools.search_tool.run({"query": "select:mcp__probe__add"}, tool_context)
@@ -180,7 +173,6 @@ async def test_a_search_refers_to_what_the_provider_has(script, tool_context):
 
 
 async def test_a_server_that_was_away_is_found_by_a_later_search(script, tool_context):
-    """It joins without a restart; until then it offers nothing."""
     port = free_port()
     late = McpServer(name="late", url=f"http://127.0.0.1:{port}/mcp", retry_seconds=0)
     tools = McpTools([late])
@@ -198,7 +190,6 @@ async def test_a_server_that_was_away_is_found_by_a_later_search(script, tool_co
 
 
 async def test_a_server_that_cannot_be_started_again_offers_nothing(script, tmp_path, tool_context):
-    """Its tools stay known, and each call says why it failed."""
     copy = tmp_path / "server.py"
     copy.write_text(script.read_text())
     tools = McpTools([probe(copy)])
@@ -212,27 +203,23 @@ async def test_a_server_that_cannot_be_started_again_offers_nothing(script, tmp_
 
 
 async def test_a_search_that_finds_nothing_says_so(tools, tool_context):
-    """The model learns that there is nothing by that name."""
     outcome = await tools.search_tool.run({"query": "select:nothing"}, tool_context)
     assert outcome.is_error
     assert "No tool matches" in text_of(outcome.content)
 
 
 async def test_a_failing_tool_is_an_error_result(tools, tool_context):
-    """What the server says of its failure is told."""
     outcome = await tool(tools, "fail").run({}, tool_context)
     assert outcome.is_error
     assert text_of(outcome.content) == "Error executing tool fail"
 
 
 async def test_a_wrong_input_is_an_error_result(tools, tool_context):
-    """The server's complaint comes back to the model."""
     outcome = await tool(tools, "add").run({"a": "x"}, tool_context)
     assert outcome.is_error
 
 
 async def test_a_picture_stays_a_picture(tools, tool_context):
-    """Blocks a model can see are handed on."""
     outcome = await tool(tools, "picture").run({}, tool_context)
     (image,) = outcome.content
     assert isinstance(image, Image)
@@ -240,14 +227,12 @@ async def test_a_picture_stays_a_picture(tools, tool_context):
 
 
 async def test_a_long_result_is_told_to_the_user(tools, tool_context):
-    """Past the first line the result is whole and the user is warned."""
     outcome = await tool(tools, "long").run({"words": 6_000}, tool_context)
     assert text_of(outcome.content).endswith("word5999")
     assert "tokens from mcp__probe__long" in outcome.note
 
 
 async def test_a_result_over_the_limit_comes_out_whole(tools, tool_context):
-    """What becomes of it is decided where every result passes its budget."""
     long = tool(tools, "long")
     outcome = await long.run({"words": 40_000}, tool_context)
     assert text_of(outcome.content).endswith("word39999")
@@ -260,7 +245,6 @@ async def test_a_result_over_the_limit_comes_out_whole(tools, tool_context):
     [(None, 100_000), (250_000, 250_000), (9e9, 500_000), (0, 100_000), ("many", 100_000)],
 )
 async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars):
-    """In its own description; what is no number asks for nothing."""
     from mcp.types import Tool
 
     from longhold.agent.mcp.catalogue import as_tool
@@ -274,7 +258,6 @@ async def test_a_tool_may_ask_for_longer_results_within_reason(meta, limit_chars
 
 
 async def test_odd_names_and_hidden_characters_are_cleaned(tools, tool_context):
-    """Providers take the name, the server still gets its own."""
     (name,) = [name for name in tools.names if "odd" in name]
     assert name.replace("_", "").replace("-", "").isalnum()
     (listed,) = tools.load([name])
@@ -284,7 +267,6 @@ async def test_odd_names_and_hidden_characters_are_cleaned(tools, tool_context):
 
 
 async def test_a_server_that_dies_is_told_and_started_again(script, tool_context):
-    """The call fails with the server's last words; the next one works."""
     tools = McpTools([probe(script)])
     await tools.connect()
     died = await tool(tools, "die").run({}, tool_context)
@@ -297,7 +279,6 @@ async def test_a_server_that_dies_is_told_and_started_again(script, tool_context
 
 
 async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script, tool_context):
-    """After the time-out the same connection answers other calls; closing ends the server."""
     tools = McpTools([probe(script, call_seconds=0.5)])
     await tools.connect()
     begun = time.monotonic()
@@ -310,7 +291,6 @@ async def test_a_call_that_hangs_is_given_up_and_the_server_stays_usable(script,
 
 
 async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, tool_context):
-    """The user's interrupt ends the call, not the server."""
     called = script.with_name("called")
     called.unlink(missing_ok=True)
     call = asyncio.ensure_future(tool(tools, "hang").run({}, tool_context))
@@ -323,7 +303,6 @@ async def test_a_cancelled_call_leaves_the_connection_usable(script, tools, tool
 
 
 async def test_a_server_that_never_answers_is_a_problem_not_an_exception(tmp_path):
-    """Starting is given up after its time, and the process is gone."""
     command = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     tools = McpTools(
         [McpServer(name="mute", command="sh", args=("-c", command), start_seconds=0.5)]
@@ -345,7 +324,6 @@ async def test_a_server_that_never_answers_is_a_problem_not_an_exception(tmp_pat
     ids=["missing", "ends", "unreachable"],
 )
 async def test_a_server_that_cannot_be_reached_is_a_problem(server):
-    """A line names the server; the others are not disturbed."""
     tools = McpTools([server])
     (problem,) = await tools.connect()
     await tools.close()
@@ -353,7 +331,6 @@ async def test_a_server_that_cannot_be_reached_is_a_problem(server):
 
 
 async def test_a_server_is_reached_over_http(script, tool_context):
-    """An address works like a command."""
     port = free_port()
     process = await serve(script, port)
     try:
@@ -397,7 +374,6 @@ async def _listening(port):
 
 
 async def test_without_deferring_every_definition_is_loaded(script):
-    """Who has few tools may list them in full."""
     tools = McpTools([probe(script)], is_deferred=False)
     await tools.connect()
     await tools.close()
@@ -405,7 +381,6 @@ async def test_without_deferring_every_definition_is_loaded(script):
 
 
 async def test_a_projects_servers_wait_for_trust(tmp_path):
-    """A server is a program; one that came with a repository is not started."""
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": {"command": "evil"}}}))
@@ -416,7 +391,6 @@ async def test_a_projects_servers_wait_for_trust(tmp_path):
 
 
 async def test_variables_are_filled_in_when_a_server_starts(tmp_path, monkeypatch):
-    """Secrets stay in the environment and out of settings files."""
     monkeypatch.setenv("PROBE_TOKEN", "s3cret")
     seen = tmp_path / "seen"
     script = f'echo "$TOKEN $OTHER" > {seen}'
@@ -435,14 +409,12 @@ async def test_variables_are_filled_in_when_a_server_starts(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("value", [{}, {"command": "a", "url": "b"}, {"command": 1}, []])
 async def test_a_server_without_sense_is_an_error(tmp_path, value):
-    """The message names the file and the server."""
     (tmp_path / "settings.json").write_text(json.dumps({"mcpServers": {"x": value}}))
     with pytest.raises(ConfigError, match=r"settings\.json: mcpServers\.x"):
         load_servers(None, at=tmp_path)
 
 
 async def test_importing_the_module_does_not_import_the_sdk():
-    """The extra is loaded with the first connection."""
     code = "import sys, longhold.agent.mcp; print('mcp' in sys.modules, 'pydantic' in sys.modules)"
     done = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
@@ -452,7 +424,6 @@ async def test_importing_the_module_does_not_import_the_sdk():
 
 
 async def test_text_blocks_beside_pictures_are_kept_apart(tool_context):
-    """A mixed answer keeps its order."""
     from mcp.types import CallToolResult, ImageContent, TextContent
 
     from longhold.agent.mcp.link import read_result

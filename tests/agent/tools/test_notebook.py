@@ -13,13 +13,11 @@ def _notebook(*outputs):
 
 
 def test_long_output_is_cut():
-    """It can be had again by running the cell."""
     text, _ = show_notebook(_notebook({"output_type": "stream", "text": "x" * 10_500}))
     assert text.endswith("x\n[500 more characters]")
 
 
 def test_a_result_is_shown_by_its_plain_form():
-    """Markup is for browsers."""
     result = {
         "output_type": "execute_result",
         "data": {"text/plain": ["1\n", "2"], "text/html": "<b>"},
@@ -31,7 +29,6 @@ def test_a_result_is_shown_by_its_plain_form():
 
 
 def test_pictures_past_a_number_are_left_out_and_counted():
-    """Each costs as much as a page of code."""
     drawn = [{"data": {"image/png": "aGk="}} for _ in range(MAX_PICTURES + 2)]
     text, pictures = show_notebook(_notebook(*drawn))
     assert len(pictures) == MAX_PICTURES
@@ -40,6 +37,5 @@ def test_pictures_past_a_number_are_left_out_and_counted():
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"nbformat": 3, "worksheets": []}'])
 def test_what_has_no_cells_is_no_notebook(content):
-    """Older formats included."""
     with pytest.raises(NotANotebook):
         show_notebook(content)

@@ -4,7 +4,6 @@ import stat
 
 
 async def test_a_plan_is_made_in_a_file_of_the_session(tool_context, said):
-    """Private to the user, under home."""
     tool_context.session = "ab/c d"
     entered = await said("EnterPlan")
     file = tool_context.home / "plans" / "ab-c-d.md"
@@ -18,21 +17,18 @@ async def test_a_plan_is_made_in_a_file_of_the_session(tool_context, said):
 
 
 async def test_a_plan_that_was_written_to_the_file_is_handed_over(tool_context, said):
-    """Nothing has to be said twice."""
     await said("EnterPlan")
     await said("Write", file_path=str(tool_context.plan.file), content="the plan\n")
     assert "the plan" in await said("ExitPlan")
 
 
 async def test_a_plan_from_before_is_told(tool_context, said):
-    """Entering again goes on with it."""
     await said("EnterPlan")
     await said("ExitPlan", plan="first")
     assert "A plan from before" in await said("EnterPlan")
 
 
 async def test_leaving_without_a_plan_is_refused(tool_context, said, refused):
-    """And planning goes on."""
     assert "Begin with EnterPlan" in await refused("ExitPlan", plan="x")
     await said("EnterPlan")
     assert "There is no plan yet" in await refused("ExitPlan")
@@ -40,7 +36,6 @@ async def test_leaving_without_a_plan_is_refused(tool_context, said, refused):
 
 
 async def test_a_fork_cannot_plan(tool_context):
-    """Nobody would be asked."""
     from longhold.agent.tools.standard import tool_named
 
     outcome = await tool_named("EnterPlan").run({}, tool_context.fork())

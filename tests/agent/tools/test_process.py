@@ -14,7 +14,6 @@ async def _run(script, **options):
 
 
 async def test_input_output_and_status(tmp_path):
-    """Each stream by itself, in the directory and environment that were given."""
     ended = await _run(
         "cat; pwd; echo $X >&2; exit 3", cwd=tmp_path, given=b"in\n", variables={"X": "y"}
     )
@@ -23,13 +22,11 @@ async def test_input_output_and_status(tmp_path):
 
 
 async def test_output_over_the_limit_is_dropped_and_blocks_nothing(tmp_path):
-    """The program still comes to its end."""
     ended = await _run("head -c 3000000 /dev/zero; echo done >&2", cwd=tmp_path, output_bytes=10)
     assert (ended.status, len(ended.stdout), ended.stderr) == (0, 10, b"done\n")
 
 
 async def test_a_program_ends_with_its_time(tmp_path):
-    """With everything it started, and what it printed so far is kept."""
     ended = await _run("echo $$; sleep 60 & sleep 60", cwd=tmp_path, timeout_seconds=0.5)
     assert ended.is_timed_out
     assert ended.status < 0
@@ -37,11 +34,9 @@ async def test_a_program_ends_with_its_time(tmp_path):
 
 
 def test_it_runs_where_there_is_no_loop(tmp_path):
-    """A thread that blocks, such as one that runs git, makes a loop for it."""
     assert asyncio.run(_run("echo x", cwd=tmp_path)).stdout == b"x\n"
 
 
 async def test_what_cannot_be_started_raises(tmp_path):
-    """So that the caller can say what is missing."""
     with pytest.raises(OSError, match="nowhere"):
         await run(("/nowhere",), cwd=tmp_path, variables={}, timeout_seconds=1)

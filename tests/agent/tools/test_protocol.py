@@ -31,7 +31,6 @@ async def _echo(given, _tool_context):
 
 
 def test_the_schema_is_written_out_without_references():
-    """A model sees one plain schema, with the descriptions of inputs and nothing of ours."""
     assert schema_of(Given) == {
         "type": "object",
         "properties": {
@@ -54,7 +53,6 @@ def test_the_schema_is_written_out_without_references():
 
 
 async def test_a_number_written_as_text_is_taken_for_a_number(tool_context):
-    """Models write numbers as strings now and then."""
     outcome = await _tool(_echo).run({"name": "x", "count": "3"}, tool_context)
     assert outcome.content == "x 3"
 
@@ -64,7 +62,6 @@ async def test_a_number_written_as_text_is_taken_for_a_number(tool_context):
     [{}, {"name": 1}, {"name": "x", "nonsense": 1}, {"name": "x", "parts": [{"size": "big"}]}],
 )
 async def test_a_wrong_input_is_told_and_not_run(given, tool_context):
-    """Missing, mistyped and unknown inputs come back as an error that names them."""
     outcome = await _tool(_echo).run(given, tool_context)
     assert outcome.is_error
     assert "wrong input" in outcome.content
@@ -72,15 +69,12 @@ async def test_a_wrong_input_is_told_and_not_run(given, tool_context):
 
 @pytest.mark.parametrize("text", ["a\0b", "half \ud83d"])
 async def test_a_text_that_no_file_can_hold_is_refused(text, tool_context):
-    """Before a system call chokes on it."""
     for given in ({"name": text}, {"name": "x", "parts": [{"size": text}]}):
         outcome = await _tool(_echo).run(given, tool_context)
         assert "zero byte or half a character" in outcome.content
 
 
 async def test_a_name_that_is_no_text_is_written_out(tool_context):
-    """So that the log and the request can hold the result."""
-
     async def name(_given, _tool_context):
         return Outcome(content="x\udcff.txt", note="\udcff")
 
@@ -89,8 +83,6 @@ async def test_a_name_that_is_no_text_is_written_out(tool_context):
 
 
 async def test_an_error_of_the_system_becomes_a_result(tool_context):
-    """A tool never raises into the loop because a disk or a network said no."""
-
     async def fail(_given, _tool_context):
         raise PermissionError(13, "Permission denied", "/x")
 
@@ -103,8 +95,6 @@ async def test_an_error_of_the_system_becomes_a_result(tool_context):
 
 
 async def test_a_refusal_becomes_a_result_with_one_line_for_the_user(tool_context):
-    """The model reads the whole reason, the user its first line."""
-
     async def refuse(_given, _tool_context):
         raise Refused("Not this.\nBecause.")
 
@@ -113,7 +103,6 @@ async def test_a_refusal_becomes_a_result_with_one_line_for_the_user(tool_contex
 
 
 def test_whether_a_call_changes_anything_may_depend_on_its_input():
-    """A call that will be refused changes nothing, whatever it says."""
     tool = _tool(_echo, is_read_only=lambda given: given.count == 1)
     assert tool.is_read_only({"name": "x"})
     assert not tool.is_read_only({"name": "x", "count": 2})

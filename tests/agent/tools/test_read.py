@@ -18,13 +18,11 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 3, 2) + b"rest"
 
 
 async def test_lines_come_numbered(tool_context, said):
-    """A number, a tab, the line."""
     (tool_context.root / "a.txt").write_text("one\n\nthree\n")
     assert await said("Read", file_path="a.txt") == "     1\tone\n     2\t\n     3\tthree"
 
 
 async def test_a_range_of_lines_says_how_to_go_on(tool_context, said):
-    """From the offset, as many as asked for."""
     (tool_context.root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     assert await said("Read", file_path="a.txt", offset=4, limit=2) == (
         "     4\tline 4\n     5\tline 5\n[Lines 4 to 5 of 10; continue with offset 6.]"
@@ -32,14 +30,12 @@ async def test_a_range_of_lines_says_how_to_go_on(tool_context, said):
 
 
 async def test_no_more_than_two_thousand_lines_at_once(tool_context, said):
-    """Whatever limit is asked for."""
     (tool_context.root / "a.txt").write_text("x\n" * 5_000)
     shown = await said("Read", file_path="a.txt", limit=4_000)
     assert shown.endswith("  2000\tx\n[Lines 1 to 2,000 of 5,000; continue with offset 2001.]")
 
 
 async def test_no_more_than_the_token_budget_at_once(tool_context, said):
-    """Long lines count; the page ends where the budget does, and says so."""
     (tool_context.root / "a.txt").write_text("some words of prose " * 40 + "\n", encoding="utf-8")
     line = (tool_context.root / "a.txt").read_text()
     (tool_context.root / "a.txt").write_text(line * 1_500)
@@ -49,7 +45,6 @@ async def test_no_more_than_the_token_budget_at_once(tool_context, said):
 
 
 async def test_reading_in_pages_brings_every_line_once(tool_context, said):
-    """Following the word how to go on covers the file without gap or overlap."""
     lines = [f"{n} " + "word " * (n % 90) for n in range(3_000)]
     (tool_context.root / "a.txt").write_text("\n".join(lines))
     seen: list[str] = []
@@ -60,14 +55,12 @@ async def test_reading_in_pages_brings_every_line_once(tool_context, said):
 
 
 async def test_a_long_line_is_cut(tool_context, said):
-    """The rest is counted."""
     (tool_context.root / "a.txt").write_text("x" * 5_000 + "\n")
     shown = await said("Read", file_path="a.txt")
     assert shown == "     1\t" + "x" * 2_000 + "… [3,000 more characters]"
 
 
 async def test_an_unchanged_file_is_not_shown_twice(tool_context, said):
-    """A stub points to the lines above; another range, or a cleared result, brings the lines."""
     file = tool_context.root / "a.txt"
     file.write_text("".join(f"{n}\n" for n in range(1, 10)))
     await said("Read", file_path="a.txt", limit=5)
@@ -78,7 +71,6 @@ async def test_an_unchanged_file_is_not_shown_twice(tool_context, said):
 
 
 async def test_a_changed_file_is_shown_again(tool_context, said):
-    """Even if its size is the same."""
     file = tool_context.root / "a.txt"
     file.write_text("old")
     await said("Read", file_path="a.txt")
@@ -87,7 +79,6 @@ async def test_a_changed_file_is_shown_again(tool_context, said):
 
 
 async def test_an_edited_file_is_shown_again(tool_context, said):
-    """The model knows what it wrote, not what the file looks like now."""
     (tool_context.root / "a.txt").write_text("old")
     await said("Read", file_path="a.txt")
     await said("Edit", file_path="a.txt", old_string="old", new_string="new")
@@ -95,7 +86,6 @@ async def test_an_edited_file_is_shown_again(tool_context, said):
 
 
 async def test_an_empty_file_and_an_offset_past_the_end_are_told(tool_context, said):
-    """Nothing is never answered with nothing."""
     (tool_context.root / "empty").write_text("")
     (tool_context.root / "two").write_text("1\n2\n")
     assert await said("Read", file_path="empty") == "[The file is empty.]"
@@ -105,13 +95,11 @@ async def test_an_empty_file_and_an_offset_past_the_end_are_told(tool_context, s
 
 
 async def test_windows_lines_and_marks_are_not_shown(tool_context, said):
-    """A model sees plain lines."""
     (tool_context.root / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     assert await said("Read", file_path="a.txt") == "     1\tone\n     2\ttwo"
 
 
 async def test_a_missing_file_is_told_with_what_is_near(tool_context, refused):
-    """A misspelt name is corrected."""
     (tool_context.root / "settings.py").write_text("")
     reason = await refused("Read", file_path="setings.py")
     assert "does not exist" in reason
@@ -119,20 +107,17 @@ async def test_a_missing_file_is_told_with_what_is_near(tool_context, refused):
 
 
 async def test_a_link_to_nowhere_is_told_as_such(tool_context, refused):
-    """The link is there; what it names is not."""
     (tool_context.root / "link").symlink_to("nowhere")
     assert "is a link to nowhere" in await refused("Read", file_path="link")
 
 
 async def test_a_circle_of_links_is_told(tool_context, refused):
-    """And does not hang."""
     (tool_context.root / "a").symlink_to("b")
     (tool_context.root / "b").symlink_to("a")
     assert "cannot be read" in await refused("Read", file_path="a")
 
 
 async def test_a_directory_a_pipe_and_a_device_are_refused(tool_context, refused):
-    """Opening them could hang or never end."""
     os.mkfifo(tool_context.root / "pipe")
     assert "is a directory" in await refused("Read", file_path=".")
     assert "not a file with content" in await refused("Read", file_path="pipe")
@@ -141,7 +126,6 @@ async def test_a_directory_a_pipe_and_a_device_are_refused(tool_context, refused
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 async def test_an_unreadable_file_is_told(tool_context, refused):
-    """With the system's own reason."""
     (tool_context.root / "a").write_text("x")
     (tool_context.root / "a").chmod(0)
     assert "permission denied" in await refused("Read", file_path="a")
@@ -149,18 +133,15 @@ async def test_an_unreadable_file_is_told(tool_context, refused):
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no such file here")
 async def test_a_file_that_fails_while_it_is_read_is_told(refused):
-    """Whoever is asked, root included: the kernel says no."""
     assert await refused("Read", file_path="/proc/self/mem") == "Read failed: input/output error."
 
 
 async def test_a_binary_file_is_refused_with_advice(tool_context, refused):
-    """Its bytes would only cost tokens."""
     (tool_context.root / "a.bin").write_bytes(b"\x7fELF\0\0\0")
     assert "binary file of 7 bytes" in await refused("Read", file_path="a.bin")
 
 
 async def test_a_picture_comes_as_a_picture(tool_context, use):
-    """By its first bytes, whatever its name is."""
     (tool_context.root / "a.dat").write_bytes(PNG)
     outcome = await use("Read", file_path="a.dat")
     (image,) = outcome.content
@@ -169,13 +150,11 @@ async def test_a_picture_comes_as_a_picture(tool_context, use):
 
 
 async def test_a_picture_no_provider_takes_is_refused(tool_context, refused):
-    """Sending it would have the whole request rejected."""
     (tool_context.root / "a.png").write_bytes(PNG + b"x" * 4_000_000)
     assert "are allowed" in await refused("Read", file_path="a.png")
 
 
 async def test_a_notebook_comes_cell_by_cell(tool_context, use):
-    """Sources, what they printed, and what they drew."""
     drawn = {"output_type": "display_data", "data": {"image/png": "aGk="}}
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "text"]},
@@ -207,13 +186,11 @@ async def test_a_notebook_comes_cell_by_cell(tool_context, use):
 
 
 async def test_a_broken_notebook_is_told(tool_context, refused):
-    """The name alone makes no notebook."""
     (tool_context.root / "a.ipynb").write_text("{")
     assert "called a notebook but is none" in await refused("Read", file_path="a.ipynb")
 
 
 async def test_a_huge_file_is_read_in_part(tool_context, said):
-    """Neither its size nor one endless line costs memory or time."""
     file = tool_context.root / "huge.log"
     with file.open("wb") as out:
         out.write(b"first\n")
@@ -235,7 +212,6 @@ LINES = st.lists(st.sampled_from(["", "x", "some words", "ä€", "y" * 30]), ma
 def test_a_file_read_in_pieces_gives_the_same_lines(
     tmp_path_factory, lines, is_finished, first, limit
 ):
-    """However a file is read, the lines of a page are the same."""
     here = tmp_path_factory.mktemp("pages")
     place = ToolContext(root=here, home=here, scratch=here)
     text = "\n".join(lines) + ("\n" if is_finished and lines else "")
@@ -249,7 +225,6 @@ def test_a_file_read_in_pieces_gives_the_same_lines(
 
 @given(st.integers(1, 400), st.integers(1, 300))
 def test_a_page_keeps_its_budget_and_has_at_least_one_line(tmp_path_factory, count, budget):
-    """Unless one line alone is over it."""
     here = tmp_path_factory.mktemp("pages")
     place = ToolContext(root=here, home=here, scratch=here, count_tokens=len)
     page = page_of_text("words of prose\n" * count, 1, 1_000, budget, place)

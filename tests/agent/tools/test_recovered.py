@@ -28,7 +28,6 @@ def tool_context(tmp_path):
 
 
 def test_files_are_listed_newest_first_and_once():
-    """Reading one again moves it to the front; an error is no touch."""
     history = calls(
         ("Read", {"file_path": "/a"}),
         ("Write", {"file_path": "/b", "content": ""}),
@@ -41,7 +40,6 @@ def test_files_are_listed_newest_first_and_once():
 
 
 def test_a_file_keeps_the_span_of_all_its_readings():
-    """As first and limit; a reading to the end has none."""
     parts = (
         ("Read", {"file_path": "/a", "offset": 7, "limit": 3}),
         (
@@ -55,14 +53,12 @@ def test_a_file_keeps_the_span_of_all_its_readings():
 
 
 def test_tools_of_other_agents_are_known_by_their_names():
-    """An imported session has no tools of ours."""
     assert [each.path for each in ToolTrace(calls(("read_file", {"path": "x.rs"}))).files()] == [
         "x.rs"
     ]
 
 
 def test_skills_are_listed_newest_first_with_their_latest_text():
-    """The same skill used twice is one."""
     history = calls(
         ("Skill", {"skill": "a"}, "old a"),
         ("Skill", {"skill": "b"}, "b"),
@@ -75,7 +71,6 @@ def test_skills_are_listed_newest_first_with_their_latest_text():
 
 
 def test_todos_are_those_written_last():
-    """A list that cannot be read is none."""
     todo = {"content": "x", "status": "pending"}
     assert ToolTrace(calls(("TodoWrite", {"todos": [todo]}))).todos() == (
         Todo(content="x", status="pending"),
@@ -85,7 +80,6 @@ def test_todos_are_those_written_last():
 
 
 def test_a_file_that_did_not_change_since_counts_as_read(tmp_path):
-    """So that it can be edited in a session that was resumed."""
     path = tmp_path / "a.py"
     path.write_text("x\n")
     place = tool_context(tmp_path)
@@ -95,7 +89,6 @@ def test_a_file_that_did_not_change_since_counts_as_read(tmp_path):
 
 
 def test_a_file_that_changed_since_has_to_be_read_again(tmp_path):
-    """Even if somebody set its time back."""
     path = tmp_path / "a.py"
     path.write_text("x\n")
     os.utime(path, (0, 0))
@@ -105,7 +98,6 @@ def test_a_file_that_changed_since_has_to_be_read_again(tmp_path):
 
 
 def test_before_a_boundary_only_what_was_restored_counts(tmp_path):
-    """The rest is no longer before the model."""
     later = time.time() + 1
     for name in ("old.py", "shown.py", "new.py"):
         (tmp_path / name).write_text("x\n")

@@ -12,7 +12,6 @@ def _run(query):
 
 
 def test_it_prints_what_ripgrep_prints(tmp_path):
-    """A path, a zero byte, a number, a mark and the line; separators between groups."""
     (tmp_path / "a").write_text("x\ny\nz\nz\nx\n")
     (tmp_path / "b").write_text("x")
     assert _run(Query(path=str(tmp_path), pattern="x", after=1)) == (
@@ -22,7 +21,6 @@ def test_it_prints_what_ripgrep_prints(tmp_path):
 
 
 def test_it_exits_as_ripgrep_does(tmp_path, capsys):
-    """Found, nothing, not understood."""
     (tmp_path / "a").write_text("x\n")
     assert _run(Query(path=str(tmp_path), pattern="x", only_names=True)) == (0, b"a\0")
     assert _run(Query(path=str(tmp_path), pattern="y")) == (1, b"")
@@ -31,20 +29,17 @@ def test_it_exits_as_ripgrep_does(tmp_path, capsys):
 
 
 def test_it_lists_files(tmp_path):
-    """Those that are wanted."""
     for name in ("a.py", "b.txt"):
         (tmp_path / name).write_text("")
     assert _run(Query(path=str(tmp_path), wanted=r".*\.py")) == (0, b"a.py\0")
 
 
 def test_a_query_survives_the_way_to_its_process(tmp_path):
-    """Whatever characters it holds."""
     query = Query(path="/ä", pattern="\"'\n\\", before=3)
     assert Query(**json.loads(query.to_json())) == query
 
 
 def test_empty_matches_belong_to_the_line_they_are_in(tmp_path):
-    """None is past the last newline, and an empty file has no line."""
     (tmp_path / "a").write_text("x\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "unfinished").write_text("x")

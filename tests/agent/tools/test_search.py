@@ -28,20 +28,17 @@ async def _cut(pieces):
 
 @given(TEXTS)
 def test_records_are_cut_at_line_ends(texts):
-    """Each line is a record."""
     whole = b"".join(text + b"\n" for text in texts)
     assert asyncio.run(_cut([whole] if whole else [])) == texts
 
 
 async def test_a_record_that_is_too_long_is_cut_once():
-    """What follows it is whole again, however the pieces fall."""
     long = b"x" * (3 * RECORD_BYTES)
     records = await _cut([b"a\n" + long, b"tail\n", b"b\n", b"rest"])
     assert records == [b"a", b"x" * RECORD_BYTES, b"b", b"rest"]
 
 
 async def test_lines_and_gaps_come_one_by_one(tool_context):
-    """As values, whichever program found them."""
     (tool_context.root / "a").write_text("x\n1\n2\n3\nx\n")
     query = Query(path=str(tool_context.root), pattern="x", after=1)
     assert [row async for row in find_lines(query, tool_context)] == [
@@ -53,7 +50,6 @@ async def test_lines_and_gaps_come_one_by_one(tool_context):
 
 
 async def test_names_with_odd_characters_survive(tool_context):
-    """Newlines and blanks, and bytes that are no text."""
     names = ["a b", "a\nb", "ä", "-dash", "x\udcff"]
     for name in names:
         (tool_context.root / name).write_text("x")

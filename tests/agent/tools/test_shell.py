@@ -43,7 +43,6 @@ def _bash(tmp_path, command, **more):
 
 
 async def test_output_and_status_come_back(tmp_path):
-    """Both streams, in order."""
     running = await start(_bash(tmp_path, "echo one; echo two >&2; exit 7"))
     assert await running.wait(10)
     await running.finish()
@@ -51,7 +50,6 @@ async def test_output_and_status_come_back(tmp_path):
 
 
 async def test_those_who_ignore_being_asked_are_killed(tmp_path, monkeypatch, until):
-    """Children and grandchildren, all of them."""
     monkeypatch.setattr("longhold.agent.tools.shells.GRACE_SECONDS", 0.2)
     running = await start(_launch(tmp_path, sys.executable, "-c", STUBBORN))
     await until(lambda: running.capture.text().count("ready") == 3)
@@ -62,7 +60,6 @@ async def test_those_who_ignore_being_asked_are_killed(tmp_path, monkeypatch, un
 
 
 async def test_what_outlives_the_command_is_ended(tmp_path):
-    """A shell that has ended does not leave its children."""
     running = await start(_bash(tmp_path, "sleep 60 & sleep 60 & echo started"))
     assert await running.wait(10)
     await running.finish()
@@ -72,7 +69,6 @@ async def test_what_outlives_the_command_is_ended(tmp_path):
 
 
 async def test_the_end_of_a_pipe_is_waited_for(tmp_path):
-    """What the shell does not wait for but ends by itself is no process left behind."""
     running = await start(_bash(tmp_path, "echo text > >(sleep 0.1; cat)"))
     assert await running.wait(10)
     await running.finish()
@@ -80,7 +76,6 @@ async def test_the_end_of_a_pipe_is_waited_for(tmp_path):
 
 
 async def test_a_cancelled_stop_still_kills(tmp_path, until):
-    """Whoever is in a hurry leaves nothing behind either."""
     running = await start(_launch(tmp_path, sys.executable, "-c", STUBBORN))
     await until(lambda: running.capture.text().count("ready") == 3)
     stopping = asyncio.create_task(running.stop())
@@ -93,7 +88,6 @@ async def test_a_cancelled_stop_still_kills(tmp_path, until):
 
 
 async def test_a_flood_is_stopped_in_bounded_memory(tmp_path):
-    """Head and tail are kept, the file has its limit, the command its end."""
     limits = CaptureLimits(head_bytes=1_000, tail_bytes=1_000, file_bytes=10_000)
     launch = _bash(tmp_path, "yes", limits=limits, flood_bytes=50_000_000)
     running = await start(launch)
@@ -107,7 +101,6 @@ async def test_a_flood_is_stopped_in_bounded_memory(tmp_path):
 
 
 async def test_a_fork_bomb_of_moderate_size_ends(tmp_path, until):
-    """Every generation is in the group."""
     command = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 60; }; f 5"
     running = await start(_bash(tmp_path, command))
     await until(lambda: len(group_members(running.group)) > 20)
@@ -117,7 +110,6 @@ async def test_a_fork_bomb_of_moderate_size_ends(tmp_path, until):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files cannot be counted")
 async def test_a_missing_program_raises_and_leaves_no_pipe(tmp_path):
-    """Nothing was started, so nothing stays open."""
     before = _open_files()
     with pytest.raises(FileNotFoundError):
         await start(_launch(tmp_path, "/nowhere/at/all"))
@@ -128,7 +120,6 @@ SMALL = CaptureLimits(head_bytes=10, tail_bytes=10, file_bytes=50)
 
 
 def test_short_output_stays_in_memory_alone(tmp_path):
-    """No file is made."""
     capture = Capture(tmp_path / "x" / "out", limits=SMALL)
     capture.feed(b"hello ")
     capture.feed(b"world")
@@ -138,7 +129,6 @@ def test_short_output_stays_in_memory_alone(tmp_path):
 
 
 def test_of_long_output_head_and_tail_are_kept_and_the_file_named(tmp_path):
-    """The middle is counted and lies in the file."""
     capture = Capture(tmp_path / "out", limits=SMALL)
     for n in range(4):
         capture.feed(f"{n}23456789|".encode())
@@ -150,7 +140,6 @@ def test_of_long_output_head_and_tail_are_kept_and_the_file_named(tmp_path):
 
 
 def test_the_file_has_a_limit_and_the_text_says_so(tmp_path):
-    """A flood costs neither memory nor disk."""
     capture = Capture(tmp_path / "out", limits=SMALL)
     capture.feed(b"x" * 1_000)
     capture.close()
@@ -161,7 +150,6 @@ def test_the_file_has_a_limit_and_the_text_says_so(tmp_path):
 
 @given(st.lists(st.binary(max_size=30), max_size=20))
 def test_however_it_arrives_head_tail_and_file_agree(tmp_path_factory, pieces):
-    """The pieces in which output comes make no difference."""
     file = tmp_path_factory.mktemp("out") / "out"
     capture = Capture(file, limits=SMALL)
     for piece in pieces:
@@ -179,7 +167,6 @@ def test_however_it_arrives_head_tail_and_file_agree(tmp_path_factory, pieces):
 
 
 def test_the_last_line_is_what_a_progress_bar_shows_now(tmp_path):
-    """Not what it has overwritten."""
     capture = Capture(tmp_path / "out")
     capture.feed(b"building\n 10 %\r 20 %\n")
     assert capture.last_line() == " 20 %"

@@ -44,13 +44,11 @@ def _killed_agent(directory) -> int:
 
 
 async def test_commands_end_when_the_agent_is_killed(tmp_path, until):
-    """SIGKILL leaves no time for anything; the watcher has it."""
     group = _killed_agent(tmp_path)
     await until(lambda: not group_members(group))
 
 
 def test_closing_kills_what_is_held_and_spares_what_was_released():
-    """Only groups on the list end."""
     lifeline = Lifeline()
     held, released, other = _sleeper(), _sleeper(), _sleeper()
     try:
@@ -67,7 +65,6 @@ def test_closing_kills_what_is_held_and_spares_what_was_released():
 
 
 def test_forgetting_to_close_leaves_no_watcher():
-    """The watcher goes with the object."""
     lifeline = Lifeline()
     process = _sleeper()
     lifeline.hold(process.pid)
@@ -77,7 +74,6 @@ def test_forgetting_to_close_leaves_no_watcher():
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_closing_is_harmless_without_commands_and_twice(times):
-    """No watcher is started for nothing."""
     lifeline = Lifeline()
     for _ in range(times):
         lifeline.close()

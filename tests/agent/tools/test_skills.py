@@ -25,7 +25,6 @@ def _projects(tmp_path):
 
 
 def test_a_projects_skill_never_takes_the_name_of_the_users(tmp_path):
-    """It gets a name of its own; the user's is what the user knows by that name."""
     _write(_projects(tmp_path), "commit", "---\nname: commit\ndescription: theirs\n---\nbody\n")
     _write(_projects(tmp_path), "ship", "---\ndescription: how\n---\n")
     _write(tmp_path / "user", "commit", "---\ndescription: mine\n---\n")
@@ -43,7 +42,6 @@ def test_a_projects_skill_never_takes_the_name_of_the_users(tmp_path):
 
 @pytest.mark.parametrize("target", ["/dev/zero", "../../../../netrc", "pipe"])
 def test_a_projects_skill_is_a_regular_file_of_the_project(tmp_path, target):
-    """A link out of it shows nobody's secrets, a device fills no memory, a pipe is not waited for."""
     (tmp_path / "netrc").write_text("machine example.org password hunter2\n")
     _write(_projects(tmp_path), "good", "good\n")
     evil = _projects(tmp_path) / "evil"
@@ -55,7 +53,6 @@ def test_a_projects_skill_is_a_regular_file_of_the_project(tmp_path, target):
 
 
 def test_a_directory_of_skills_is_no_way_out(tmp_path):
-    """Nor is one above it."""
     _write(tmp_path / "elsewhere" / "skills", "private", "key\n")
     (tmp_path / "clone").mkdir()
     (tmp_path / "clone" / ".longhold").symlink_to(tmp_path / "elsewhere")
@@ -63,7 +60,6 @@ def test_a_directory_of_skills_is_no_way_out(tmp_path):
 
 
 def test_the_users_own_skills_may_be_links(tmp_path):
-    """Many keep them in a repository of their own."""
     (tmp_path / "dotfiles.md").write_text("how\n")
     (tmp_path / "user" / "mine").mkdir(parents=True)
     (tmp_path / "user" / "mine" / "SKILL.md").symlink_to(tmp_path / "dotfiles.md")
@@ -71,21 +67,18 @@ def test_the_users_own_skills_may_be_links(tmp_path):
 
 
 def test_a_name_is_one_line(tmp_path):
-    """It cannot add a line to the list."""
     _write(tmp_path, "a", '---\nname: "a\\n- Bash: yes\\e[2J"\n---\nbody\n')
     (skill,) = find_skills(tmp_path)
     assert skill.name.isprintable()
 
 
 def test_a_folded_description_is_one_text(tmp_path):
-    """Also in a file that is not quite YAML."""
     for name, extra in (("yaml", "x: y"), ("almost", "x: y: z")):
         _write(tmp_path, name, f"---\ndescription: >-\n  two\n  lines\n{extra}\n---\nbody\n")
     assert [skill.description for skill in find_skills(tmp_path)] == ["two lines"] * 2
 
 
 def test_what_is_unreadable_is_no_skill(tmp_path):
-    """And does not stop the others."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "SKILL.md").write_bytes(b"\xff\xfe\xff")
     _write(tmp_path, "good", "good\n")
@@ -97,7 +90,6 @@ def test_what_is_unreadable_is_no_skill(tmp_path):
     st.integers(0, 9_000),
 )
 def test_a_listing_names_every_skill_and_keeps_its_budget(lengths, budget):
-    """Descriptions are cut, names never; only the names alone may go over."""
     skills = [_skill(f"s{index}", "d" * length) for index, length in enumerate(lengths)]
     text = listing(skills, budget)
     lines = text.split("\n") if text else []
@@ -110,7 +102,6 @@ def test_a_listing_names_every_skill_and_keeps_its_budget(lengths, budget):
 
 
 def test_short_descriptions_leave_their_room_to_long_ones():
-    """Only what is too long is cut."""
     lines = listing([_skill("a", "short"), _skill("b", "x" * 500)], 200).split("\n")
     assert lines[0] == "- a: short"
     assert lines[1].endswith("…")
@@ -129,7 +120,6 @@ def _skills(tool_context):
 
 
 async def test_a_skill_of_the_project_takes_its_arguments(tool_context, said):
-    """Its other files lie where it says."""
     directory = tool_context.root / ".longhold" / "skills" / "release"
     assert await said("Skill", skill="release", args="v2") == (
         f"Skill release; its files lie in {directory}.\n\nTag v2."
@@ -137,11 +127,9 @@ async def test_a_skill_of_the_project_takes_its_arguments(tool_context, said):
 
 
 async def test_a_skill_of_the_user_is_found_with_and_without_a_slash(said):
-    """Arguments it did not ask for are told at the end."""
     assert (await said("Skill", skill="/review")).endswith("Read it twice.")
     assert (await said("Skill", skill="review", args="a.py")).endswith("Apply it to: a.py")
 
 
 async def test_an_unknown_skill_is_told_with_the_known_ones(refused):
-    """Nothing is guessed."""
     assert "there are: release, review" in await refused("Skill", skill="nonsense")

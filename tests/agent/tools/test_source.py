@@ -13,7 +13,6 @@ PIECES = st.lists(st.sampled_from(["a", "b", "ä", "\n", "\r\n", "\r", " ", "€
 
 @given(PIECES, st.sampled_from(["utf-8", "utf-16-le", "utf-16-be"]))
 def test_what_is_read_comes_back_byte_for_byte(pieces, encoding):
-    """Encoding, mark and every line end survive."""
     mark = {
         "utf-8": b"",
         "utf-16-le": codecs.BOM_UTF16_LE,
@@ -25,7 +24,6 @@ def test_what_is_read_comes_back_byte_for_byte(pieces, encoding):
 
 @given(PIECES, PIECES, PIECES)
 def test_a_change_touches_nothing_but_its_place(before, old, after):
-    """Whatever line ends stand around it, the bytes before and after a span stay."""
     raw = ["".join(part) for part in (before, old, after)]
     plain = [part.replace("\r\n", "\n") for part in raw]
     # A line end that is cut in two is one line end, and no place within it has a name.
@@ -37,19 +35,16 @@ def test_a_change_touches_nothing_but_its_place(before, old, after):
 
 
 def test_new_lines_end_as_most_lines_do():
-    """A file of Windows lines gets Windows lines."""
     source = SourceText("one\r\ntwo\r\nthree\n")
     assert source.replaced([(4, 7)], "2a\n2b").raw == "one\r\n2a\r\n2b\r\nthree\n"
 
 
 def test_a_rewrite_keeps_line_ends_mark_and_final_newline():
-    """A model writes plain newlines and forgets the last one."""
     source = decode(codecs.BOM_UTF8 + b"a\r\nb\r\n")
     assert source.rewritten("x\ny").to_bytes() == codecs.BOM_UTF8 + b"x\r\ny\r\n"
 
 
 def test_bytes_that_are_no_utf8_survive_as_latin1():
-    """Nothing is lost, and what cannot be written is said."""
     source = decode(b"caf\xe9\n")
     assert (source.text, source.to_bytes()) == ("café\n", b"caf\xe9\n")
     with pytest.raises(NotEncodable, match="latin-1"):
@@ -58,6 +53,5 @@ def test_bytes_that_are_no_utf8_survive_as_latin1():
 
 @pytest.mark.parametrize("content", [b"\x7fELF\x00\x01", b"a" * 8_000 + b"\0", b"\xff\xfea"])
 def test_what_is_no_text_is_told_apart(content):
-    """A zero byte early on, or a broken UTF-16 file."""
     with pytest.raises(NotText):
         decode(content)

@@ -5,21 +5,18 @@ from longhold.core.tools.describe import description_of
 
 
 def test_tools_are_sorted_so_that_requests_never_differ_by_order():
-    """The order of tools is part of the cached prefix."""
     names = [tool.name for tool in STANDARD]
     assert names == sorted(names)
     assert len(set(names)) == len(names)
 
 
 def test_limits_are_those_that_were_decided():
-    """A command's output, matches and everything else; what is read is never spilled."""
     limits = {tool.name: tool.limit_chars for tool in STANDARD}
     assert (limits["Bash"], limits["Grep"], limits["Read"]) == (30_000, 20_000, None)
     assert limits["Glob"] == limits["WebFetch"] == limits["Edit"] == 50_000
 
 
 def test_declared_inputs_exist():
-    """Whoever decides about paths and commands finds them under the names that were declared."""
     for tool in STANDARD:
         properties = tool.input_schema["properties"]
         declared = {*tool.path_inputs, *filter(None, [tool.command_input])}
@@ -27,14 +24,12 @@ def test_declared_inputs_exist():
 
 
 def test_a_definition_is_what_a_request_lists():
-    """Name, description and schema; nothing else goes over the wire."""
     for tool in STANDARD:
         assert list(tool.definition()) == ["name", "description", "input_schema"]
         assert tool.description
 
 
 def test_our_own_tools_are_described_as_they_declare_themselves():
-    """The table by name and the tools themselves cannot drift apart."""
     for tool in STANDARD:
         known = description_of(tool.name)
         assert (known.kind, known.path_inputs, known.command_input, known.limit_chars) == (
@@ -46,5 +41,4 @@ def test_our_own_tools_are_described_as_they_declare_themselves():
 
 
 def test_an_unknown_name_is_no_tool():
-    """Nothing is guessed."""
     assert tool_named("Nonsense") is None

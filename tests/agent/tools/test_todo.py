@@ -6,7 +6,6 @@ def _todo(content, status):
 
 
 async def test_the_list_is_replaced_whole(tool_context, use):
-    """And the user sees what is being done."""
     outcome = await use(
         "TodoWrite",
         todos=[_todo("a", "completed"), _todo("b", "in_progress"), _todo("c", "pending")],
@@ -19,7 +18,6 @@ async def test_the_list_is_replaced_whole(tool_context, use):
 
 
 async def test_two_things_at_once_are_refused(tool_context, said, refused):
-    """The list stays as it was."""
     await said("TodoWrite", todos=[_todo("a", "pending")])
     reason = await refused(
         "TodoWrite", todos=[_todo("a", "in_progress"), _todo("b", "in_progress")]
@@ -29,6 +27,5 @@ async def test_two_things_at_once_are_refused(tool_context, said, refused):
 
 
 async def test_a_todo_must_say_something_and_have_a_known_state(refused):
-    """Nothing half-known enters the list."""
     assert "says nothing" in await refused("TodoWrite", todos=[_todo(" ", "pending")])
     assert "wrong input" in await refused("TodoWrite", todos=[_todo("a", "someday")])

@@ -70,55 +70,46 @@ def host() -> Iterator[str]:
 
 
 async def test_a_page_comes_as_text(host, said):
-    """In the encoding the server or the page names."""
     assert await said("WebFetch", url=f"{host}/page") == "# T\n\nGrüße"
     assert await said("WebFetch", url=f"{host}/latin") == "Grüße"
     assert await said("WebFetch", url=f"{host}/meta") == "Grüße"
 
 
 async def test_data_comes_as_it_is(host, said):
-    """Only pages are made readable."""
     assert await said("WebFetch", url=f"{host}/json") == '{"a": 1}'
     assert await said("WebFetch", url=f"{host}/empty") == "[The page has no text.]"
 
 
 @pytest.mark.parametrize("path", ["/punycode", "/undefined", "/idna"])
 async def test_an_encoding_that_is_none_of_texts_is_not_used(host, path, said):
-    """Python knows some for names of hosts, which take minutes for a page, or fail."""
     assert (await said("WebFetch", url=host + path)).startswith(("a-bbb", "plain"))
 
 
 async def test_what_is_no_text_is_refused(host, refused):
-    """With its kind and size."""
     assert "is image/png, 4 bytes" in await refused("WebFetch", url=f"{host}/picture")
 
 
 async def test_an_error_page_is_an_error_with_its_text(host, refused):
-    """The model sees both."""
     assert await refused("WebFetch", url=f"{host}/gone") == (
         f"Not here\n[{host}/gone: status 404.]"
     )
 
 
 async def test_a_redirect_on_the_same_host_is_followed(host, said):
-    """It is the same place."""
     assert "Grüße" in await said("WebFetch", url=f"{host}/near")
 
 
 @pytest.mark.parametrize("path", ["/far", "/port", "/file"])
 async def test_a_redirect_to_another_place_is_told_not_followed(host, path, said):
-    """Another host, another port, another kind of address."""
     answer = await said("WebFetch", url=f"{host}{path}")
     assert f"redirects to {MOVES[path]}, on another host" in answer
 
 
 async def test_a_circle_of_redirects_ends(host, refused):
-    """After a few."""
     assert "more than 5 times" in await refused("WebFetch", url=f"{host}/circle")
 
 
 async def test_a_long_text_is_cut_and_counted(host, said):
-    """No page fills the window."""
     answer = await said("WebFetch", url=f"{host}/large")
     assert answer.endswith("x\n[100,000 more characters are left out.]")
     assert len(answer) < 100_100
@@ -126,17 +117,14 @@ async def test_a_long_text_is_cut_and_counted(host, said):
 
 @pytest.mark.parametrize("url", ["", "ftp://host/x", "file:///etc/passwd", "host/x", "http://["])
 async def test_what_is_no_web_address_is_refused(url, refused):
-    """Before anything is asked."""
     assert "is no" in await refused("WebFetch", url=url)
 
 
 async def test_a_server_that_is_not_there_is_told(refused):
-    """With the reason."""
     assert "could not be loaded" in await refused("WebFetch", url="http://127.0.0.1:9/")
 
 
 async def test_a_server_that_never_answers_is_given_up(refused, monkeypatch):
-    """In time."""
     monkeypatch.setattr(web, "FETCH_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
@@ -146,7 +134,6 @@ async def test_a_server_that_never_answers_is_given_up(refused, monkeypatch):
 
 @pytest.mark.parametrize("path", ["/page", "/gone", "/near", "/large"])
 async def test_both_libraries_bring_the_same(host, path):
-    """The SDKs' and the standard one."""
     pytest.importorskip("httpx2")
     theirs = await fetch(f"{host}{path}", limit_bytes=1_000)
     ours = await asyncio.to_thread(fetch_plainly, f"{host}{path}", 1_000)
@@ -156,7 +143,6 @@ async def test_both_libraries_bring_the_same(host, path):
 
 
 async def test_the_standard_library_tells_its_failures_alike():
-    """No answer is one error, whatever went wrong."""
     for address in ("http://127.0.0.1:9/", "http://127.0.0.1:99999/"):
         with pytest.raises(NotFetched):
             await asyncio.to_thread(fetch_plainly, address)
@@ -178,7 +164,6 @@ PAGE = """<!doctype html><html><head><title>The  page</title><style>p { x }</sty
 
 
 def test_what_a_reader_sees_is_kept_and_the_machinery_is_not():
-    """Headings, links, lists, code and rows."""
     assert readable_text(PAGE, "http://host/dir/index.html") == (
         "# The page\n\nHome (http://host/home)\n\n# Heading\n\n"
         "Some bold text, and a link (http://host/dir/sub/page.html).\n\n"
@@ -189,13 +174,11 @@ def test_what_a_reader_sees_is_kept_and_the_machinery_is_not():
 
 @given(st.text(alphabet="<>/abpre\"'= !-&;", max_size=60))
 def test_no_page_breaks_the_reader(page):
-    """Broken HTML gives what can be read of it."""
     assert isinstance(readable_text(page), str)
 
 
 @pytest.mark.parametrize("unit", ["<!-- --!>", "x --> <!-- --!>", "<![x >", "<!x>", "<?x>"])
 def test_what_is_no_element_is_skipped_in_time(unit):
-    """Comments that never end, and declarations that nobody knows."""
     began = time.process_time()
     assert readable_text("<p>before</p>" + unit * 60_000).startswith("before")
     assert time.process_time() - began < 5
@@ -203,5 +186,4 @@ def test_what_is_no_element_is_skipped_in_time(unit):
 
 
 def test_an_unclosed_script_does_not_swallow_what_follows_its_parent():
-    """Skipping ends with the element that began it."""
     assert readable_text("<form><select><option>x</form><p>text</p>") == "text"

@@ -21,7 +21,6 @@ def ahead(monkeypatch):
 
 
 def test_a_body_just_written_is_not_expired(tmp_path, ahead):
-    """However far the clock is ahead."""
     (tmp_path / DIRECTORY).mkdir()
     (tmp_path / DIRECTORY / "t1.txt").write_text("the whole result")
     assert sweep(Results(tmp_path), SpillSettings()) == []
@@ -29,14 +28,12 @@ def test_a_body_just_written_is_not_expired(tmp_path, ahead):
 
 
 def test_a_session_just_written_is_not_expired(tmp_path, ahead):
-    """`sessions --prune` would remove it for good."""
     store = FileStore()
     store.create(directory=tmp_path).close()
     assert store.expired(30) == []
 
 
 def test_a_clock_that_is_set_back_is_followed(monkeypatch):
-    """What is old then is old by either clock."""
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() - DECADE)
     assert earliest_now() < real() - DECADE + 60

@@ -24,18 +24,15 @@ COPIED += [said(7), replied(8, "b"), said(9), replied(10, "c")]
 
 
 def test_a_copy_of_the_beginning_holds_no_further_answers():
-    """Wherever an answer comes again, it was paid once."""
     assert [answer.first.n for answer in answers_of(COPIED).values()] == [2, 4, 10]
 
 
 def test_the_bill_and_the_cache_count_the_same_calls():
-    """Both commands tell of one session."""
     assert totals(explain_calls(COPIED)).calls == bill(COPIED).total.calls == 3
     assert totals(explain_calls(COPIED)).usd == bill(COPIED).total.cost.total
 
 
 def test_the_last_usage_of_an_answer_in_pieces_counts():
-    """And its end is the end of the last piece that has one."""
     pieces = [replied(1, "a", tokens=0), replied(2, "a", stop_reason="end_turn"), replied(3, "a")]
     [answer] = answers_of(pieces).values()
     assert (answer.first.n, answer.usage.cache_write_tokens) == (1, 9_000)
@@ -43,17 +40,14 @@ def test_the_last_usage_of_an_answer_in_pieces_counts():
 
 
 def test_answers_without_an_id_are_not_taken_for_one():
-    """Some providers give none."""
     assert len(answers_of([replied(1, ""), replied(2, "")])) == 2
 
 
 def test_an_answer_that_tells_nothing_is_no_call():
-    """Nothing is made up."""
     assert answers_of([replied(1, "a", tokens=0)]) == {}
 
 
 def test_usage_adds_up_with_its_split_by_lifetime():
-    """What was written for an hour costs more than what was written for five minutes."""
     split = Usage(cache_write_tokens=30, cache_write_5m_tokens=10, cache_write_1h_tokens=20)
     answers = [Replied(n=n, response_id=id, content=(), usage=split) for n, id in enumerate("aab")]
     total = usage_of([*answers, Forked(n=9, source="notes", usage=split)])

@@ -69,7 +69,6 @@ def found(path):
 
 
 def test_a_branch_at_an_entry_has_no_future_in_it(session):
-    """Notes, tasks, mail, agents, results and the title are those of that moment."""
     with session.branch("abc", upto=4) as log:
         beside = log.path.with_suffix("")
         assert found(beside) == [
@@ -89,7 +88,6 @@ def test_a_branch_at_an_entry_has_no_future_in_it(session):
 
 
 def test_a_whole_branch_has_all_of_it_but_the_socket_of_a_running_session(session):
-    """A socket belongs to a process and cannot be copied."""
     beside = session.find("abc").directory
     before = found(beside)
     listener = socket.socket(socket.AF_UNIX)
@@ -102,7 +100,6 @@ def test_a_whole_branch_has_all_of_it_but_the_socket_of_a_running_session(sessio
 
 
 def test_what_comes_after_the_cut_goes_on_from_there(session):
-    """A ledger keeps its identity, so that a reader's place in it stays right."""
     with session.branch("abc", upto=4) as log:
         box = log.path.with_suffix("") / "mail" / "main.jsonl"
         reader = UnreadMail(box)

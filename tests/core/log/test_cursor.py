@@ -13,7 +13,6 @@ def titled(count):
 
 @given(st.lists(st.integers(0, 5)))
 def test_every_entry_is_given_once_and_in_order(steps):
-    """However the history grew between two looks."""
     cursor, history, seen = LogCursor(), [], []
     for count in steps:
         history += titled(count)
@@ -23,7 +22,6 @@ def test_every_entry_is_given_once_and_in_order(steps):
 
 
 def test_a_shorter_history_is_another_one_and_read_from_its_start():
-    """An engine may be given the log of another session."""
     cursor = LogCursor()
     cursor.advance(titled(3))
     assert not cursor.is_past(titled(3))

@@ -59,7 +59,6 @@ def child(code, *arguments):
 
 
 def test_what_is_appended_is_there(tmp_path):
-    """Entries get their numbers from the log, and a date where they have none."""
     path = tmp_path / "s.jsonl"
     before = time.time()
     with Log.create(path, HEADER) as log:
@@ -73,7 +72,6 @@ def test_what_is_appended_is_there(tmp_path):
 
 
 def test_a_log_goes_on_where_it_ended(tmp_path):
-    """Numbers continue over a reopening."""
     path = written(tmp_path / "s.jsonl", "one", "two")
     with Log.open(path) as log:
         assert log.append(said("three")).n == 3
@@ -81,14 +79,12 @@ def test_a_log_goes_on_where_it_ended(tmp_path):
 
 
 def test_the_first_line_names_the_version(tmp_path):
-    """Any program can tell from the first bytes what it has before it."""
     path = written(tmp_path / "s.jsonl")
     assert msgspec.json.decode(path.read_bytes().split(b"\n")[0])["longhold"] == VERSION
     assert load_header(path) == HEADER
 
 
 def test_logs_are_private(tmp_path):
-    """Nobody else on the machine may read what was said."""
     path = written(tmp_path / "deep" / "s.jsonl", "one")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
@@ -96,7 +92,6 @@ def test_logs_are_private(tmp_path):
 
 
 def test_an_existing_log_is_never_overwritten(tmp_path):
-    """A second log of the same name is refused, and the first is whole and free."""
     path = written(tmp_path / "s.jsonl", "one")
     with pytest.raises(SessionExists, match="never overwritten; choose another id"):
         Log.create(path, HEADER)
@@ -105,7 +100,6 @@ def test_an_existing_log_is_never_overwritten(tmp_path):
 
 
 def test_a_torn_last_line_is_reported_and_closed(tmp_path):
-    """It loads as if it had not been written; the next writer goes on behind it."""
     path = written(tmp_path / "s.jsonl", "one", "two")
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
@@ -120,7 +114,6 @@ def test_a_torn_last_line_is_reported_and_closed(tmp_path):
 
 
 def test_a_last_line_that_lacks_only_its_end_is_whole(tmp_path):
-    """Nothing of it is missing, so nothing is left out."""
     path = written(tmp_path / "s.jsonl", "one", "two")
     path.write_bytes(path.read_bytes()[:-1])
     assert load(path).damage == []
@@ -130,7 +123,6 @@ def test_a_last_line_that_lacks_only_its_end_is_whole(tmp_path):
 
 
 def test_a_header_that_lacks_only_its_end_is_whole(tmp_path):
-    """What is appended to it begins a line of its own."""
     path = written(tmp_path / "s.jsonl")
     path.write_bytes(path.read_bytes()[:-1])
     with Log.open(path) as log:
@@ -143,7 +135,6 @@ def test_a_header_that_lacks_only_its_end_is_whole(tmp_path):
     [b"not json", b"\xff\xfe\x00", b"[1, 2]", b'{"entry":"tomorrow","n":2}', b'{"n":2}', b"{"],
 )
 def test_a_damaged_line_in_the_middle_costs_only_itself(tmp_path, line):
-    """The lines around it load, and it is reported with its number."""
     path = written(tmp_path / "s.jsonl", "one")
     with path.open("ab") as file:
         file.write(line + b"\n")
@@ -154,7 +145,6 @@ def test_a_damaged_line_in_the_middle_costs_only_itself(tmp_path, line):
 
 
 def test_line_numbers_hold_over_many_pieces(tmp_path, monkeypatch):
-    """A log read in pieces of any size gives the same entries and the same damage."""
     path = written(tmp_path / "s.jsonl", *(str(i) for i in range(40)))
     lines = path.read_bytes().splitlines(keepends=True)
     lines[20] = b"broken\n"
@@ -167,7 +157,6 @@ def test_line_numbers_hold_over_many_pieces(tmp_path, monkeypatch):
 
 
 def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
-    """Rather than misread it, say that an upgrade is needed."""
     path = tmp_path / "s.jsonl"
     path.write_text('{"longhold":99,"session":"s","what":"ever"}\n')
     for open_it in (load, load_header, Log.open):
@@ -193,7 +182,6 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path):
     ids=itertools.count(),
 )
 def test_a_file_that_is_no_log_gets_one_clear_line(tmp_path, content, says):
-    """Whoever tries to read or write it is told what it is not, and it stays as it is."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(content)
     for open_it in (load, load_header, Log.open):
@@ -205,7 +193,6 @@ def test_a_file_that_is_no_log_gets_one_clear_line(tmp_path, content, says):
 
 
 def test_a_directory_is_no_log(tmp_path):
-    """It is told apart from a file, and nothing is left beside it."""
     path = tmp_path / "s.jsonl"
     path.mkdir()
     for open_it in (load, load_header, Log.open):
@@ -215,7 +202,6 @@ def test_a_directory_is_no_log(tmp_path):
 
 
 def test_a_log_that_is_not_there(tmp_path):
-    """The path is named, and no lock is left for it."""
     for open_it in (load, load_header, Log.open):
         with pytest.raises(TranscriptError, match=r"no\.jsonl: does not exist; check the path"):
             open_it(tmp_path / "no.jsonl")
@@ -224,7 +210,6 @@ def test_a_log_that_is_not_there(tmp_path):
 
 @pytest.mark.skipif(IS_ROOT, reason="root may read everything")
 def test_a_log_one_may_not_read(tmp_path):
-    """The permissions are named as the reason."""
     path = written(tmp_path / "s.jsonl", "one")
     path.chmod(0)
     for open_it in (load, load_header, Log.open):
@@ -234,14 +219,12 @@ def test_a_log_one_may_not_read(tmp_path):
 
 @pytest.mark.skipif(IS_ROOT, reason="root may write everywhere")
 def test_a_directory_one_may_not_write_to(tmp_path):
-    """A new log there is refused with advice."""
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="check the permissions"):
         Log.create(tmp_path / "s.jsonl", HEADER)
 
 
 def test_a_place_that_is_a_file_is_no_directory(tmp_path):
-    """One line, from our own tree of errors."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):
         Log.create(tmp_path / "file" / "s.jsonl", HEADER)
@@ -259,7 +242,6 @@ sys.stdin.readline()
 
 
 def test_a_second_writer_is_told_who_the_first_is(tmp_path):
-    """The error names the process; readers are not disturbed; then the log is free again."""
     path = written(tmp_path / "s.jsonl", "one")
     with child(HOLD, path) as holder:
         assert holder.stdout.readline() == "open\n"
@@ -274,7 +256,6 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path):
 
 
 def test_one_process_cannot_open_a_log_twice(tmp_path):
-    """The lock is on the log, not on the process."""
     path = written(tmp_path / "s.jsonl")
     with Log.open(path), pytest.raises(LogLocked, match=f"process {os.getpid()}"):
         Log.open(path)
@@ -283,7 +264,6 @@ def test_one_process_cannot_open_a_log_twice(tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are not listed here")
 def test_an_open_log_takes_one_descriptor(tmp_path):
-    """The one that is written to carries the lock; a service has thousands of them."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     with Log.create(tmp_path / "s.jsonl", HEADER):
         assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
@@ -293,7 +273,6 @@ def test_an_open_log_takes_one_descriptor(tmp_path):
 
 
 def test_a_writer_that_holds_the_file_beside_the_log_is_noticed(tmp_path):
-    """Release 0.1.0 locked that one; its sessions may be running while this one is installed."""
     path = written(tmp_path / "s.jsonl", "one")
     held = os.open(path.with_suffix(".lock"), os.O_RDWR)
     assert lock_descriptor(held, blocking=False)
@@ -305,7 +284,6 @@ def test_a_writer_that_holds_the_file_beside_the_log_is_noticed(tmp_path):
 
 
 def test_closing_twice_is_closing_once(tmp_path):
-    """And nothing can be written afterwards."""
     log = Log.create(tmp_path / "s.jsonl", HEADER)
     log.close()
     log.close()
@@ -329,7 +307,6 @@ for i in range(10**9):
 
 
 def test_a_killed_writer_leaves_at_most_a_torn_line(tmp_path):
-    """Whatever was acknowledged is there, and the lock is free again."""
     path = tmp_path / "s.jsonl"
     with child(APPEND_FOR_EVER, path) as writer:
         for line in writer.stdout:
@@ -372,7 +349,6 @@ print(errors[0])
 
 @pytest.mark.parametrize("limit", [8_000, 8_001, 8_191, 8_192])
 def test_a_full_disk_costs_nothing_that_was_written(tmp_path, limit):
-    """The append is refused whole, with advice; once there is room the same log goes on."""
     path = tmp_path / "s.jsonl"
     done = child(FILL, path, limit)
     out, err = done.communicate()
@@ -399,7 +375,6 @@ def tiny_disk(tmp_path):
 
 
 def test_a_really_full_disk(tiny_disk):
-    """The same on a file system that is full: refused whole, and on once there is room."""
     ballast = tiny_disk / "ballast"
     ballast.write_bytes(b"\0" * (40 << 10))
     with Log.create(tiny_disk / "s.jsonl", HEADER) as log:
@@ -415,7 +390,6 @@ def test_a_really_full_disk(tiny_disk):
 
 
 def test_a_log_that_cannot_begin_leaves_nothing(tiny_disk):
-    """With no room for the first line there is no log, and the name is free for a second try."""
     ballast = tiny_disk / "ballast"
     with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="space"):
         while True:
@@ -431,7 +405,6 @@ def test_a_log_that_cannot_begin_leaves_nothing(tiny_disk):
 
 
 def test_a_torn_log_on_a_full_disk_is_not_held_by_whoever_failed_to_open_it(tiny_disk):
-    """A failed opening gives the lock back."""
     path = written(tiny_disk / "s.jsonl", "x" * 4_000)
     with path.open("r+b") as file:
         file.truncate(4_096)
@@ -447,7 +420,6 @@ def test_a_torn_log_on_a_full_disk_is_not_held_by_whoever_failed_to_open_it(tiny
 
 
 def test_a_whole_log_appears_at_once(tmp_path):
-    """While it is being written there is nothing under its name."""
     path = tmp_path / "s.jsonl"
 
     def entries():
@@ -464,8 +436,6 @@ def test_a_whole_log_appears_at_once(tmp_path):
     "error", [KeyboardInterrupt(), TranscriptError("x", "broken"), OSError(5, "gone"), ValueError()]
 )
 def test_an_interrupted_import_leaves_nothing(tmp_path, error):
-    """Whatever stops it, no part of a log remains."""
-
     def entries():
         yield Said(n=1, content=())
         raise error
@@ -476,7 +446,6 @@ def test_an_interrupted_import_leaves_nothing(tmp_path, error):
 
 
 def test_a_whole_log_replaces_none(tmp_path):
-    """An import under a name that is taken is refused; the log that has it is untouched."""
     path = written(tmp_path / "s.jsonl", "one")
     with pytest.raises(StoreError, match="exists already"):
         write_log(path, HEADER, [Said(n=1, content=())])
@@ -485,7 +454,6 @@ def test_a_whole_log_replaces_none(tmp_path):
 
 
 def test_a_branch_is_a_copy_up_to_an_entry(tmp_path):
-    """It knows its parent; neither can change the other."""
     source = written(tmp_path / "s.jsonl", "one", "two", "three")
     path = tmp_path / "t.jsonl"
     assert branch_log(source, path, "t", upto=2) == 2
@@ -499,21 +467,18 @@ def test_a_branch_is_a_copy_up_to_an_entry(tmp_path):
 
 
 def test_a_branch_can_be_made_while_the_log_is_being_written(tmp_path):
-    """Branching only reads."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         log.append(said("one"))
         assert branch_log(log.path, tmp_path / "t.jsonl", "t") == 1
 
 
 def test_a_branch_before_the_first_entry_is_empty(tmp_path):
-    """From the very beginning, nothing is shared."""
     source = written(tmp_path / "s.jsonl", "one")
     assert branch_log(source, tmp_path / "t.jsonl", "t", upto=0) == 0
     assert load_header(tmp_path / "t.jsonl").parent_entry == 0
 
 
 def test_what_no_unicode_can_hold_is_mended_before_it_is_written(tmp_path):
-    """Half a character becomes the sign for one that is missing; what comes back is what was written."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         written = log.append(said("a \ud800 b"))
         assert written.content == (Text(text="a \ufffd b"),)
@@ -521,7 +486,6 @@ def test_what_no_unicode_can_hold_is_mended_before_it_is_written(tmp_path):
 
 
 def test_the_limit_on_files_is_as_it_was():
-    """The disk-full tests limit their children, not this process."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
@@ -529,13 +493,11 @@ FORMATS = Path(__file__).parents[2] / "fixtures" / "formats"
 
 
 def test_a_log_of_every_format_is_kept():
-    """Whoever raises the version adds a log of it, for ever."""
     assert names(FORMATS) == [f"{version}.jsonl" for version in range(1, VERSION + 1)]
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
 def test_older_formats_load_undamaged(version):
-    """Every kind of entry that version had is there and readable."""
     loaded = load(FORMATS / f"{version}.jsonl")
     assert loaded.header.longhold == version
     assert loaded.damage == []
@@ -543,7 +505,6 @@ def test_older_formats_load_undamaged(version):
 
 
 def test_the_view_of_format_1():
-    """A log written in format 1 is seen as it was then, and weighs what it weighed."""
     loaded = load(FORMATS / "1.jsonl")
     view = fold(loaded.entries)
     shown = [(message.role, text_of(message.content)) for message in view.seen()]
@@ -560,7 +521,6 @@ def test_the_view_of_format_1():
 
 
 async def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(tmp_path):
-    """Nobody waits for the disk, and nobody is left thinking that it said yes."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         log.append(said("a"))
         log.sync_soon()
@@ -576,7 +536,6 @@ async def test_syncing_goes_on_beside_the_work_and_tells_its_failure_next_time(t
 
 
 def test_closing_makes_everything_durable(tmp_path):
-    """Also what was appended after the disk was last asked."""
     log = Log.create(tmp_path / "s.jsonl", HEADER)
     for words in ("one", "two", "three"):
         log.append(said(words))
@@ -587,8 +546,6 @@ def test_closing_makes_everything_durable(tmp_path):
 
 
 def test_a_close_that_fails_releases_the_lock(tmp_path, monkeypatch):
-    """The failure is raised, and the next writer gets in."""
-
     def fails(descriptor):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -603,7 +560,6 @@ def test_a_close_that_fails_releases_the_lock(tmp_path, monkeypatch):
 
 
 def test_a_removed_log_is_noticed_at_the_next_write(tmp_path):
-    """What is said from then on would be lost, so it is not acknowledged."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         log.append(said("one"))
         log.path.unlink()
@@ -614,7 +570,6 @@ def test_a_removed_log_is_noticed_at_the_next_write(tmp_path):
 
 
 def test_a_line_that_cannot_be_taken_back_spoils_only_itself(tmp_path, monkeypatch):
-    """A full disk cut it short and would not truncate it either."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         log.append(said("one"))
         write = os.write
@@ -632,7 +587,6 @@ def test_a_line_that_cannot_be_taken_back_spoils_only_itself(tmp_path, monkeypat
 
 
 def test_a_fork_of_the_process_does_not_write(tmp_path):
-    """Two writers would give two entries one number."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         child = os.fork()
         if not child:
@@ -649,7 +603,6 @@ def test_a_fork_of_the_process_does_not_write(tmp_path):
 
 
 def test_what_no_line_can_hold_is_refused(tmp_path):
-    """With our own error, and the log goes on."""
     with Log.create(tmp_path / "s.jsonl", HEADER) as log:
         written = log.append(said("one"))
         deep = []

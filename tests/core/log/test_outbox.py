@@ -26,7 +26,6 @@ def left(session, *entries):
 
 
 def test_what_was_left_is_taken_in_order_and_once(session):
-    """The box is empty afterwards."""
     left(session, Remembered(cursor=4), Failed(what="dream", error="no"), Dreamt(why="in order"))
     taken = take(session)
     assert [type(entry) for entry in taken] == [Remembered, Failed, Dreamt]
@@ -35,7 +34,6 @@ def test_what_was_left_is_taken_in_order_and_once(session):
 
 
 def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
-    """Recorded, but the file was still there: the moment tells."""
     box = session.engine.log.path.with_suffix("") / outbox.NAME
     left(session, Remembered(cursor=4))
     content = [(path, path.read_bytes()) for path in box.iterdir()]
@@ -47,7 +45,6 @@ def test_what_a_killed_process_took_in_already_is_not_taken_twice(session):
 
 
 def test_a_report_that_cannot_be_removed_stops_nothing(session):
-    """It is recorded, and so are those behind it."""
     directory = session.engine.log.path.with_suffix("")
     left(session, Remembered(cursor=4), Dreamt(why="in order"))
     first = min((directory / outbox.NAME).iterdir())
@@ -63,7 +60,6 @@ def test_a_report_that_cannot_be_removed_stops_nothing(session):
 
 
 def test_only_reports_may_be_left(session):
-    """What changes a view is recorded by the log's writer alone, also if a file claims otherwise."""
     said = Said(content=(Text(text="do as I say"),))
     with pytest.raises(TypeError, match="not a report"):
         left(session, said)
@@ -76,7 +72,6 @@ def test_only_reports_may_be_left(session):
 
 
 def test_the_box_is_private(session):
-    """Nobody else reads it."""
     left(session, Remembered(cursor=1))
     box = session.engine.log.path.with_suffix("") / outbox.NAME
     assert box.stat().st_mode & 0o077 == 0

@@ -27,7 +27,6 @@ def session(answers, forks=()):
 
 
 def test_layers_are_booked_apart_and_agents_are_work():
-    """A sub-agent's calls were asked for; an answer in pieces is one call."""
     history = session(3, ("notes", "memory", "notes", "agent:a1"))
     history.insert(2, answered(99, "r0"))
     found = OwnSpending().follow(history)
@@ -40,7 +39,6 @@ def test_layers_are_booked_apart_and_agents_are_work():
 
 
 def test_only_what_is_new_is_read():
-    """Following a longer history gives the same as reading it at once."""
     history, found = session(4, ("notes",)), OwnSpending()
     for end in range(len(history) + 1):
         found.follow(history[:end])
@@ -48,7 +46,6 @@ def test_only_what_is_new_is_read():
 
 
 def test_past_its_share_the_engine_asks_nobody():
-    """With what the call is expected to cost; layers that save nothing have half of the share."""
     found = OwnSpending().follow(session(30))
     assert found.refusal(LIMITS, "notes", CALL_USD) == ""
     assert "is over its share, 2.5% (budget.own_share)" in found.refusal(LIMITS, "memory", CALL_USD)
@@ -57,7 +54,6 @@ def test_past_its_share_the_engine_asks_nobody():
 
 
 def test_a_young_session_can_still_compact():
-    """A summary has a floor in money."""
     found = OwnSpending().follow(session(2))
     assert found.refusal(LIMITS, "notes", 0.2)
     assert found.refusal(LIMITS, "compact", 0.2) == ""
@@ -65,7 +61,6 @@ def test_a_young_session_can_still_compact():
 
 
 def test_own_calls_never_outnumber_the_sessions():
-    """Also where nothing has a price, as with a local model."""
     found = OwnSpending().follow(session(2, ("notes", "memory")))
     assert "outnumber" in found.refusal(LIMITS, "compact", 0.0)
     assert (
@@ -74,6 +69,5 @@ def test_own_calls_never_outnumber_the_sessions():
 
 
 def test_without_a_share_there_is_no_bound():
-    """0 is no limit, as for the other limits."""
     found = OwnSpending().follow(session(1, ("notes",) * 9))
     assert found.refusal(BudgetSettings(own_share=0.0), "notes", 9.0) == ""

@@ -38,7 +38,6 @@ def names(place: Path) -> list[str]:
 
 @given(st.text(st.characters(exclude_categories=("Cs",))))
 def test_every_text_comes_back_exactly(tmp_path_factory, text):
-    """Line ends, marks and odd characters included."""
     results = Results(tmp_path_factory.mktemp("any") / "s")
     body = keep(results, text)
     assert body.file.read_bytes() == text.encode()
@@ -46,7 +45,6 @@ def test_every_text_comes_back_exactly(tmp_path_factory, text):
 
 
 def test_blocks_come_back_exactly(results):
-    """With their pictures, unknown fields and block types nobody knows."""
     content = (
         Text(text="a\nb", extra={"citations": [1]}),
         PICTURE,
@@ -58,12 +56,10 @@ def test_blocks_come_back_exactly(results):
 
 
 def test_half_a_character_is_replaced_as_the_log_replaces_it(results):
-    """No file can hold it."""
     assert keep(results, "a\ud800b").file.read_text() == "a\ufffdb"
 
 
 def test_files_and_directories_are_private(results):
-    """Nobody else on the machine may read what a tool saw."""
     body = keep(results, "x")
     assert body.file.stat().st_mode & 0o777 == 0o600
     assert {path.stat().st_mode & 0o777 for path in (results.place, results.directory)} == {0o700}
@@ -73,31 +69,26 @@ def test_files_and_directories_are_private(results):
     "id", ["../../etc/passwd", "/abs", "..", ".", "", "a/b", "a\0b", "ü", "x" * 999, "con:1"]
 )
 def test_an_id_is_no_path(tmp_path, results, id):
-    """Whatever it says, the file lies in the session's own directory."""
     body = keep(results, "x", id=id)
     assert body.file.parent == results.place
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [body.file]
 
 
 def test_ids_that_had_to_be_changed_stay_apart(results):
-    """Two ids never share a file."""
     assert len({file_name(id) for id in ("../x", ".._x", "___x", "a b", "a_b")}) == 5
 
 
 def test_the_same_body_twice_is_one_file(results):
-    """A result is recorded again after a crash; nothing is wrong with that."""
     assert keep(results, "x" * 99) == keep(results, "x" * 99)
     assert names(results.place) == ["toolu_1.txt"]
 
 
 def test_what_a_crash_cut_short_is_written_whole(results):
-    """The beginning of the same body is ours."""
     keep(results, "first half")
     assert keep(results, "first half, second half").file.read_text() == "first half, second half"
 
 
 def test_another_content_is_never_overwritten(results):
-    """Whoever wrote it, it stays."""
     first = keep(results, "mine")
     with pytest.raises(StoreError, match="exists already, with other content"):
         keep(results, "yours")
@@ -105,7 +96,6 @@ def test_another_content_is_never_overwritten(results):
 
 
 def test_a_linked_results_directory_is_refused(tmp_path, results):
-    """Nothing outside the session's directory is touched."""
     (tmp_path / "elsewhere").mkdir()
     results.directory.mkdir()
     results.place.symlink_to(tmp_path / "elsewhere")
@@ -116,7 +106,6 @@ def test_a_linked_results_directory_is_refused(tmp_path, results):
 
 
 def test_a_linked_session_directory_is_refused(tmp_path, results):
-    """One step above the same holds."""
     (tmp_path / "elsewhere").mkdir()
     results.directory.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="is a link"):
@@ -125,7 +114,6 @@ def test_a_linked_session_directory_is_refused(tmp_path, results):
 
 
 def test_a_linked_file_is_not_followed(tmp_path, results):
-    """Not to write, not to compare, not to read."""
     outside = tmp_path / "outside.txt"
     outside.write_text("x")
     keep(results, "other", id="other")
@@ -138,7 +126,6 @@ def test_a_linked_file_is_not_followed(tmp_path, results):
 
 
 def test_a_pipe_in_the_place_of_a_file_does_not_block(results):
-    """It is no file with content."""
     keep(results, "other", id="other")
     os.mkfifo(results.place / "toolu_1.txt")
     with pytest.raises(StoreError, match="is no file with content"):
@@ -147,7 +134,6 @@ def test_a_pipe_in_the_place_of_a_file_does_not_block(results):
 
 @pytest.mark.parametrize("part", ["directory", "place"])
 def test_a_file_in_the_place_of_a_directory_is_named(results, part):
-    """The error names what is in the way, not what could not be written for it."""
     culprit = getattr(results, part)
     culprit.parent.mkdir(parents=True, exist_ok=True)
     culprit.write_text("in the way")
@@ -157,7 +143,6 @@ def test_a_file_in_the_place_of_a_directory_is_named(results, part):
 
 @pytest.mark.parametrize("name", ["../../secret.txt", "/etc/hostname", "..", "", "a/b"])
 def test_only_names_are_read(tmp_path, results, name):
-    """What an entry recorded is no way out."""
     (tmp_path / "secret.txt").write_text("x")
     keep(results, "x")
     with pytest.raises(StoreError, match="is no name of a file"):
@@ -166,7 +151,6 @@ def test_only_names_are_read(tmp_path, results, name):
 
 @pytest.mark.parametrize(("name", "body"), [("a.json", b"[{"), ("a.txt", b"\xff\xfe")])
 def test_a_damaged_file_is_said_to_be_damaged(results, name, body):
-    """An error that names it, not a stack of them."""
     keep(results, "other", id="other")
     (results.place / name).write_bytes(body)
     with pytest.raises(StoreError, match="is not what was written there"):
@@ -174,7 +158,6 @@ def test_a_damaged_file_is_said_to_be_damaged(results, name, body):
 
 
 def test_a_vanished_file_is_said_to_be_gone(results):
-    """Reading it is an error that names it."""
     body = keep(results, "x")
     body.file.unlink()
     with pytest.raises(StoreError, match=r"toolu_1\.txt: is gone"):
@@ -196,7 +179,6 @@ except StoreError as error:
 
 
 def test_a_disk_that_is_full_midway_leaves_nothing_behind(tmp_path, results):
-    """The limit is on another process, as the disk's end would be."""
     run = [sys.executable, "-c", LIMITED, str(results.directory)]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert os.strerror(errno.EFBIG) in said
@@ -205,26 +187,22 @@ def test_a_disk_that_is_full_midway_leaves_nothing_behind(tmp_path, results):
 
 
 def test_a_body_over_the_cap_is_cut_in_whole_characters_and_says_so(results):
-    """The size is that of the whole."""
     body = keep(results, "ü" * 1_000, cap_bytes=1_001)
     assert (body.is_whole, body.bytes) == (False, 2_000)
     assert body.file.read_text() == "ü" * 500
 
 
 def test_blocks_over_the_cap_lie_there_as_text(results):
-    """Half a JSON document is of no use to anybody."""
     body = keep(results, (Text(text="z" * 2_000), PICTURE), cap_bytes=1_000)
     assert (body.file.name, body.is_whole) == ("toolu_1.txt", False)
 
 
 @pytest.mark.parametrize(("text", "is_too_large"), [("x" * 1_024, False), ("ü" * 513, True)])
 def test_what_is_too_large_for_the_log_is_counted_in_bytes(text, is_too_large):
-    """Not in characters."""
     assert is_over(text, 1_024) is is_too_large
 
 
 def test_the_head_of_a_body_says_where_the_whole_is(results):
-    """Pictures stay in the log."""
     ran = Ran(tool_use_id="toolu_1", content=(Text(text="z" * 5_000), PICTURE))
     body = results.body("toolu_1", ran.content, cap_bytes=MIB)
     head = headed(ran, body, 1_024)
@@ -236,7 +214,6 @@ def test_the_head_of_a_body_says_where_the_whole_is(results):
 
 
 def test_only_sessions_beside_this_one_may_be_read(tmp_path):
-    """A log that came from elsewhere cannot open a directory by naming it."""
     own = Results(tmp_path / "s")
     files = ["parent/tool-results/a.txt", "parent/notes/a.txt", "x/y/tool-results/a.txt"]
     history = [Spilled(tool_use_id="a", text="", file=str(tmp_path / file)) for file in files]

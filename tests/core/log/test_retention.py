@@ -25,23 +25,19 @@ def planned(files, **fields):
 
 
 def test_what_is_older_than_the_retention_goes():
-    """To the second; the rest stays."""
     assert planned(stored(31, 30, 1), retention_days=30) == [["31.txt"], []]
 
 
 def test_no_retention_keeps_all():
-    """Zero days mean for ever."""
     assert planned(stored(9_999), retention_days=0) == [[], []]
 
 
 def test_past_the_cap_the_oldest_go_first():
-    """Until the rest is within it."""
     files = stored(4, 3, 2, 1, size=1 << 20)
     assert planned(files, session_bytes=2 << 20) == [[], ["4.txt", "3.txt"]]
 
 
 def test_the_newest_stays_however_large():
-    """It is what the model was just told of."""
     assert planned(stored(1, size=9 << 20), session_bytes=1 << 20) == [[], []]
 
 
@@ -54,7 +50,6 @@ def put(directory, name, age_days, size=10):
 
 
 def test_what_is_removed_is_said(tmp_path):
-    """An entry for each reason, with names and bytes."""
     put(tmp_path, "old.txt", 40)
     put(tmp_path, "big.txt", 3, size=1 << 20)
     new = put(tmp_path, "new.txt", 1, size=1 << 20)
@@ -66,7 +61,6 @@ def test_what_is_removed_is_said(tmp_path):
 
 
 def test_a_session_is_swept_without_growing_younger(tmp_path):
-    """Its log says what is gone, and its own retention runs on."""
     log = tmp_path / "s.jsonl"
     Log.create(log, Header(session="s")).close()
     put(tmp_path / "s", "old.txt", 40)
@@ -79,5 +73,4 @@ def test_a_session_is_swept_without_growing_younger(tmp_path):
 
 
 def test_a_session_with_nothing_to_sweep_is_not_even_opened(tmp_path):
-    """There need not be a log."""
     assert sweep_session(tmp_path / "none.jsonl", SpillSettings(), now=NOW) == []

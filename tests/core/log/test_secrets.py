@@ -41,13 +41,11 @@ SECRETS = {
 
 @pytest.mark.parametrize("rule", SECRETS)
 def test_a_secret_is_replaced_by_the_name_of_its_rule(rule):
-    """What the rule set knows is gone from the text, and its name stands there instead."""
     assert masked(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
 
 
 @pytest.mark.parametrize("kind", ["proj", "svcacct", "admin"])
 def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
-    """As they are made today."""
     assert masked(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
 
 
@@ -60,7 +58,6 @@ PREFIXES = (
 
 @pytest.mark.parametrize("prefix", PREFIXES.split())
 def test_keys_of_services_are_known_by_how_they_begin(prefix):
-    """In a sentence and in quotes; a name that begins alike stays."""
     assert masked(f"use {prefix}{RANDOM[:44]} now") == "use [secret: service-token] now"
     assert RANDOM[:20] not in masked(f"export X='{prefix}{RANDOM[:44]}'")
     assert (
@@ -85,12 +82,10 @@ def test_keys_of_services_are_known_by_how_they_begin(prefix):
     ],
 )
 def test_secrets_are_known_by_what_stands_before_them(text):
-    """Where they are given to a server, a program or a file."""
     assert RANDOM[:20] not in masked(text.format(RANDOM[:40]))
 
 
 def test_tokens_are_masked_where_their_name_stands_before_them():
-    """In a header, in a netrc file; what only looks alike stays."""
     header = f"Authorization: Bearer {RANDOM[:40]}"
     assert masked(header) == "Authorization: Bearer [secret: bearer-token]"
     netrc = "machine example.org\n  login bob\n  password hunter2secret"
@@ -111,12 +106,10 @@ def test_tokens_are_masked_where_their_name_stands_before_them():
 
 
 def test_a_value_is_masked_and_its_name_stays():
-    """In an assignment only the value goes, so a reader still knows what was set."""
     assert masked(f'api_key = "{RANDOM[:32]}"') == 'api_key = "[secret: generic-api-key]"'
 
 
 def test_a_password_in_a_url_is_masked():
-    """Name and host of a URL stay, its password goes."""
     masked_url = masked("see postgres://bob:k3Jv9xQ2mZ@db:5432/x")
     assert masked_url == "see postgres://bob:[secret: url-password]@db:5432/x"
 
@@ -138,18 +131,15 @@ def test_a_password_in_a_url_is_masked():
     ],
 )
 def test_what_only_looks_like_a_secret_is_left_alone(text):
-    """Placeholders, hashes, ids and names of things are not secrets."""
     assert masked(text) == text
 
 
 def test_source_code_raises_no_alarm():
-    """Our own sources hold words like key and token everywhere and no secret."""
     sources = Path(longhold.__file__).parent.rglob("*.py")
     assert [(p.name, f) for p in sources for f in find_secrets(p.read_text())] == []
 
 
 def test_places_are_in_order_and_apart():
-    """Two rules that know one secret yield it once."""
     text = f"token={SECRETS['github-pat']}\nkey={SECRETS['gitlab-pat']}\n"
     assert find_secrets(text) == [
         FoundSecret(rule="github-pat", start=6, end=46),
@@ -158,13 +148,11 @@ def test_places_are_in_order_and_apart():
 
 
 def test_letters_that_grow_when_lowered_move_nothing():
-    """A dotted capital I is two characters in lower case; places still hold."""
     assert masked(f"İİ {SECRETS['github-pat']} İ") == "İİ [secret: github-pat] İ"
 
 
 @given(st.text(alphabet=string.printable + "İé漢", max_size=200))
 def test_masking_twice_is_masking_once(text):
-    """A masked text holds nothing left to mask."""
     assert masked(masked(text)) == masked(text)
 
 
@@ -175,7 +163,6 @@ PEM = f"{EDGES[0]}\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n{EDGES[1]}"
 
 @given(st.integers(0, len(PEM)), st.booleans())
 def test_no_cut_through_a_key_shows_more_than_a_few_letters(at, is_head):
-    """Of a key that was cut in two, neither half is shown, whatever stands around it."""
     text = f"before it\n{PEM[:at]}" if is_head else f"{PEM[at:]}\nbehind it\n"
     left = masked(text)
     assert not any(line[:16] in left or line[-16:] in left for line in KEY.split("\n")[:-1])
@@ -183,19 +170,16 @@ def test_no_cut_through_a_key_shows_more_than_a_few_letters(at, is_head):
 
 
 def test_a_key_on_one_line_is_masked_with_it():
-    """As JSON and environment files write it."""
     line = f'"key": "{PEM[:500]}'.replace("\n", "\\n")
     assert masked(f"{line}\nnext words\n") == '"key": "[secret: private-key]\nnext words\n'
 
 
 def test_the_mere_mention_of_a_key_is_none():
-    """Who looks for keys finds their first lines."""
     text = f"a.pem:{EDGES[0]}\nb c d\n"
     assert masked(text) == text
 
 
 def test_a_large_text_is_masked_in_milliseconds():
-    """100 KB of code takes little time; the bound is ten times what is measured when idle."""
     source = Path(longhold.core.log.log.__file__).read_text()
     text = (source * 20)[:100_000]
     masked(text)

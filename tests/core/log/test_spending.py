@@ -18,26 +18,22 @@ USAGE = Usage(
 
 
 def test_an_answer_is_priced_by_its_kinds_of_tokens():
-    """Uncached, read, written for five minutes, output: each at its own price."""
     spent = spent_on(MODEL, USAGE)
     assert spent.usd == pytest.approx((1_000 * 5 + 10_000 * 0.5 + 2_000 * 6.25 + 500 * 25) / 1e6)
     assert spent.tokens == 13_500
 
 
 def test_a_model_without_a_price_counts_its_tokens():
-    """Nobody is told that it was free: the tokens are there."""
     spent = spent_on("nobody-knows-me", USAGE)
     assert (spent.usd, spent.tokens) == (0.0, 13_500)
 
 
 def test_an_answer_in_pieces_is_paid_for_once():
-    """By its last usage."""
     pieces = [Replied(n=n, response_id="r", model=MODEL, content=(), usage=USAGE) for n in (1, 2)]
     assert spent_in(pieces) == spent_on(MODEL, USAGE)
 
 
 def test_spending_adds_up():
-    """Field by field."""
     one = spent_on(MODEL, USAGE)
     assert (one + one).answers == 2
     assert (one + one).usd == pytest.approx(2 * one.usd)
@@ -45,7 +41,6 @@ def test_spending_adds_up():
 
 
 def test_a_session_has_limits_in_money_and_in_tokens():
-    """Reached, they say what was spent on what."""
     budget = Budget(BudgetSettings(max_usd=0.01))
     assert budget.exhausted() == ""
     budget.pay(MODEL, USAGE)
@@ -56,7 +51,6 @@ def test_a_session_has_limits_in_money_and_in_tokens():
 
 
 def test_a_day_is_shared_by_all_sessions():
-    """What another session spent today counts, even if a crash tore its last line."""
     first = Budget(BudgetSettings())
     first.pay(MODEL, USAGE)
     with next(first.ledger.directory.glob("*.jsonl")).open("ab") as ledger:
@@ -70,13 +64,11 @@ def test_a_day_is_shared_by_all_sessions():
 
 
 def test_forks_are_spent_too():
-    """Each of their calls."""
     forks = [Forked(n=n, source="notes", model=MODEL, usage=USAGE) for n in (1, 2)]
     assert spent_in(forks) == spent_on(MODEL, USAGE) + spent_on(MODEL, USAGE)
 
 
 def test_a_past_answer_is_priced_at_its_day():
-    """The 4.6 models cost double past 200K until 2026-03-13."""
     long = Usage(input_tokens=300_000)
     then, now = (
         Replied(n=1, at=at, response_id="r", model=MODEL, content=(), usage=long)
@@ -86,7 +78,6 @@ def test_a_past_answer_is_priced_at_its_day():
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
-    """It is said why; the day's limit holds here all the same, and nothing is forgotten."""
     (tmp_path / "spent").write_text("in the way")
     budget = Budget(
         BudgetSettings(max_tokens_per_day=20_000), ledger=FileLedger(tmp_path / "spent")
@@ -103,7 +94,6 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
 
 
 def test_a_line_that_the_disk_cut_short_is_written_again(tmp_path):
-    """A disk that fills up within a line reports no error; what was spent still counts."""
     budget = Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))

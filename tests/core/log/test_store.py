@@ -49,21 +49,18 @@ def said_in(store, session):
 
 
 def test_sessions_lie_in_the_home_directory(project):
-    """One directory for each project, named after its path."""
     with FileStore().create(directory=project, session="a") as log:
         assert log.path == home() / "projects" / slug(project) / "a.jsonl"
         assert log.header.directory == str(project)
 
 
 def test_directories_are_private(store, project):
-    """All the way down from the root."""
     path = begun(store, project, "a")
     for directory in (path.parent, path.parent.parent, store.root):
         assert directory.stat().st_mode & 0o777 == 0o700
 
 
 def test_ids_are_made_where_none_is_given(store, project):
-    """Different ones, which sort by time."""
     first, second = (store.create(directory=project) for _ in range(2))
     assert first.header.session != second.header.session
     first.close()
@@ -74,7 +71,6 @@ def test_ids_are_made_where_none_is_given(store, project):
 def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(
     store, project, monkeypatch
 ):
-    """A whole id goes before a beginning that others share."""
     begun(store, project, "abc", age=10)
     begun(store, project, "abcd", age=30)
     begun(store, project, "xyz", age=20)
@@ -93,7 +89,6 @@ def test_a_session_is_found_by_its_id_by_its_beginning_or_as_the_newest(
     ],
 )
 def test_what_is_not_found_is_said_so(store, project, wanted, says):
-    """With what to do about it."""
     begun(store, project, "abc", age=1)
     begun(store, project, "abd", age=2)
     with pytest.raises(SessionNotFound) as caught:
@@ -102,14 +97,12 @@ def test_what_is_not_found_is_said_so(store, project, wanted, says):
 
 
 def test_an_empty_store_has_no_newest(store):
-    """And no sessions."""
     assert store.sessions() == []
     with pytest.raises(SessionNotFound):
         store.find("newest")
 
 
 def test_sessions_are_listed_newest_first(store, project, tmp_path):
-    """Of all projects, or of one."""
     other = tmp_path / "other"
     other.mkdir()
     begun(store, project, "old", age=20)
@@ -121,7 +114,6 @@ def test_sessions_are_listed_newest_first(store, project, tmp_path):
 
 
 def test_files_that_are_no_logs_are_not_listed(store, project):
-    """They are not removed either."""
     path = begun(store, project, "a")
     for name, content in (("b.jsonl", "not a log"), ("c.txt", "x"), ("d.jsonl", "")):
         path.with_name(name).write_text(content)
@@ -131,7 +123,6 @@ def test_files_that_are_no_logs_are_not_listed(store, project):
 
 
 def test_a_session_goes_on(store, project):
-    """Opened by the beginning of its id."""
     begun(store, project, "abc", "one")
     with store.open("a") as log:
         log.append(Said(content=(Text(text="two"),)))
@@ -139,7 +130,6 @@ def test_a_session_goes_on(store, project):
 
 
 def test_a_branch_is_a_session_of_its_own(store, project):
-    """From any entry; the parent stays as it was."""
     begun(store, project, "abc", "one", "two")
     with store.branch("abc", upto=1) as branch:
         branch.append(Said(content=(Text(text="else"),)))
@@ -150,7 +140,6 @@ def test_a_branch_is_a_session_of_its_own(store, project):
 
 
 def test_a_session_that_is_being_written_can_be_branched(store, project):
-    """That is what its lock error tells people to do."""
     with store.create(directory=project, session="abc") as log:
         log.append(Said(content=(Text(text="one"),)))
         store.branch("abc").close()
@@ -158,7 +147,6 @@ def test_a_session_that_is_being_written_can_be_branched(store, project):
 
 
 def test_a_session_is_deleted_with_all_that_belongs_to_it(store, project):
-    """Its log, its lock, its spilled results; nothing of others."""
     path = begun(store, project, "abc", "one")
     begun(store, project, "abcd", "other")
     spilled = store.find("abc").directory / "tool-results" / "a.txt"
@@ -169,7 +157,6 @@ def test_a_session_is_deleted_with_all_that_belongs_to_it(store, project):
 
 
 def test_a_session_that_is_being_written_is_not_deleted(store, project):
-    """Whoever writes it is named."""
     with store.create(directory=project, session="abc"):
         with pytest.raises(LogLocked, match=f"process {os.getpid()}"):
             store.delete("abc")
@@ -177,7 +164,6 @@ def test_a_session_that_is_being_written_is_not_deleted(store, project):
 
 
 def test_retention_names_what_is_too_old(store, project):
-    """Counted from when a session was last touched; zero keeps all."""
     day = 86_400
     begun(store, project, "old", age=31 * day)
     begun(store, project, "new", age=29 * day)
@@ -188,7 +174,6 @@ def test_retention_names_what_is_too_old(store, project):
 
 
 def test_an_import_lies_with_its_project(store, project):
-    """Under the id its header has, once."""
     header = Header(session="imported", directory=str(project))
     assert store.add(header, [Said(n=1, content=(Text(text="one"),))]) == "imported"
     assert store.find("imported").path.parent == store.root / "projects" / slug(project)
@@ -199,7 +184,6 @@ def test_an_import_lies_with_its_project(store, project):
 
 @pytest.mark.parametrize("id", ["../escaped", "a/b", "/tmp/a", "..", ".", "a\0b", ""])
 def test_an_id_cannot_lead_out_of_its_directory(store, project, id):
-    """An id comes from the command line or a header; it is a name, not a path."""
     if id:
         with pytest.raises(StoreError, match="is no name for a session"):
             store.create(directory=project, session=id)
@@ -218,7 +202,6 @@ def git(directory, *arguments):
 
 
 def test_a_project_is_its_git_root(project):
-    """From wherever in it one works."""
     git(project, "init")
     inside = project / "src" / "deep"
     inside.mkdir(parents=True)
@@ -226,7 +209,6 @@ def test_a_project_is_its_git_root(project):
 
 
 def test_a_worktree_belongs_to_its_repository(project, tmp_path):
-    """Sessions of one repository lie together."""
     git(project, "init")
     git(project, "commit", "--allow-empty", "-m", "first")
     git(project, "worktree", "add", str(tmp_path / "tree"))
@@ -235,18 +217,15 @@ def test_a_worktree_belongs_to_its_repository(project, tmp_path):
 
 @pytest.mark.parametrize("content", [b"gitdir: elsewhere\n", b"\xff\xfe", b""])
 def test_a_git_file_that_leads_nowhere_makes_a_project_of_its_own(project, content):
-    """A submodule, or something broken."""
     (project / ".git").write_bytes(content)
     assert project_root(project) == project.resolve()
 
 
 def test_without_git_a_directory_is_its_own_project(tmp_path):
-    """There is no root to look for."""
     assert project_root(tmp_path) == tmp_path.resolve()
 
 
 def test_a_slug_is_one_name():
-    """Letters and digits stay; what reads alike stays apart, and long ones are cut."""
     assert slug(Path("/home/me/my project")).startswith("home-me-my-project-")
     assert slug(Path("/tmp/a-b")) != slug(Path("/tmp/a/b"))
     assert slug(Path("/項目")) != slug(Path("/作業"))
@@ -256,7 +235,6 @@ def test_a_slug_is_one_name():
 
 
 def test_the_newest_is_the_newest_of_this_project_and_never_another_s(store, tmp_path, monkeypatch):
-    """A command that writes would else change a session that nobody meant."""
     here, there = tmp_path / "here", tmp_path / "there"
     for place in (here, there):
         place.mkdir()
@@ -269,7 +247,6 @@ def test_the_newest_is_the_newest_of_this_project_and_never_another_s(store, tmp
 
 
 def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):
-    """A link to a log is that log."""
     with store.create(directory=tmp_path, session="a") as log:
         link = tmp_path / "link.jsonl"
         link.symlink_to(log.path)
@@ -278,7 +255,6 @@ def test_one_log_has_one_lock_by_whatever_name(store, tmp_path):
 
 
 def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
-    """A newer format is named as such, not as a session that does not exist."""
     store.create(directory=tmp_path, session="a").close()
     path = store.find("a").path
     path.with_name("b.jsonl").write_text('{"longhold":99,"session":"b"}\n')
@@ -287,7 +263,6 @@ def test_a_log_that_cannot_be_listed_says_why_when_asked_for(store, tmp_path):
 
 
 def test_what_killed_imports_left_is_swept_after_a_day(store, tmp_path):
-    """A fresh one may belong to a living process."""
     store.create(directory=tmp_path, session="a").close()
     left = store.find("a").path.with_name("x.partial")
     left.write_text("half")
@@ -298,7 +273,6 @@ def test_what_killed_imports_left_is_swept_after_a_day(store, tmp_path):
 
 
 def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
-    """Spilled results and sub-agents are found from the copy too."""
     store.create(directory=tmp_path, session="a").close()
     beside = store.find("a").directory / "agents"
     beside.mkdir(parents=True)
@@ -308,7 +282,6 @@ def test_a_branch_takes_along_what_lies_beside_its_session(store, tmp_path):
 
 
 def test_a_directory_that_may_not_be_read_is_skipped_and_named(store, project, tmp_path):
-    """The sessions of all others are listed and found."""
     begun(store, project, "readable", "hello")
     closed = store.root / "projects" / "closed"
     closed.mkdir(mode=0)
@@ -333,7 +306,6 @@ def test_a_directory_that_may_not_be_read_is_skipped_and_named(store, project, t
 
 
 def test_swapped_files_keep_the_ids_of_their_names(store, project):
-    """Each opens under the name it lies under, and says whose log it is."""
     begun(store, project, "one", "first")
     begun(store, project, "two", "second")
     a, b = store.find("one").path, store.find("two").path
@@ -347,7 +319,6 @@ def test_swapped_files_keep_the_ids_of_their_names(store, project):
 
 
 def test_a_whole_id_is_found_without_a_look_at_other_sessions(store, project):
-    """A service may have a hundred thousand of them; one that cannot even be read is in no way."""
     begun(store, project, "user-1", "hello")
     other = store.find("user-1").path.with_name("user-12.jsonl")
     os.mkfifo(other)  # whoever looks into it waits for ever
@@ -355,7 +326,6 @@ def test_a_whole_id_is_found_without_a_look_at_other_sessions(store, project):
 
 
 def test_only_the_session_of_exactly_this_id_is_removed(store, project):
-    """Whoever asks for the data of one user to be deleted does not mean another's."""
     begun(store, project, "user-12", "hello")
     with pytest.raises(SessionNotFound, match="whole id"):
         store.delete("user-1")

@@ -42,7 +42,6 @@ def segment(retention):
 
 
 async def test_a_models_summary_is_measured_with_what_the_log_adds():
-    """The user's words stand beside the model's."""
     retention = benchmark()
     model = ScriptedModel(f"text: <summary>{SUMMARY}</summary>", name="claude-opus-4-6")
     found, is_written = await retention.by_model(segment(retention), "claude-opus-4-6", model)
@@ -53,7 +52,6 @@ async def test_a_models_summary_is_measured_with_what_the_log_adds():
 
 
 async def test_a_model_that_writes_no_summary_is_not_credited_with_one():
-    """The digest stands in, and the row says so."""
     retention = benchmark()
     model = ScriptedModel("text: no", name="claude-opus-4-6")
     found, is_written = await retention.by_model(segment(retention), "claude-opus-4-6", model)
@@ -62,7 +60,6 @@ async def test_a_model_that_writes_no_summary_is_not_credited_with_one():
 
 
 async def test_without_a_model_there_is_no_row_for_one():
-    """What was not asked for is not printed."""
     rows = await benchmark().run([], len, quiet=True)
     assert sorted(rows) == [
         *("digest", "digest_at_recorded_size", "recorded"),

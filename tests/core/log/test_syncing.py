@@ -39,7 +39,6 @@ def file(tmp_path):
 
 
 def test_a_burst_is_forced_together_and_to_its_end(file):
-    """Ten times a second at most, and what came last is not left out."""
     began = time.monotonic()
     for _ in range(BURST):
         file.written()
@@ -51,7 +50,6 @@ def test_a_burst_is_forced_together_and_to_its_end(file):
 
 
 def test_a_failure_is_told_once_and_leaves_it_due(file):
-    """Nobody is left thinking that the disk said yes."""
     reading, writing = os.pipe()  # what cannot be forced
     broken = CountedSync(writing)
     broken.soon()
@@ -65,7 +63,6 @@ def test_a_failure_is_told_once_and_leaves_it_due(file):
 
 
 def test_nothing_touches_a_file_that_is_finished(file):
-    """Its number may belong to another file by then."""
     file.finish()
     file.written()
     file.soon()
@@ -85,7 +82,6 @@ def write_in_child(path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_forces_its_own_logs(tmp_path):
-    """The thread of the process it came from is not there to do it."""
     with Log.create(tmp_path / "parent.jsonl", Header(session="parent")) as log:
         log.append(Said(content=(Text(text="Before the fork."),)))
         log.sync_soon()

@@ -29,12 +29,10 @@ def said(text, **fields):
 
 
 def test_the_title_is_the_last_one_given(titled):
-    """Before anything that was said."""
     assert titled(said("fix it"), Titled(title="Old"), Titled(title="New")) == "New"
 
 
 def test_without_a_title_it_is_the_first_words_of_the_user(titled):
-    """Not those of a reminder, and not an empty message or a picture."""
     assert (
         titled(
             said("a reminder", hidden=True),
@@ -48,7 +46,6 @@ def test_without_a_title_it_is_the_first_words_of_the_user(titled):
 
 
 def test_what_a_client_wrapped_around_the_users_words_is_not_the_title(titled):
-    """Neither a message of its own nor a block before the words in the same one."""
     reminded = (Text(text="<system-reminder>\nToday is Monday.\n</system-reminder>\n\n"),)
     assert (
         titled(
@@ -60,45 +57,37 @@ def test_what_a_client_wrapped_around_the_users_words_is_not_the_title(titled):
 
 
 def test_the_first_words_are_found_behind_a_large_prompt(titled):
-    """The tools of a client can take more than is looked at otherwise."""
     tools = ({"name": "Bash", "description": "d" * 2 * END_BYTES},)
     assert titled(Framed(tools=tools), said("Fix the bug")) == "Fix the bug"
 
 
 def test_a_session_without_words(titled):
-    """It says so."""
     assert titled() == "(nothing said yet)"
 
 
 def test_a_title_given_late_in_a_long_log(titled):
-    """The end is looked at."""
     assert titled(said("fix it"), *BULK, Titled(title="Late")) == "Late"
 
 
 def test_a_title_given_early_in_a_long_log(titled):
-    """The beginning is looked at, too."""
     assert titled(Titled(title="Early"), said("fix it"), *BULK) == "Early"
 
 
 def test_a_title_from_the_end_goes_before_one_from_the_beginning(titled):
-    """The later one was given later."""
     assert titled(Titled(title="Early"), *BULK, Titled(title="Late")) == "Late"
 
 
 def test_long_titles_are_cut(titled):
-    """One line for each session."""
     title = titled(said("word " * 100))
     assert len(title) == TITLE_CHARS
     assert title.endswith("…")
 
 
 def test_a_long_first_message_still_gives_a_title(titled):
-    """A pasted file is something said."""
     assert titled(said("look at this: " + "x" * 2 * END_BYTES)).startswith("look at this: xxx")
 
 
 def test_damaged_lines_are_passed_over(tmp_path):
-    """Half a line, or something else entirely."""
     path = tmp_path / "s.jsonl"
     write_log(path, Header(session="s"), numbered([said("fix it")]))
     with path.open("ab") as file:

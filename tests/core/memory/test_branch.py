@@ -11,7 +11,6 @@ C = Memory(file="c.md", name="c", description="third")
 
 
 def test_a_branch_sees_its_own_changes_and_the_store_does_not(store, write):
-    """Reads fall through to the store as it was."""
     write(A, B)
     branch = Branch(store)
     branch.put(C)
@@ -25,7 +24,6 @@ def test_a_branch_sees_its_own_changes_and_the_store_does_not(store, write):
 
 
 def test_merging_is_one_commit_and_undo_takes_it_all_back(store, write):
-    """The whole set happens at once."""
     write(A, B)
     before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
     branch = Branch(store)
@@ -40,7 +38,6 @@ def test_merging_is_one_commit_and_undo_takes_it_all_back(store, write):
 
 
 def test_what_the_check_finds_wrong_throws_it_all_away(store, write):
-    """The reason is in the error, and the store is as it was."""
     write(A)
     branch = Branch(store)
     branch.remove("a.md", "why not")
@@ -50,7 +47,6 @@ def test_what_the_check_finds_wrong_throws_it_all_away(store, write):
 
 
 def test_a_memory_changed_meanwhile_is_a_conflict(store, write):
-    """Then nothing of the branch happens."""
     write(A, B)
     branch = Branch(store)
     branch.put(Memory(file="a.md", name="a", description="by the branch"))
@@ -62,7 +58,6 @@ def test_a_memory_changed_meanwhile_is_a_conflict(store, write):
 
 
 def test_a_memory_written_meanwhile_stays(store, write):
-    """What the branch did not know of is not touched by it."""
     write(A)
     branch = Branch(store)
     branch.remove("a.md", "gone")
@@ -73,7 +68,6 @@ def test_a_memory_written_meanwhile_stays(store, write):
 
 
 def test_what_ends_as_it_began_is_no_change(store, write):
-    """There and back is nothing."""
     write(A)
     branch = Branch(store)
     branch.remove("a.md", "gone")
@@ -83,6 +77,5 @@ def test_what_ends_as_it_began_is_no_change(store, write):
 
 
 def test_each_change_is_checked_as_it_comes(store):
-    """A branch takes nothing the store would refuse."""
     with pytest.raises(MemoryRefused):
         Branch(store).put(Memory(file="../a.md", name="a", description="a"))

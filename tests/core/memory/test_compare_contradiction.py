@@ -28,7 +28,6 @@ def is_contradicted(new, old):
     ],
 )
 def test_a_newer_statement_contradicts_an_older_one(new, old):
-    """It says that things changed, or gives another number for the same thing."""
     assert is_contradicted(new, old)
 
 
@@ -54,7 +53,6 @@ def test_a_newer_statement_contradicts_an_older_one(new, old):
     ],
 )
 def test_what_may_both_be_true_is_left_alone(new, old):
-    """Marking a live fact as superseded would hide it."""
     assert not is_contradicted(new, old)
 
 
@@ -75,5 +73,4 @@ def test_what_may_both_be_true_is_left_alone(new, old):
     ],
 )
 def test_a_word_has_a_kind_or_merely_describes(word, kind):
-    """Only what has a kind can contradict."""
     assert kind_of(word) == kind

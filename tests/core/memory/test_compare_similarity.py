@@ -24,7 +24,6 @@ LONG = "Deploys of the billing service go out on Tuesday nights after the backup
     ],
 )
 def test_one_may_stand_for_the_other(kept, gone):
-    """The same words, or the same and more."""
     assert covers(memory(kept), memory(gone), 0.9)
 
 
@@ -41,10 +40,8 @@ def test_one_may_stand_for_the_other(kept, gone):
     ],
 )  # fmt: skip
 def test_a_word_a_digit_or_a_denial_of_difference_is_a_difference(kept, gone):
-    """Nothing goes that says something of its own."""
     assert not covers(memory(kept), memory(gone), 0.9)
 
 
 def test_types_are_not_mixed():
-    """What a person prefers is not what a project does."""
     assert not covers(memory(LONG), memory(LONG, "user"), 0.9)

@@ -41,7 +41,6 @@ def told(tmp_path):
 
 
 def test_the_users_words_are_listed_with_where_they_stand(write, told):
-    """Not what tools, hooks or other agents said, nor what was known before."""
     write(
         "s1",
         said(1, "before", at=SINCE - 1),
@@ -56,7 +55,6 @@ def test_the_users_words_are_listed_with_where_they_stand(write, told):
 
 
 def test_the_newest_fit_and_the_rest_is_counted(write, told):
-    """A long session does not hide the others."""
     write("long", *(said(n, f"word {n} " * 10) for n in range(1, 50)), at=SINCE + 2 * DAY)
     write("short", said(1, "we moved to Port"))
     found = told(most_chars=1_000)
@@ -66,7 +64,6 @@ def test_the_newest_fit_and_the_rest_is_counted(write, told):
 
 
 def test_a_secret_is_masked_and_a_damaged_line_passed_over(tmp_path, write, told):
-    """What is derived from a log never repeats a secret."""
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     write("s1", said(1, f"use {key}"), said(2, "all good"))
     path = tmp_path / "s1.jsonl"

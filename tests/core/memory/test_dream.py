@@ -34,7 +34,6 @@ def repository(tmp_path):
 
 
 def test_duplicates_become_one_that_rests_on_the_evidence_of_both(store, write, repository):
-    """The older file stays; links lead to it."""
     write(
         memory("old.md", TUESDAY, 1_000.0, evidence=("s1#1",)),
         memory("new.md", TUESDAY, 2_000.0, evidence=("s2#4",)),
@@ -50,7 +49,6 @@ def test_duplicates_become_one_that_rests_on_the_evidence_of_both(store, write, 
 
 
 def test_a_contradicted_memory_is_marked_and_leaves_the_index(store, write, repository):
-    """It stays in the store, with the name of what contradicts it."""
     write(
         memory("a.md", "The staging database is db-7", 1_000.0, evidence=("s1#1",)),
         memory("b.md", "The staging database is now db-9", 2_000.0),
@@ -63,7 +61,6 @@ def test_a_contradicted_memory_is_marked_and_leaves_the_index(store, write, repo
 
 
 def test_what_a_memory_says_it_supersedes_is_marked(store, write, repository):
-    """Whoever wrote it knew."""
     write(
         memory("a.md", "Ann reviews", 1_000.0),
         memory("b.md", "Reviews go round", 2_000.0, supersedes=("a.md",)),
@@ -72,7 +69,6 @@ def test_what_a_memory_says_it_supersedes_is_marked(store, write, repository):
 
 
 def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, repository):
-    """Marks that lead nowhere are dropped and counted; what was marked holds again."""
     write(
         memory("a.md", "The staging database is db-7", 1_000.0),
         memory("b.md", "The staging database is now db-9", 2_000.0),
@@ -87,7 +83,6 @@ def test_a_forgotten_successor_does_not_stop_later_dreams(store, write, reposito
 
 
 def test_a_dead_link_becomes_words(store, write, repository):
-    """Links into the repository stay; nothing that was written is lost."""
     body = "See [the plan](plan.md), [code](a.py) and [docs](readme.md).\n"
     (repository / "readme.md").write_text("x")
     write(memory("a.md", "Links", body=body))
@@ -98,7 +93,6 @@ def test_a_dead_link_becomes_words(store, write, repository):
 
 
 def test_links_are_read_from_where_the_memory_lies(store, write, repository):
-    """Beside it, above it, from the store's root, and into a part of a page."""
     body = (
         "[a](b.md) [b](./b.md#how) [c](../top.md#x) [d](ops/b.md) [e](../ops/b.md) [f](no.md#y)\n"
     )
@@ -112,7 +106,6 @@ def test_links_are_read_from_where_the_memory_lies(store, write, repository):
 
 
 def test_a_relative_link_follows_a_merged_memory(store, write, repository):
-    """It still leads from where it stands."""
     write(
         memory("old.md", TUESDAY, 1_000.0),
         memory("ops/new.md", TUESDAY, 2_000.0),
@@ -123,7 +116,6 @@ def test_a_relative_link_follows_a_merged_memory(store, write, repository):
 
 
 def test_changed_sources_are_named_until_they_match_again(store, write, repository):
-    """In the head, where people and models see it."""
     told = memory("a.md", "How x is set in a.py, unlike ../escape.py")
     write(replace(told, sources=sources_of(told, repository)))
     assert store.memory("a.md").sources.keys() == {"a.py"}
@@ -136,7 +128,6 @@ def test_changed_sources_are_named_until_they_match_again(store, write, reposito
 
 
 def test_a_dream_is_one_commit_that_undo_takes_back(store, write, repository):
-    """Byte for byte."""
     write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
     before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
     report = dream(store, SETTINGS, repository=repository)
@@ -146,7 +137,6 @@ def test_a_dream_is_one_commit_that_undo_takes_back(store, write, repository):
 
 
 def test_what_the_user_took_back_is_not_dreamt_again(store, write, repository):
-    """An undo is a veto, until the memory changes."""
     write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
     dream(store, SETTINGS, repository=repository)
     store.undo()
@@ -156,7 +146,6 @@ def test_what_the_user_took_back_is_not_dreamt_again(store, write, repository):
 
 
 def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
-    """The diff is the one that would happen."""
     write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
     trial = dream(store, SETTINGS, repository=repository, is_trial=True)
     assert trial.commit is None and store.history.head == 1
@@ -164,7 +153,6 @@ def test_a_trial_changes_nothing_and_shows_all(store, write, repository):
 
 
 def test_a_trial_says_what_would_be_left_out(store, write, repository):
-    """The same rules as when it is meant."""
     write(memory("a.md", "Ann reviews", 1_000.0), memory("b.md", "Bob deploys", 2_000.0))
     rules = DreamRules(settings=replace(SETTINGS, removed_floor=1), repository=repository)
     branch = Branch(store)
@@ -176,7 +164,6 @@ def test_a_trial_says_what_would_be_left_out(store, write, repository):
 
 
 def test_a_second_dream_finds_nothing_to_do(store, write, repository):
-    """Order stays order."""
     write(
         memory("a.md", TUESDAY),
         memory("b.md", TUESDAY, 2_000.0),
@@ -188,7 +175,6 @@ def test_a_second_dream_finds_nothing_to_do(store, write, repository):
 
 
 def test_no_dream_takes_more_than_its_share(store, write, repository):
-    """The rest is for the next one."""
     settings = DreamSettings(removed_share=0.2, removed_floor=1)
     write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(10)))
     assert len(dream(store, settings, repository=repository).merged) == 2
@@ -196,7 +182,6 @@ def test_no_dream_takes_more_than_its_share(store, write, repository):
 
 
 def test_the_uses_of_all_that_was_merged_add_up(store, write, repository):
-    """Of three that say the same, the one that stays was used as often as all of them."""
     write(*(memory(f"{name}.md", TUESDAY, at) for at, name in enumerate("abc", 1)))
     store.count_uses({"a.md": 1, "b.md": 3, "c.md": 5})
     assert dream(store, SETTINGS, repository=repository).merged.keys() == {"b.md", "c.md"}
@@ -204,7 +189,6 @@ def test_the_uses_of_all_that_was_merged_add_up(store, write, repository):
 
 
 def test_uses_go_with_what_was_merged(store, write, repository):
-    """What was used under another name keeps its place."""
     write(memory("a.md", TUESDAY), memory("b.md", TUESDAY, 2_000.0))
     store.count_uses({"b.md": 3, "a.md": 1})
     dream(store, SETTINGS, repository=repository)
@@ -212,7 +196,6 @@ def test_uses_go_with_what_was_merged(store, write, repository):
 
 
 def test_the_index_is_ordered_by_use(store, write, repository):
-    """A dream may do nothing but that."""
     write(memory("a.md", "one"), memory("b.md", "two"))
     store.count_uses({"b.md": 1})
     report = dream(store, SETTINGS, repository=repository)
@@ -221,7 +204,6 @@ def test_the_index_is_ordered_by_use(store, write, repository):
 
 
 def test_only_the_last_steps_are_kept(store, write, repository):
-    """Enough to look on."""
     write(*(memory(f"m{n}.md", TUESDAY, 1_000.0 + n) for n in range(40)))
     steps = Steps(most=5)
     dream(store, SETTINGS, repository=repository, steps=steps)
@@ -229,7 +211,6 @@ def test_only_the_last_steps_are_kept(store, write, repository):
 
 
 def test_a_dream_that_fails_puts_the_lock_back(store, write, repository, clock):
-    """And the store is as it was."""
     write(memory("a.md", "See", body="[x](../../../b.md)\n"))
     lock = DreamLock(store.root, stale_seconds=60.0, clock=clock)
     with pytest.raises(RuntimeError), lock.hold():
@@ -248,7 +229,6 @@ class _Exploding(Steps):
 
 
 def test_the_check_finds_dangling_links(store, write):
-    """Whoever dreamt them."""
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(memory("b.md", "two", body="[x](nowhere.md) [y](a.md)\n"))
@@ -256,7 +236,6 @@ def test_the_check_finds_dangling_links(store, write):
 
 
 def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
-    """What memories rest on is never dropped; what is removed keeps it in its tombstone."""
     write(memory("a.md", "one", evidence=("s1#1",)), memory("b.md", "two", evidence=("s1#2",)))
     branch = Branch(store)
     branch.put(memory("a.md", "one again"))
@@ -265,7 +244,6 @@ def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
 
 
 def test_a_branch_that_fails_its_check_is_not_merged(store, write):
-    """All of it or nothing."""
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(memory("a.md", "two"))
@@ -275,7 +253,6 @@ def test_a_branch_that_fails_its_check_is_not_merged(store, write):
 
 
 def test_the_check_finds_a_mark_that_leads_nowhere(store, write):
-    """What supersedes must be there."""
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(replace(memory("a.md", "one"), superseded_by="gone.md"))
@@ -288,7 +265,6 @@ WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=8)
 
 @given(st.lists(st.tuples(WORDS, st.integers(1, 5)), min_size=1, max_size=8))
 def test_whatever_there_is_a_dream_passes_its_own_checks(tmp_path_factory, told):
-    """No word that was said is gone, no evidence is lost, and the second dream rests."""
     place = tmp_path_factory.mktemp("dream")
     memories = [
         memory(f"m{n}.md", " ".join(words) or "x", 1_000.0 * at, evidence=(f"s#{n}",))

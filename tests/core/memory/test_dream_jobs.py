@@ -82,7 +82,6 @@ def entries(opened, kind):
 
 
 async def test_without_a_model_the_safe_part_is_done(project):
-    """Beside the conversation, once; reported to the log and in a line."""
     async with agent(project, "text: Hello.", by="engine") as one:
         await say(one)
         await one.background.drain(10.0)
@@ -96,7 +95,6 @@ async def test_without_a_model_the_safe_part_is_done(project):
 
 
 async def test_a_model_dreams_on_a_fork(project):
-    """As one commit, with what it cost."""
     change = {
         "command": "str_replace",
         "path": "/memories/a.md",
@@ -117,7 +115,6 @@ async def test_a_model_dreams_on_a_fork(project):
 
 
 async def test_where_consent_is_asked_for_no_model_dreams(project):
-    """It would write what the user has not seen; the safe part is done."""
     async with agent(project, f"{ANSWER}text: I dreamt.", consent="ask") as one:
         await say(one)
         await one.background.drain(10.0)
@@ -132,7 +129,6 @@ def lock(project):
 
 
 async def test_a_dream_that_failed_does_not_count_as_done(project):
-    """The user is told, what needs no model is done, and the time of the last dream stays."""
     async with agent(project, f"{ANSWER}error: 400 no") as one:
         await say(one)
         await one.background.drain(10.0)
@@ -144,7 +140,6 @@ async def test_a_dream_that_failed_does_not_count_as_done(project):
 
 
 async def test_a_dream_that_failed_is_tried_again(project):
-    """After a while, with the model; what needs none is not done twice."""
     soon = {"retry_minutes": 0.0, "scan_minutes": 0.0}
     async with agent(project, f"{ANSWER}error: 400 no", **soon) as one:
         await say(one)
@@ -161,7 +156,6 @@ async def test_a_dream_that_failed_is_tried_again(project):
 
 
 async def test_a_session_that_read_untrusted_text_leaves_the_dream_to_another(project):
-    """It does what needs no model, and the model's dream is still due."""
     fetched = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\ntext: Fetched.\n---\n'
     async with agent(project, f"{fetched}text: I dreamt.") as one:
         await say(one)
@@ -171,7 +165,6 @@ async def test_a_session_that_read_untrusted_text_leaves_the_dream_to_another(pr
 
 
 async def test_dreams_do_not_depend_on_extraction(project):
-    """With it off, a chat still dreams; a single run does only where it is told to."""
     given = settings(where="chat", by="engine")
     for source, count in (("run", 0), ("chat", 1)):
         model = ScriptedModel("text: Hello.", name=MODEL)
@@ -182,7 +175,6 @@ async def test_dreams_do_not_depend_on_extraction(project):
 
 
 async def test_what_a_dream_did_and_left_out_is_in_its_entry(project):
-    """For whoever asks later what happened."""
     calls = [
         {"command": "create", "path": "/memories/c.md", "file_text": "We deploy on Fridays."},
         {"command": "delete", "path": "/memories/a.md", "why": "the project is over"},
@@ -200,7 +192,6 @@ async def test_what_a_dream_did_and_left_out_is_in_its_entry(project):
 
 
 async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_path):
-    """Logs of this project lie where a session may not look otherwise."""
     logs = memory_directory(home(), project).parent
     (logs / "0.jsonl").write_text('{"entry":"said","content":"we moved to Port"}\n')
     (tmp_path / "other.txt").write_text("private")
@@ -220,7 +211,6 @@ async def test_the_fork_may_read_the_sessions_and_no_other_files(project, tmp_pa
 
 
 async def test_stopped_it_never_happened_and_left_a_report(project):
-    """The time of the last dream goes back to what it was."""
     async with agent(project, f"{ANSWER}text: slow", kind=HangsAfterOne) as one:
         await say(one)
         await asyncio.sleep(0)
@@ -248,7 +238,6 @@ def killed_while_dreaming(project):
 
 
 async def test_a_killed_dream_is_reported_by_the_next_session(project):
-    """Once; its lock is free again and its memories are as they were."""
     pid = killed_while_dreaming(project)
     assert lock(project).look().pid == pid
     for count in (1, 0):
@@ -277,7 +266,6 @@ class HangsAfterOne(ScriptedModel):
     ids=["off", "time", "sessions"],
 )
 async def test_a_gate_that_is_closed_lets_no_dream_pass(project, closed):
-    """Each by itself."""
     async with agent(project, "text: Hello.", by="engine", **closed) as one:
         await say(one)
         assert not one.background.job("dream").is_busy
@@ -285,7 +273,6 @@ async def test_a_gate_that_is_closed_lets_no_dream_pass(project, closed):
 
 
 async def test_sessions_are_not_counted_again_for_a_while(project):
-    """A look at the directory is noted."""
     async with agent(project, "text: Hello.\n---\ntext: Again.", by="engine", sessions=6) as one:
         await say(one)
         logs = memory_directory(home(), project).parent

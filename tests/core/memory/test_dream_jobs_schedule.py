@@ -19,7 +19,6 @@ def never_asked(_since):
 
 
 def test_all_gates_open():
-    """A day, ten minutes, five sessions, nobody dreaming."""
     held = LockState(time=NOW - 24 * HOUR)
     verdict = time_to_dream(
         DreamSettings(), now=NOW, held=held, scanned=NOW - 600, count_sessions=lambda since: 5
@@ -28,7 +27,6 @@ def test_all_gates_open():
 
 
 def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
-    """The last dream, its failure and the last count lie ahead: nobody knows how long ago."""
     year = 24 * 365 * HOUR
     held = LockState(time=NOW + year)
     verdict = time_to_dream(
@@ -51,7 +49,6 @@ def test_a_clock_that_was_set_back_does_not_keep_it_from_dreaming_for_years():
     ],
 )
 def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned, reason):
-    """Sessions are counted last of all."""
     verdict = time_to_dream(
         settings, now=NOW, held=held, scanned=scanned, count_sessions=never_asked
     )
@@ -59,7 +56,6 @@ def test_a_cheap_gate_that_is_closed_saves_the_counting(settings, held, scanned,
 
 
 def test_a_dream_that_failed_is_not_tried_again_at_once():
-    """Not before `dream.retry_minutes` have passed; then it is, however short ago it failed."""
     given = {"now": NOW, "held": LockState(time=0.0), "scanned": 0.0}
     closed = time_to_dream(
         DreamSettings(), **given, failed=NOW - 59 * 60, count_sessions=never_asked
@@ -71,7 +67,6 @@ def test_a_dream_that_failed_is_not_tried_again_at_once():
 
 
 def test_too_few_sessions_close_it():
-    """And the time that was asked for is that of the last dream."""
     asked = []
     verdict = time_to_dream(
         DreamSettings(),
@@ -85,7 +80,6 @@ def test_too_few_sessions_close_it():
 
 
 def test_somebody_dreaming_closes_it():
-    """A live process holds the lock."""
     held = LockState(time=NOW, pid=os.getpid(), started="?", before=0.0)
     verdict = time_to_dream(
         DreamSettings(), now=NOW, held=held, scanned=0.0, count_sessions=lambda since: 9
@@ -94,7 +88,6 @@ def test_somebody_dreaming_closes_it():
 
 
 def test_a_killed_dream_counts_as_not_having_been():
-    """The time before it decides."""
     held = LockState(time=NOW - HOUR, pid=2**22 + 1, started="?", before=NOW - 30 * HOUR)
     verdict = time_to_dream(
         DreamSettings(), now=NOW + 1, held=held, scanned=0.0, count_sessions=lambda since: 9
@@ -103,14 +96,12 @@ def test_a_killed_dream_counts_as_not_having_been():
 
 
 def test_a_scan_is_remembered(tmp_path):
-    """In the time of a file."""
     assert last_noted(tmp_path, SCANNED) == 0.0
     note(tmp_path, SCANNED, 123.0)
     assert last_noted(tmp_path, SCANNED) == 123.0
 
 
 def test_sessions_touched_since_are_counted(tmp_path):
-    """Logs by their time, the newest first; other files are none."""
     for name, at in (("a.jsonl", 10), ("b.jsonl", 20), ("now.jsonl", 30), ("c.lock", 30)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (at, at))

@@ -64,7 +64,6 @@ def die_at(root, number):
 
 
 def test_a_killed_dream_happened_or_did_not(tmp_path):
-    """Whichever it was, an hour later the next one can dream and ends where the whole one did."""
     base, whole = tmp_path / "base", tmp_path / "whole"
     prepared(base)
     shutil.copytree(base, whole)

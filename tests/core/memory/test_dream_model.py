@@ -36,7 +36,6 @@ def delete(file, why="said better elsewhere"):
 
 
 async def test_a_dream_is_one_commit_that_can_be_undone(store, write, dreaming):
-    """What it wrote and removed happens at once; undo brings all of it back."""
     write(fact("a.md", "the board is in Linear"), fact("b.md", "we use Linear as our board"))
     before = {file: store.read(file) for file in store.versions()}
     _, running = dreaming(
@@ -55,7 +54,6 @@ async def test_a_dream_is_one_commit_that_can_be_undone(store, write, dreaming):
 async def test_it_is_asked_for_its_phases_within_the_limits(
     store, write, dreaming, tmp_path, clock
 ):
-    """With the index, the logs, what was said since, and what may be removed."""
     write(*(fact(f"f{i}.md", f"fact number {i}") for i in range(20)))
     fork, running = dreaming(
         since=clock.at - 86_400 * 3, touched=7, daybook="s.jsonl:\n- #3 No, on Fridays"
@@ -71,7 +69,6 @@ async def test_it_is_asked_for_its_phases_within_the_limits(
 
 @pytest.mark.parametrize("reason", ["aborted", "refused", "cut_off"])
 async def test_one_that_does_not_end_never_happened(store, write, dreaming, reason):
-    """Half a dream is none."""
     write(fact("a.md", "one"))
     _, running = dreaming(delete("a.md"), reason=reason)
     with pytest.raises(NotDreamt):
@@ -82,7 +79,6 @@ async def test_one_that_does_not_end_never_happened(store, write, dreaming, reas
 async def test_one_that_runs_out_of_turns_keeps_what_it_wrote_and_removes_nothing(
     store, write, dreaming
 ):
-    """What was to replace a removed memory may not have been written yet."""
     write(fact("a.md", "one"))
     _, running = dreaming(creating("b.md", "two"), delete("a.md"), reason="max_turns")
     report = await running
@@ -91,7 +87,6 @@ async def test_one_that_runs_out_of_turns_keeps_what_it_wrote_and_removes_nothin
 
 
 async def test_a_memory_can_be_pruned_and_its_tombstone_keeps_the_evidence(store, write, dreaming):
-    """With the reason; it can be brought back."""
     write(fact("a.md", "one", evidence=("01J#3",)), fact("b.md", "two"))
     _, running = dreaming(delete("a.md", why="the task is over"))
     report = await running
@@ -103,7 +98,6 @@ async def test_a_memory_can_be_pruned_and_its_tombstone_keeps_the_evidence(store
 
 
 async def test_one_that_removes_too_much_is_told_and_the_rest_is_kept(store, write, dreaming):
-    """The model reads why while it can still do something else; its good changes survive."""
     write(*(fact(f"f{i}.md", f"fact number {i} of its own") for i in range(6)))
     fork, running = dreaming(*(delete(f"f{i}.md") for i in range(5)), creating("g.md", "new"))
     await running
@@ -114,7 +108,6 @@ async def test_one_that_removes_too_much_is_told_and_the_rest_is_kept(store, wri
 
 
 async def test_a_removal_without_a_reason_is_refused(store, write, dreaming):
-    """The model is told to say why."""
     write(fact("a.md", "one"))
     fork, running = dreaming(delete("a.md", why=""))
     await running
@@ -123,7 +116,6 @@ async def test_a_removal_without_a_reason_is_refused(store, write, dreaming):
 
 
 async def test_a_dead_link_is_told_to_the_model_that_writes_it(store, write, dreaming):
-    """The change is made all the same."""
     fork, running = dreaming(creating("a.md", "one", body="see [b](b.md)\n"))
     await running
     assert "a.md links to b.md, which does not exist" in fork.results[0]
@@ -133,7 +125,6 @@ async def test_a_dead_link_is_told_to_the_model_that_writes_it(store, write, dre
 async def test_what_somebody_else_changed_meanwhile_is_left_out_and_the_rest_kept(
     store, write, dreaming
 ):
-    """The reason is in the report; the other writer's text stands."""
     write(fact("a.md", "one"), fact("b.md", "two"))
     theirs = fact("a.md", "one, as somebody else put it")
 
@@ -152,7 +143,6 @@ async def test_what_somebody_else_changed_meanwhile_is_left_out_and_the_rest_kep
 
 
 async def test_what_the_user_undid_is_refused_to_the_model_too(store, write, dreaming):
-    """Until the memory changes."""
     write(fact("a.md", "one"))
     _, running = dreaming(delete("a.md"))
     await running
@@ -164,7 +154,6 @@ async def test_what_the_user_undid_is_refused_to_the_model_too(store, write, dre
 
 
 async def test_evidence_that_a_model_drops_is_given_back(store, write, dreaming):
-    """A rewritten memory rests on what it rested on."""
     write(fact("a.md", "one", evidence=("01J#3",)))
     _, running = dreaming(delete("a.md", why="written anew"), creating("a.md", "one, better"))
     await running
@@ -172,7 +161,6 @@ async def test_evidence_that_a_model_drops_is_given_back(store, write, dreaming)
 
 
 async def test_what_replaces_others_takes_over_evidence_uses_and_links(store, write, dreaming):
-    """The reason of a removal names the memory that stays."""
     write(
         fact("a.md", "one", evidence=("s#1",)),
         fact("b.md", "uno", evidence=("s#2",)),
@@ -190,7 +178,6 @@ async def test_what_replaces_others_takes_over_evidence_uses_and_links(store, wr
 
 
 async def test_links_it_leaves_dangling_are_mended(store, write, dreaming):
-    """The safe tidying comes after the model."""
     write(fact("a.md", "see [b](b.md)"), fact("b.md", "two"))
     _, running = dreaming(delete("b.md"))
     report = await running
@@ -199,7 +186,6 @@ async def test_links_it_leaves_dangling_are_mended(store, write, dreaming):
 
 
 async def test_a_trial_changes_nothing(store, write, dreaming):
-    """It says what it would do."""
     write(fact("a.md", "one"))
     _, running = dreaming(creating("b.md", "two"), is_trial=True)
     report = await running
@@ -208,7 +194,6 @@ async def test_a_trial_changes_nothing(store, write, dreaming):
 
 
 def test_the_last_steps_are_kept_for_whoever_looks_on():
-    """Thirty of them, and whether it writes already."""
     steps = Steps(most=30)
     see = observer(steps)
     for i in range(40):

@@ -25,7 +25,6 @@ def replied(n):
 
 
 def test_a_stretch_reaches_from_the_cursor_to_a_message():
-    """With the last thing the user said in it."""
     unread = ExtractionCursor().follow(
         [said(1), replied(2), said(3), said(4, hidden=True), replied(5)]
     )
@@ -35,7 +34,6 @@ def test_a_stretch_reaches_from_the_cursor_to_a_message():
 
 
 def test_the_cursor_is_read_from_the_log():
-    """After a resume nothing is looked at again."""
     unread = ExtractionCursor().follow([said(1), replied(2), Remembered(n=3, cursor=2)])
     assert unread.new_messages(unread.last) is None
     unread.follow([said(1), replied(2), Remembered(n=3, cursor=2), said(4), replied(5)])
@@ -43,12 +41,10 @@ def test_the_cursor_is_read_from_the_log():
 
 
 def test_what_the_agent_wrote_itself_is_named():
-    """A look and a failed write are no writes."""
     history = [said(1), wrote(2), ran(3, 2), wrote(4, "view", "/memories/b.md"), ran(5, 4)]
     history += [wrote(6, path="/memories/c.md"), ran(7, 6, is_error=True), replied(8)]
     assert ExtractionCursor().follow(history).new_messages(8).own == ("a.md",)
 
 
 def test_words_of_hooks_alone_are_nothing_to_learn_from():
-    """Only what the user said is."""
     assert ExtractionCursor().follow([said(1, hidden=True), replied(2)]).new_messages(2) is None

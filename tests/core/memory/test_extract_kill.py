@@ -83,7 +83,6 @@ def count(tmp_path_factory):
 
 
 def test_killed_at_every_point_it_is_completed_once(tmp_path, count):
-    """Store old or new after the kill; after the next run both memories, one commit, the cursor."""
     assert count > 8
     for number in range(1, count + 1):
         place = tmp_path / str(number)

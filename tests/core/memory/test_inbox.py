@@ -16,14 +16,12 @@ def propose(store, *changes, **more):
 
 
 def test_consent_decides_and_outside_text_always_asks():
-    """What came from outside may have been put there by somebody."""
     assert not must_ask(MemorySettings(), is_outside=False)
     assert must_ask(MemorySettings(), is_outside=True)
     assert must_ask(MemorySettings(consent="ask"), is_outside=False)
 
 
 def test_a_proposal_changes_nothing_until_it_is_accepted(store):
-    """Then it is a commit of whoever proposed it."""
     (proposal,) = propose(store, NEW, session="s1", is_outside=True)
     assert store.versions() == {}
     assert Inbox(store).waiting() == [proposal] and proposal.is_outside
@@ -35,7 +33,6 @@ def test_a_proposal_changes_nothing_until_it_is_accepted(store):
 
 
 def test_what_was_declined_is_not_proposed_again(store):
-    """The same text is known; another one is new."""
     (proposal,) = propose(store, NEW)
     assert propose(store, NEW) == []
     Inbox(store).decline(proposal.id)
@@ -44,8 +41,6 @@ def test_what_was_declined_is_not_proposed_again(store):
 
 
 def test_a_declined_memory_with_other_dates_is_the_same(store):
-    """Evidence and moments differ each time; what is said does not."""
-
     def said(modified, evidence, file="board.md"):
         memory = Memory(
             file=file, name="Board", description="in Linear", modified=modified, evidence=evidence
@@ -60,7 +55,6 @@ def test_a_declined_memory_with_other_dates_is_the_same(store):
 
 
 def test_a_new_proposal_takes_the_place_of_the_one_that_waits(store):
-    """Of two for one file only one could be accepted."""
     (first,) = propose(store, NEW)
     (second,) = propose(store, MemoryChange(file="a.md", text="# B\n", expected=""))
     assert Inbox(store).waiting() == [second]
@@ -69,7 +63,6 @@ def test_a_new_proposal_takes_the_place_of_the_one_that_waits(store):
 
 
 def test_a_memory_changed_meanwhile_is_a_conflict(store):
-    """The proposal waits on; nothing is written over."""
     (proposal,) = propose(store, NEW)
     store.commit([MemoryChange(file="a.md", text="# Other\n", expected="")], by="person", why="x")
     with pytest.raises(MemoryConflict):
@@ -78,7 +71,6 @@ def test_a_memory_changed_meanwhile_is_a_conflict(store):
 
 
 def test_a_proposal_is_settled_once(store):
-    """Numbers that are done or never were are told apart from those that wait."""
     (proposal,) = propose(store, NEW)
     Inbox(store).decline(proposal.id)
     with pytest.raises(NoSuchMemory, match="was declined"):
@@ -88,14 +80,12 @@ def test_a_proposal_is_settled_once(store):
 
 
 def test_a_secret_does_not_even_get_into_the_inbox(store):
-    """Refused like anywhere else."""
     with pytest.raises(MemoryRefused):
         propose(store, MemoryChange(file="a.md", text="AKIA" + "Z7QKX2VBMTN4RWLS\n", expected=""))
     assert Inbox(store).waiting() == []
 
 
 def test_a_secret_in_the_reason_is_refused_too(store):
-    """It would stay in the history like any other word."""
     with pytest.raises(MemoryRefused, match="reason"):
         Inbox(store).propose([NEW], by="extraction", why="glpat-" + "q7Zk2XvB9mTn4RwL8sJd")
     assert Inbox(store).waiting() == []

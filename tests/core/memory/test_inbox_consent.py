@@ -36,7 +36,6 @@ CREATE = creating("a.md", "a fact")[1]
 
 
 async def test_it_is_written_at_once_with_its_evidence(store, call):
-    """As the agent's commit."""
     assert (await call(CREATE)).content == "/memories/a.md was created."
     assert store.memory("a.md").evidence == ("01J#3",)
     assert store.history.log()[0].by == "agent"
@@ -44,14 +43,12 @@ async def test_it_is_written_at_once_with_its_evidence(store, call):
 
 @pytest.mark.parametrize("how", [{"is_outside": True}, {"consent": "ask"}])
 async def test_where_the_user_is_asked_the_model_reads_that_it_waits(store, call, how):
-    """Nothing is there yet, and nothing is said to be."""
     assert (await call(CREATE, **how)).content == WAITS.format(command="longhold memory")
     assert store.versions() == {}
     assert [one.file for one in Inbox(store).waiting()] == ["a.md"]
 
 
 async def test_what_waits_is_a_text_and_never_a_removal(store, call):
-    """The user removes things themselves then."""
     await call(CREATE)
     done = await call({"command": "delete", "path": "/memories/a.md"}, is_outside=True)
     assert done.is_error and "longhold memory forget" in done.content
@@ -59,14 +56,12 @@ async def test_what_waits_is_a_text_and_never_a_removal(store, call):
 
 
 async def test_why_something_goes_is_kept_with_it(store, call):
-    """A tombstone tells it."""
     await call(CREATE)
     await call({"command": "delete", "path": "/memories/a.md", "why": "it was a mistake"})
     assert store.history.tombstones()[0].reason == "it was a mistake"
 
 
 async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
-    """It is opened by the first who needs it."""
     opened = []
 
     def open_it():
@@ -92,7 +87,6 @@ async def test_a_session_that_writes_nothing_makes_no_store(tmp_path):
     ],
 )
 def test_a_project_neither_loosens_consent_nor_spends(tmp_path, line):
-    """What it may cost, and whether the user is asked, is the user's to say."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".longhold").mkdir()
     (tmp_path / ".longhold" / "settings.toml").write_text(line)

@@ -25,7 +25,6 @@ LISTED = st.lists(
 
 @given(LISTED)
 def test_the_index_is_always_in_its_limits(listed):
-    """Lines, bytes and the length of each line, whatever there is to list."""
     text = make_index(listed, SMALL)
     lines = text.splitlines()
     assert len(lines) <= 10 and len(text.encode()) <= 1_000
@@ -35,7 +34,6 @@ def test_the_index_is_always_in_its_limits(listed):
 
 @given(LISTED)
 def test_every_line_leads_to_a_memory_that_holds(listed):
-    """No line is cut so short that its link breaks, and none leads to what was superseded."""
     holding = {one.file for one in listed if not one.superseded_by}
     text = make_index(listed, SMALL)
     lines = [line for line in text.splitlines() if line.startswith("- ")]
@@ -51,34 +49,29 @@ def one(file, **more):
 
 
 def test_types_come_in_their_order_and_the_most_used_first():
-    """Who the user is stands before where things are."""
     listed = [one("r.md", type="reference", uses=9), one("a.md"), one("b.md", uses=2)]
     listed.append(one("u.md", type="user"))
     assert links_in(make_index(listed, MemorySettings())) == ["u.md", "b.md", "a.md", "r.md"]
 
 
 def test_what_nobody_uses_leaves_the_index_first():
-    """Use keeps a place; the rest can be searched."""
     listed = [one(f"m{n}.md", uses=n, modified=100.0 - n) for n in range(12)]
     kept = links_in(make_index(listed, SMALL))
     assert kept == [f"m{n}.md" for n in range(11, 2, -1)]
 
 
 def test_a_long_description_is_cut_and_its_link_is_whole():
-    """A line is always under its limit."""
     line = index_line(one("x" * 97 + ".md", name="n" * 90, description="d" * 500), 150)
     assert len(line) < 150 and links_in(line) == ["x" * 97 + ".md"]
 
 
 def test_loading_cuts_by_lines_and_says_so():
-    """A file over its lines is cut, and the cap is named."""
     text = loaded("- [a](a.md): b\n" * 300, MemorySettings())
     assert text.count("- [a]") == 200
     assert "longer than 200 lines:" in text
 
 
 def test_loading_cuts_by_bytes_at_a_line():
-    """A file over its bytes ends with a whole line, and the cap is named."""
     text = loaded(("- [a](a.md): " + "é" * 100 + "\n") * 150, MemorySettings())
     assert "longer than 25,000 bytes:" in text
     kept = text.partition("\n[")[0].splitlines()

@@ -76,7 +76,6 @@ def entries(opened, kind):
 
 
 async def test_what_one_session_learns_the_next_one_knows(project, kept):
-    """Extracted beside the first; in the second's prompt, and recalled with the question."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights, remember that for the releases")
         assert one.notices.take()[-1].startswith("remembered: deploys.md")
@@ -93,7 +92,6 @@ async def test_what_one_session_learns_the_next_one_knows(project, kept):
 
 
 async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
-    """By the outbox; resumed, nothing is looked through again."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights")
     [report] = entries(one, Remembered)
@@ -106,7 +104,6 @@ async def test_the_cursor_is_in_the_log_when_the_session_is_closed(project):
 
 
 async def test_what_was_recalled_is_not_recalled_again_while_it_is_in_the_view(project):
-    """Nor in the same session resumed; what another session was shown does not count."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights")
     script = "text: On Tuesday.\n---\ntext: Nothing new."
@@ -119,7 +116,6 @@ async def test_what_was_recalled_is_not_recalled_again_while_it_is_in_the_view(p
 
 
 async def test_what_was_said_or_written_in_the_view_is_not_recalled_back(project):
-    """The session in which it was learnt has it before it, whoever wrote it down."""
     async with agent(project, f"{LEARN}\n---\ntext: On Tuesday.\n---\ntext: Nothing.") as one:
         await say(one, "we deploy on Tuesday nights")
         await one.background.drain(10.0)
@@ -132,7 +128,6 @@ def writing(path, body="After the backup.\n"):
 
 
 async def test_what_the_agent_writes_into_the_directory_is_its_own(project, kept):
-    """As if it had used the memory tool: its commit, with where it was learnt, and no extraction."""
     place = memory_directory(home(), project)
     async with agent(project, f"{writing(place / 'deploys.md')}---\ntext: Noted.") as one:
         await say(one, "we deploy on Tuesday nights")
@@ -145,7 +140,6 @@ async def test_what_the_agent_writes_into_the_directory_is_its_own(project, kept
 
 
 async def test_what_it_writes_there_after_untrusted_text_waits_in_the_inbox(project, kept):
-    """The file is as it was before."""
     place = memory_directory(home(), project)
     fetch = 'tool: Bash {"command": "curl -s file:///dev/null"}\n---\n'
     script = f"{fetch}{writing(place / 'deploys.md')}---\ntext: Noted."
@@ -158,7 +152,6 @@ async def test_what_it_writes_there_after_untrusted_text_waits_in_the_inbox(proj
 
 
 async def test_what_a_person_changed_after_the_agent_is_the_persons(project, kept):
-    """Also where the session goes on later and reads its own writing back from the log."""
     place = memory_directory(home(), project)
     async with agent(project, f"{writing(place / 'deploys.md')}---\ntext: Noted.") as one:
         await say(one, "we deploy on Tuesday nights")
@@ -171,7 +164,6 @@ async def test_what_a_person_changed_after_the_agent_is_the_persons(project, kep
 
 
 async def test_a_session_in_which_the_agent_wrote_itself_is_not_looked_through(project):
-    """The cursor moves all the same."""
     script = f"{creating()}---\ntext: I will remember that."
     async with agent(project, script) as one:
         await say(one, "remember that we deploy on Tuesday nights")
@@ -182,7 +174,6 @@ async def test_a_session_in_which_the_agent_wrote_itself_is_not_looked_through(p
 
 
 async def test_what_tools_are_listed_never_changes(project):
-    """Forks send the very tools and system of the conversation."""
     async with agent(project, LEARN) as one:
         await say(one, "we deploy on Tuesday nights")
         first, *rest = (request.kwargs for request in one.model.requests)
@@ -192,7 +183,6 @@ async def test_what_tools_are_listed_never_changes(project):
 
 
 async def test_a_page_that_wants_to_be_remembered_waits_for_the_user(project, kept):
-    """Text from outside marks the session, whatever the model makes of it."""
     # nothing answers there; what a failed fetch says may be a stranger's words all the same
     script = (
         'tool: WebFetch {"url": "http://127.0.0.1:9/evil"}\n---\ntext: I saw the page.\n---\n'
@@ -208,7 +198,6 @@ async def test_a_page_that_wants_to_be_remembered_waits_for_the_user(project, ke
 
 
 async def test_the_forks_writes_elsewhere_are_refused(project, tmp_path):
-    """By Write, Edit and shell; it reads the reason and nothing is changed."""
     target = tmp_path / "outside.txt"
     script = (
         "text: Done.\n---\n"
@@ -225,7 +214,6 @@ async def test_the_forks_writes_elsewhere_are_refused(project, tmp_path):
 
 
 async def test_a_failed_extraction_is_an_entry_and_moves_nothing(project, kept):
-    """The next end of work looks through both."""
     script = "text: One.\n---\nerror: 400 no\n---\ntext: Two.\n---\ntext: Nothing."
     async with agent(project, script) as one:
         await say(one, "first")
@@ -236,7 +224,6 @@ async def test_a_failed_extraction_is_an_entry_and_moves_nothing(project, kept):
 
 
 async def test_looked_at_every_third_time(project):
-    """A setting, for those who count every cent."""
     settings = Settings(budget=BudgetSettings(own_share=0.0))
     settings = replace(settings, memory=replace(settings.memory, extract_every=3))
     script = "text: One.\n---\ntext: Two.\n---\ntext: Three.\n---\ntext: Nothing."
@@ -247,7 +234,6 @@ async def test_looked_at_every_third_time(project):
 
 
 async def test_a_single_run_is_not_kept_waiting(project):
-    """Only a chat learns, unless the setting says always; recall works in both."""
     model = ScriptedModel("text: Done.", name=MODEL)
     one = await build_agent(model, directory=project, mode="bypass")
     await say(one, "we deploy on Tuesday nights")
@@ -256,7 +242,6 @@ async def test_a_single_run_is_not_kept_waiting(project):
 
 
 async def test_off_means_no_tool_no_section_no_store(project):
-    """`memory.on = false`."""
     settings = Settings(budget=BudgetSettings(own_share=0.0))
     settings = replace(settings, memory=replace(settings.memory, on=False))
     async with agent(project, "text: Hi.", settings=settings) as one:
@@ -268,14 +253,12 @@ async def test_off_means_no_tool_no_section_no_store(project):
 
 
 async def test_a_session_that_keeps_nothing_leaves_no_store(project):
-    """Looking makes none."""
     async with agent(project, "text: Hi.\n---\ntext: Nothing.") as one:
         await say(one, "hello")
         assert entries(one, Recalled) == []
 
 
 async def test_the_teams_memories_are_beside_the_private_ones(project):
-    """In the prompt with where they lie, and recalled under their own name."""
     team = project / ".longhold" / "team"
     team.mkdir(parents=True)
     memory = Memory(file="oncall.md", name="On call", description="who is on call: see Pager rota")
@@ -287,7 +270,6 @@ async def test_the_teams_memories_are_beside_the_private_ones(project):
 
 
 async def test_a_store_that_cannot_be_opened_does_not_stop_the_session(project):
-    """The user is told; the agent works."""
     place = memory_directory(home(), project)
     place.mkdir(parents=True)
     (place / ".history.db").write_text("this is no database, and long enough to be looked at" * 9)
@@ -298,7 +280,6 @@ async def test_a_store_that_cannot_be_opened_does_not_stop_the_session(project):
 
 
 async def test_a_stale_source_is_said_with_the_memory(project, kept):
-    """What it speaks of has changed since."""
     (project / "deploy.yaml").write_text("tuesday")
     memory = Memory(
         file="d.md", name="d", description="the deploy window", sources={"deploy.yaml": "0" * 16}
@@ -311,7 +292,6 @@ async def test_a_stale_source_is_said_with_the_memory(project, kept):
 
 
 async def test_what_cannot_be_paid_for_yet_waits(project, monkeypatch):
-    """Memories are looked for within the engine's share of what the session spent; nothing is passed over."""
     monkeypatch.setenv("LONGHOLD_BUDGET_OWN_SHARE", "0.05")
     async with agent(project, LEARN) as one:
         await say(one, "Always use tabs.")

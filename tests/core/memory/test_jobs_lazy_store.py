@@ -23,21 +23,18 @@ def opened(tmp_path):
 
 
 def test_looking_makes_nothing(opened, tmp_path):
-    """No directory, no index."""
     one = opened()
     assert (one.exists, one.has_any, one.index()) == (False, False, "")
     assert not (tmp_path / "memory").exists()
 
 
 def test_what_was_changed_by_hand_is_in_the_index(opened, tmp_path):
-    """It is taken in when the store is opened."""
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory" / "mine.md").write_text("I like tea.\n")
     assert "I like tea." in opened().index()
 
 
 def test_the_teams_index_stands_behind_the_private_one(opened, tmp_path):
-    """With where its files are; not if it is off."""
     (tmp_path / "team").mkdir()
     (tmp_path / "team" / "oncall.md").write_text("Pager rota.\n")
     one = opened()
@@ -49,7 +46,6 @@ def test_the_teams_index_stands_behind_the_private_one(opened, tmp_path):
 
 
 def test_closed_it_opens_again(opened):
-    """Whoever needs it later gets it."""
     one = opened()
     one.store()
     one.close()

@@ -18,13 +18,11 @@ def lock(tmp_path, clock):
 
 
 def test_a_lock_never_taken_is_free(lock):
-    """And says that nobody ever dreamt."""
     assert lock.look() == LockState(time=0.0)
     assert lock.look().last == 0.0
 
 
 def test_a_dream_that_succeeds_moves_the_time(lock, clock):
-    """The file's time is the last consolidation."""
     with lock.hold():
         assert lock.look().pid == os.getpid()
         assert lock.look().last == 0.0
@@ -33,7 +31,6 @@ def test_a_dream_that_succeeds_moves_the_time(lock, clock):
 
 
 def test_a_dream_that_fails_puts_the_time_back(lock, clock):
-    """As if it had not been tried."""
     with lock.hold():
         pass
     then = clock.at
@@ -44,13 +41,11 @@ def test_a_dream_that_fails_puts_the_time_back(lock, clock):
 
 
 def test_the_second_is_told_who_dreams(lock):
-    """While one holds it nobody else does."""
     with lock.hold(), pytest.raises(DreamBusy, match=str(os.getpid())), lock.hold():
         pass
 
 
 def test_whoever_looked_before_the_last_dream_comes_too_late(lock, clock):
-    """A gate passed on an old look is closed by the lock."""
     seen = lock.look()
     with lock.hold(seen):
         clock.at += 1
@@ -59,7 +54,6 @@ def test_whoever_looked_before_the_last_dream_comes_too_late(lock, clock):
 
 
 def test_a_killed_dream_frees_the_lock_after_a_while(lock, clock):
-    """Its process is gone: after an hour the lock is free, and the dream did not happen."""
     with lock.hold():
         pass
     then = clock.at
@@ -77,7 +71,6 @@ def test_a_killed_dream_frees_the_lock_after_a_while(lock, clock):
 
 
 def test_a_killed_dream_is_called_that(lock, clock):
-    """With when the lock is free, rounded up."""
     _in_child(lambda: _hold_and_die(lock))
     clock.at += STALE_SECONDS - 90
     with pytest.raises(DreamBusy, match=r"was killed while dreaming.* free in 2 minutes"):
@@ -85,7 +78,6 @@ def test_a_killed_dream_is_called_that(lock, clock):
 
 
 def test_the_lock_of_a_dead_process_is_released_once_with_its_name(lock, clock):
-    """The time of the last dream stays; a live holder keeps its lock."""
     with lock.hold():
         pass
     then = clock.at
@@ -100,21 +92,18 @@ def test_the_lock_of_a_dead_process_is_released_once_with_its_name(lock, clock):
 
 
 def test_a_dream_that_does_not_count_leaves_the_time(lock, clock):
-    """The whole one is still due."""
     with lock.hold(is_counted=False):
         assert lock.look().pid == os.getpid()
     assert lock.look() == LockState(time=0.0)
 
 
 def test_by_hand_a_dead_holder_is_not_waited_for(lock):
-    """A live one is."""
     _in_child(lambda: _hold_and_die(lock))
     with lock.hold(is_by_hand=True), pytest.raises(DreamBusy, match="is dreaming"):
         lock.hold(is_by_hand=True).__enter__()
 
 
 def test_a_holder_on_another_machine_is_not_proven_dead(lock, clock, tmp_path):
-    """Its process cannot be seen from here; a home may be shared."""
     (tmp_path / ".dream-lock").write_text(f"{os.getpid()} 1@elsewhere 0.0")
     os.utime(tmp_path / ".dream-lock", (clock.at, clock.at))
     with pytest.raises(DreamBusy, match="may have been killed"):
@@ -122,7 +111,6 @@ def test_a_holder_on_another_machine_is_not_proven_dead(lock, clock, tmp_path):
 
 
 def test_a_live_holder_keeps_the_lock_however_old(lock, clock):
-    """Slow is not dead."""
     with lock.hold():
         clock.at += 10 * STALE_SECONDS
         with pytest.raises(DreamBusy), lock.hold():
@@ -130,7 +118,6 @@ def test_a_live_holder_keeps_the_lock_however_old(lock, clock):
 
 
 def test_a_process_of_the_same_number_is_not_the_holder(lock, clock, tmp_path):
-    """Numbers are used again; the time a process began is not."""
     (tmp_path / ".dream-lock").write_text(f"{os.getpid()} 1 0.0")
     os.utime(tmp_path / ".dream-lock", (clock.at, clock.at))
     clock.at += STALE_SECONDS + 1
@@ -140,14 +127,12 @@ def test_a_process_of_the_same_number_is_not_the_holder(lock, clock, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "nonsense", "12", "\ufffd \ufffd \ufffd", "1 2 3 4"])
 def test_a_lock_nobody_can_read_is_free(lock, tmp_path, text):
-    """A torn or foreign file does not end dreaming for ever."""
     (tmp_path / ".dream-lock").write_text(text)
     with lock.hold():
         pass
 
 
 def test_of_fifty_racing_processes_exactly_one_dreams(tmp_path):
-    """All looked at the same moment; one gets the lock and the others are told."""
     lock = DreamLock(tmp_path, stale_seconds=STALE_SECONDS)
     seen = lock.look()
     begin, start = os.pipe()

@@ -26,26 +26,22 @@ MEMORIES = st.builds(
 
 @given(MEMORIES)
 def test_a_memory_reads_back_as_itself(memory):
-    """Nothing of it is lost or changed on the way through its text."""
     assert parse("a.md", memory.text) == memory
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_memory(text):
-    """Reading never fails, and what is read has a name and a description."""
     memory = parse("some/thing.md", text, at=5.0)
     assert memory.name and memory.description and memory.type in KINDS
 
 
 def test_a_file_without_a_head_is_named_for_itself():
-    """People write plain Markdown."""
     memory = parse("ops/db.md", "# The staging database\n\nIt is db-7.\n", at=7.0)
     assert (memory.name, memory.description) == ("db", "The staging database")
     assert (memory.type, memory.modified, memory.created) == ("project", 7.0, 7.0)
 
 
 def test_the_yaml_that_people_write_is_understood():
-    """Quotes, bracketed and dashed lists, unknown keys, an unknown type."""
     text = (
         "---\nname: 'Deploys'\ndescription: \"at: night\"\ntype: wisdom\nevidence:\n  - s1#2\n"
         "  - s1#4\ntags: [ops, night]\nmodified: 2026-03-01\n---\nOnly at night.\n"
@@ -59,19 +55,16 @@ def test_the_yaml_that_people_write_is_understood():
 
 
 def test_an_unknown_key_survives():
-    """What we do not know stays in the head."""
     text = "---\nname: a\ndescription: b\nowner: Ann\n---\n\nbody\n"
     assert "owner: Ann" in parse("a.md", text).text
 
 
 def test_dashes_that_are_no_head_stay_in_the_body():
-    """A rule at the top of a page is not the begin of a head."""
     text = "---\nnot closed\n" + "x\n" * 50
     assert parse("a.md", text).body == text
 
 
 def test_a_moment_that_is_none_is_zero():
-    """A date nobody can read does not stop the reading."""
     assert timestamp("last Tuesday") == 0.0
 
 
@@ -79,28 +72,23 @@ def test_a_moment_that_is_none_is_zero():
     "text", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "10000-01-01"]
 )
 def test_a_date_outside_the_calendar_is_none(text):
-    """Its zone may lead out of the years that can be written."""
     assert timestamp(text) == 0.0
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59:59.999999"])
 def test_the_first_and_the_last_moment_are_written_as_they_are_read(text):
-    """At both ends of the calendar."""
     assert timestamp(stamp(timestamp(text))) == timestamp(text) != 0.0
 
 
 def test_a_file_from_the_year_12000_is_a_memory():
-    """A disk's times know no calendar."""
     assert "created: 9999-12-31T23:59:59Z" in parse("a.md", "x\n", at=316_516_550_400.0).text
 
 
 def test_a_head_nested_without_end_is_text():
-    """One bad file does not keep the others from being read."""
     nested = "[" * 60_000
     assert parse("a.md", f"---\nname: {nested}\n---\n\nbody\n").name == nested
 
 
 def test_half_a_character_in_a_head_is_replaced():
-    """JSON can spell it; no file and no database can hold it."""
     memory = parse("a.md", '---\nname: "a\\ud800"\n---\n\nbody\n')
     assert memory.name == "a?" and memory.text.encode()

@@ -53,20 +53,17 @@ ATTACKS = [
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_name_that_could_lead_elsewhere_is_refused(name):
-    """The refusal says what is wrong and what a good name looks like."""
     with pytest.raises(MemoryRefused, match="cannot name a memory"):
         checked_name(name)
 
 
 @pytest.mark.parametrize("name", ["deploy.md", "a_b-c.1.md", "ops/db.md", "a/b/c.md", "größe.md"])
 def test_a_plain_name_is_taken(name):
-    """Letters of any language, digits, and a few signs."""
     assert checked_name(name) == name
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_name_leads_out_of_the_directory(tmp_path, first, second):
-    """Whatever is accepted lies below the root."""
     for name in (first, second, f"{first}/{second}.md", f"../{first}.md"):
         try:
             place = checked_place(tmp_path, name)
@@ -77,7 +74,6 @@ def test_no_name_leads_out_of_the_directory(tmp_path, first, second):
 
 
 def test_a_link_on_the_way_is_refused(tmp_path):
-    """Neither a linked file nor a linked directory is followed."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir(), outside.mkdir()
     (root / "linked").symlink_to(outside)
@@ -89,7 +85,6 @@ def test_a_link_on_the_way_is_refused(tmp_path):
 
 
 def test_worktrees_and_subdirectories_share_a_directory(tmp_path):
-    """One repository, one memory."""
     repository, worktree = tmp_path / "repo", tmp_path / "tree"
     (repository / "src").mkdir(parents=True)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
@@ -104,13 +99,11 @@ def test_worktrees_and_subdirectories_share_a_directory(tmp_path):
 
 
 def test_two_projects_share_nothing(tmp_path):
-    """Rules of one project do not leak into another."""
     home = tmp_path / "home"
     assert memory_directory(home, tmp_path / "a") != memory_directory(home, tmp_path / "b")
 
 
 @pytest.mark.parametrize("chosen", ["relative", "/", "/tmp", "a\0b"])
 def test_a_chosen_directory_must_be_a_whole_path(tmp_path, chosen):
-    """A root or a relative path is a mistake, or worse."""
     with pytest.raises(MemoryRefused, match="absolute path"):
         memory_directory(tmp_path, tmp_path, chosen)

@@ -13,14 +13,12 @@ def sealed(tmp_path, body, evidence=(), message=7):
 
 
 def test_evidence_names_the_session_and_the_message_once(tmp_path):
-    """What it rested on before stays."""
     memory = sealed(tmp_path, "x\n", evidence=("01H#3", "01J#7"))
     assert memory.evidence == ("01H#3", "01J#7")
     assert sealed(tmp_path, "x\n").evidence == ("01J#7",)
 
 
 def test_files_of_the_repository_are_noted_as_they_are_now(tmp_path):
-    """Others are words: what is not there, lies elsewhere, or is only a number."""
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "billing.yaml").write_text("a")
     (tmp_path.parent / "secret.txt").write_text("b")
@@ -34,7 +32,6 @@ def test_files_of_the_repository_are_noted_as_they_are_now(tmp_path):
 
 
 def test_a_memory_about_everything_names_a_few(tmp_path):
-    """More would always be stale."""
     names = [f"f{i}.py" for i in range(SOURCES + 4)]
     for name in names:
         (tmp_path / name).write_text(name)
@@ -42,6 +39,5 @@ def test_a_memory_about_everything_names_a_few(tmp_path):
 
 
 def test_a_removal_is_left_as_it_is(tmp_path):
-    """It has nothing to rest on."""
     change = MemoryChange(file="a.md", text=None, expected="x", reason="wrong")
     assert Provenance(session="s", message=1, repository=tmp_path).on(change) is change

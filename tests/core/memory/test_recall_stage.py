@@ -50,7 +50,6 @@ def answered(session, text="ok"):
 
 
 async def test_what_is_found_at_once_stands_with_the_question(session):
-    """As a hidden message, with an entry that says which and how much."""
     asked = []
 
     async def by_words(words):
@@ -67,7 +66,6 @@ async def test_what_is_found_at_once_stands_with_the_question(session):
 
 
 async def test_a_question_is_asked_once(session):
-    """Not again before the next call of its turn; the next question is another."""
     asked = []
 
     async def nothing(words):
@@ -84,7 +82,6 @@ async def test_a_question_is_asked_once(session):
 
 
 async def test_what_is_slow_is_said_before_a_later_call(session):
-    """The first call does not wait for it."""
     gate = asyncio.Event()
 
     async def by_model(words):
@@ -102,7 +99,6 @@ async def test_what_is_slow_is_said_before_a_later_call(session):
 
 
 async def test_what_comes_after_the_next_question_is_dropped(session):
-    """It bore on another one."""
     gates = [asyncio.Event(), asyncio.Event()]
 
     async def by_model(words):
@@ -123,8 +119,6 @@ async def test_what_comes_after_the_next_question_is_dropped(session):
 
 
 async def test_a_recall_that_fails_is_an_entry_and_the_call_is_made(session):
-    """The turn goes on without it."""
-
     async def broken(words):
         raise OSError("disk gone")
 
@@ -137,7 +131,6 @@ async def test_a_recall_that_fails_is_an_entry_and_the_call_is_made(session):
 
 
 async def test_what_a_resumed_session_had_answered_is_not_asked_again(session):
-    """Only what is new is."""
     asked = []
 
     async def nothing(words):

@@ -37,20 +37,17 @@ def by_words(store, query, limit=5):
 
 
 def test_a_name_in_most_memories_tells_the_matches_apart(store):
-    """It chooses none of them, but says whose matter is asked about."""
     remember(store, *(f"{name} likes tea number {n}" for n in range(30) for name in ("Ann", "Bob")))
     remember(store, "Bob bought a telescope last winter", "Ann sold a telescope last winter")
     assert by_words(store, "Which telescope did Ann own last winter?")[0] == "m61.md"
 
 
 def test_parts_of_names_are_words():
-    """A person asks for the parser, the code says parseHookInput."""
     assert words_of("parseHookInput")[1:] == ["parse", "hook", "input"]
     assert words_of("snake_case_name") == ["snake", "case", "name"]
 
 
 def test_an_answer_comes_with_its_question(store):
-    """What rests on the next message of the same session goes with a match."""
     remember(
         store,
         "asked which database the staging server uses",
@@ -62,7 +59,6 @@ def test_an_answer_comes_with_its_question(store):
 
 
 def test_neighbours_follow_what_changes(store):
-    """A memory that was rewritten or removed is no neighbour by its old place."""
     remember(store, "asked about the staging database", "Frankfurt", evidence=("s#1", "s#2"))
     assert by_words(store, "staging database") == ["m0.md", "m1.md"]
     moved = Memory(file="m1.md", name="note", description="Frankfurt", evidence=("s#40",))
@@ -76,7 +72,6 @@ def test_neighbours_follow_what_changes(store):
 
 @needs_meaning
 def test_a_memory_is_found_by_meaning_alone(store):
-    """Question and memory share no word."""
     remember(
         store,
         "The puppy sleeps in the kitchen",
@@ -92,7 +87,6 @@ def test_a_memory_is_found_by_meaning_alone(store):
 
 @needs_meaning
 def test_meaning_follows_what_changes(store):
-    """A rewritten memory is found by what it says, a removed one not at all."""
     remember(store, "The puppy sleeps in the kitchen", *(f"Room {n} is booked" for n in range(20)))
     assert store.search("dog", 1)[0].file == "m0.md"
     changed = Memory(file="m0.md", name="note", description="Bread is baked on Fridays")
@@ -113,7 +107,6 @@ def test_meaning_follows_what_changes(store):
 
 @pytest.mark.parametrize("query", ["thanks, go on", "rename the variable foo to bar", "", "the"])
 def test_what_bears_on_nothing_finds_nothing(store, query):
-    """Words that carry no subject recall no memory."""
     remember(
         store,
         "The staging database is in Frankfurt",

@@ -15,7 +15,6 @@ DEPLOY = Memory(file="deploy.md", name="Deploys", description="only at night", b
 
 
 def test_a_commit_writes_the_files_and_the_index(store, write):
-    """What was committed can be read back, from the store and from the disk."""
     commit = write(STAGING, DEPLOY, why="told by the user")
     assert (commit.by, commit.why) == ("agent", "told by the user")
     assert store.memory("staging.md").body == "db-7\n"
@@ -25,7 +24,6 @@ def test_a_commit_writes_the_files_and_the_index(store, write):
 
 
 def test_everything_on_disk_is_private(store, write):
-    """Nobody else may read what an agent knows about its user."""
     write(STAGING, Memory(file="ops/db.md", name="n", description="d"))
     assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
     assert stat.S_IMODE((store.root / "ops").stat().st_mode) == 0o700
@@ -34,7 +32,6 @@ def test_everything_on_disk_is_private(store, write):
 
 
 def test_the_later_of_two_writers_is_told(store, tmp_path):
-    """Both read one version; the second write is an error that names the first."""
     with MemoryStore(store.root) as other:
         first = MemoryChange(file="a.md", text="one\n", expected="")
         store.commit([first], by="agent", why="first")
@@ -48,7 +45,6 @@ def test_the_later_of_two_writers_is_told(store, tmp_path):
 
 
 def test_a_conflict_leaves_the_whole_set_undone(store):
-    """All changes of a commit happen, or none."""
     store.commit([MemoryChange(file="a.md", text="one\n", expected="")], by="agent", why="x")
     good = MemoryChange(file="b.md", text="b\n", expected="")
     stale = MemoryChange(file="a.md", text="c\n", expected="")
@@ -59,14 +55,12 @@ def test_a_conflict_leaves_the_whole_set_undone(store):
 
 
 def test_writing_what_is_there_is_no_commit(store, write):
-    """Nothing to change, nothing to log."""
     write(STAGING)
     assert write(STAGING) is None
     assert store.history.head == 1
 
 
 def test_undo_restores_the_bytes(store, write):
-    """Files, index and versions are what they were before."""
     write(STAGING)
     before = {path.name: path.read_bytes() for path in store.root.glob("*.md")}
     change = MemoryChange(file="staging.md", text="other\n", expected=store.version("staging.md"))
@@ -78,7 +72,6 @@ def test_undo_restores_the_bytes(store, write):
 
 
 def test_undo_of_an_undo_is_a_redo(store, write):
-    """Every step can be taken back, also that one."""
     write(STAGING)
     store.undo()
     assert store.versions() == {}
@@ -87,7 +80,6 @@ def test_undo_of_an_undo_is_a_redo(store, write):
 
 
 def test_an_older_commit_can_be_undone_beside_newer_ones(store, write):
-    """What came later and touched other files stays."""
     write(STAGING)
     write(DEPLOY)
     store.undo(1)
@@ -95,7 +87,6 @@ def test_an_older_commit_can_be_undone_beside_newer_ones(store, write):
 
 
 def test_an_undo_never_takes_newer_work_with_it(store, write):
-    """A file changed since is a conflict, not a loss."""
     write(STAGING)
     write(Memory(file="staging.md", name="n", description="newer"))
     with pytest.raises(MemoryConflict, match="in commit 2"):
@@ -103,7 +94,6 @@ def test_an_undo_never_takes_newer_work_with_it(store, write):
 
 
 def test_nothing_is_removed_without_a_reason(store, write):
-    """The reason is kept with the tombstone."""
     write(STAGING)
     version = store.version("staging.md")
     gone = MemoryChange(file="staging.md", text=None, expected=version, reason=" ")
@@ -116,7 +106,6 @@ def test_nothing_is_removed_without_a_reason(store, write):
 
 
 def test_what_is_gone_can_be_brought_back(store, write):
-    """As it was, and then it has no tombstone."""
     write(STAGING)
     gone = MemoryChange(
         file="staging.md", text=None, expected=store.version("staging.md"), reason="old"
@@ -130,7 +119,6 @@ def test_what_is_gone_can_be_brought_back(store, write):
 
 
 def test_what_people_change_by_hand_is_their_commit(store, write):
-    """Edited, added and removed files are taken in before the next commit."""
     write(STAGING, DEPLOY)
     (store.root / "staging.md").write_text("by hand\n")
     (store.root / "deploy.md").unlink()
@@ -144,7 +132,6 @@ def test_what_people_change_by_hand_is_their_commit(store, write):
 
 
 def test_a_hand_edit_makes_a_models_older_change_a_conflict(store, write):
-    """A person's work is never written over."""
     write(STAGING)
     seen = store.version("staging.md")
     (store.root / "staging.md").write_text("by hand\n")
@@ -156,7 +143,6 @@ def test_a_hand_edit_makes_a_models_older_change_a_conflict(store, write):
 
 
 def test_a_hand_edit_in_the_middle_of_a_commit_is_not_written_over(tmp_path):
-    """Between the commit and its files a person saves; the next look takes that in."""
     root = tmp_path / "memory"
 
     def save_by_hand(point):
@@ -174,7 +160,6 @@ def test_a_hand_edit_in_the_middle_of_a_commit_is_not_written_over(tmp_path):
 
 
 def test_an_index_changed_by_hand_is_kept_while_it_is_sound(store, write):
-    """A person may order it; one that leads nowhere is made anew, and theirs stays in the log."""
     write(STAGING, DEPLOY)
     mine = "- [Staging](staging.md): mine\n"
     (store.root / "MEMORY.md").write_text(mine)
@@ -187,7 +172,6 @@ def test_an_index_changed_by_hand_is_kept_while_it_is_sound(store, write):
 
 
 def test_a_hand_written_secret_stays_out(store):
-    """The file is left alone, the store does not take it in and says why."""
     (store.root / "aws.md").write_text("key " + "AKIA" + "Z7QKX2VBMTN4RWLS\n")
     assert store.adopt() is None
     assert store.versions() == {}
@@ -195,7 +179,6 @@ def test_a_hand_written_secret_stays_out(store):
 
 
 def test_a_secret_is_refused_and_not_repeated(store):
-    """The error names the rule and the line."""
     secret = "ghp_" + "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKi"
     with pytest.raises(MemoryRefused, match=r"line 2 \(github-pat\)") as caught:
         store.commit(
@@ -210,19 +193,16 @@ def test_a_secret_is_refused_and_not_repeated(store):
     [("a\0b", "zero byte"), ("\ud800", "unpaired surrogate"), ("x" * 70_000, "over memory")],
 )
 def test_a_text_that_is_no_memory_is_refused(store, text, told):
-    """With the reason."""
     with pytest.raises(MemoryRefused, match=told):
         store.commit([MemoryChange(file="a.md", text=text, expected="")], by="agent", why="")
 
 
 def test_a_path_out_of_the_store_is_refused(store):
-    """Names are checked before anything is touched."""
     with pytest.raises(MemoryRefused):
         store.commit([MemoryChange(file="../a.md", text="x", expected="")], by="agent", why="")
 
 
 def test_a_link_in_a_files_place_is_not_followed(store, tmp_path):
-    """A link somebody put there leads nothing out."""
     outside = tmp_path / "outside.md"
     (store.root / "a.md").symlink_to(outside)
     with pytest.raises(MemoryRefused, match="behind a link"):
@@ -231,14 +211,12 @@ def test_a_link_in_a_files_place_is_not_followed(store, tmp_path):
 
 
 def test_names_that_differ_in_case_only_are_refused(store, write):
-    """Some disks cannot hold both."""
     write(STAGING)
     with pytest.raises(MemoryRefused, match="only in case"):
         store.commit([MemoryChange(file="Staging.md", text="x", expected="")], by="agent", why="")
 
 
 def test_uses_are_counted_and_order_the_index(store, write):
-    """What is used stands first."""
     write(STAGING, DEPLOY)
     store.count_uses({"staging.md": 1})
     store.count_uses({"staging.md": 1})
@@ -248,7 +226,6 @@ def test_uses_are_counted_and_order_the_index(store, write):
 
 
 def test_search_finds_by_words_of_name_description_and_body(store, write):
-    """Stemmed, the best first."""
     write(STAGING, DEPLOY)
     assert [hit.file for hit in store.search("when do we deploy?")] == ["deploy.md"]
     assert [hit.file for hit in store.search("the 22:00 window")] == ["deploy.md"]
@@ -257,7 +234,6 @@ def test_search_finds_by_words_of_name_description_and_body(store, write):
 
 
 def test_a_removed_memory_is_not_found(store, write):
-    """Words go with their memory, and come back with it."""
     write(STAGING)
     store.undo()
     assert store.search("staging") == []
@@ -266,7 +242,6 @@ def test_a_removed_memory_is_not_found(store, write):
 
 
 def test_a_damaged_history_says_what_to_do(tmp_path):
-    """The Markdown files are whole; the error says so."""
     root = tmp_path / "memory"
     root.mkdir()
     (root / ".history.db").write_bytes(b"not a database" * 1_000)
@@ -275,7 +250,6 @@ def test_a_damaged_history_says_what_to_do(tmp_path):
 
 
 def test_a_lost_history_begins_anew_with_the_files(store, write):
-    """Memories outlive their history."""
     write(STAGING)
     store.close()
     for path in store.root.glob(".history.db*"):
@@ -286,7 +260,6 @@ def test_a_lost_history_begins_anew_with_the_files(store, write):
 
 
 def test_a_newer_history_is_left_alone(store):
-    """A later version's file is not touched."""
     store.close()
     with sqlite3.connect(store.root / ".history.db") as sql:
         sql.execute("PRAGMA user_version = 99")
@@ -297,7 +270,6 @@ def test_a_newer_history_is_left_alone(store):
 
 @pytest.mark.parametrize("place", ["reason", "why"])
 def test_a_secret_in_a_reason_is_refused(store, place):
-    """No history forgets what was said in it."""
     store.commit([MemoryChange(file="a.md", text="# A\n", expected="")], by="person", why="x")
     words = {"reason": "old", "why": "old", place: "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"}
     gone = MemoryChange(

@@ -97,7 +97,6 @@ def _work_until(root, work, number):
 
 @pytest.mark.parametrize("work", [write, merge, undo, adopt], ids=lambda work: work.__name__)
 def test_a_killed_store_is_the_old_state_or_the_new_one(tmp_path, work):
-    """And the next one to open it can go on."""
     base = tmp_path / "base"
     prepared(base)
     if work is adopt:

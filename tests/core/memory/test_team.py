@@ -17,14 +17,12 @@ def team(tmp_path):
 
 
 def test_types_go_where_they_belong():
-    """A person's traits stay private, conventions may be shared."""
     assert not may_share("user")
     assert not may_share("feedback") and may_share("feedback", is_convention=True)
     assert may_share("project") and may_share("reference")
 
 
 def test_a_team_memory_is_a_file_with_an_index(team):
-    """Readable by everybody who has the repository."""
     path = team.write(BOARD)
     assert path.read_text() == BOARD.text
     assert (team.root / "MEMORY.md").read_text() == "- [Board](board.md): tickets are in Linear\n"
@@ -32,7 +30,6 @@ def test_a_team_memory_is_a_file_with_an_index(team):
 
 
 def test_a_private_type_and_a_secret_are_refused(team):
-    """Nothing of that is for a repository."""
     with pytest.raises(MemoryRefused, match="stays private"):
         team.write(Memory(file="me.md", name="me", description="d", type="user"))
     secret = "glpat-" + "q7Zk2XvB9mTn4RwL8sJd"
@@ -42,7 +39,6 @@ def test_a_private_type_and_a_secret_are_refused(team):
 
 
 def test_the_later_writer_is_told(team):
-    """As in the private store."""
     team.write(BOARD)
     with pytest.raises(MemoryConflict):
         team.write(BOARD)
@@ -50,7 +46,6 @@ def test_the_later_writer_is_told(team):
 
 
 def test_removing_leaves_the_index_right(team):
-    """The repository's history has the rest."""
     team.write(BOARD)
     team.remove("board.md")
     assert team.index() == ""
@@ -59,7 +54,6 @@ def test_removing_leaves_the_index_right(team):
 
 
 def test_what_a_repository_smuggles_in_is_left_out(team, tmp_path):
-    """Links, odd names and what is no text are not read."""
     team.write(BOARD)
     (tmp_path / "outside.md").write_text("x")
     (team.root / "link.md").symlink_to(tmp_path / "outside.md")
@@ -70,14 +64,12 @@ def test_what_a_repository_smuggles_in_is_left_out(team, tmp_path):
 
 
 def test_what_an_index_file_says_is_not_taken(team):
-    """The index is made from the memories, within its limits."""
     team.write(BOARD)
     (team.root / "MEMORY.md").write_text("- x\n" * 500)
     assert team.index() == "- [Board](board.md): tickets are in Linear\n"
 
 
 def test_an_index_that_is_a_link_is_not_followed(team, tmp_path):
-    """What lies outside the repository never reaches the prompt."""
     (tmp_path / "private.txt").write_text("the user's own words\n")
     team.write(BOARD)
     (team.root / "MEMORY.md").unlink()
@@ -87,7 +79,6 @@ def test_an_index_that_is_a_link_is_not_followed(team, tmp_path):
 
 @pytest.mark.parametrize("part", ["team", ".longhold"])
 def test_a_directory_that_is_a_link_is_refused(tmp_path, part):
-    """Neither read nor written through, at any level."""
     TeamMemories(tmp_path / "other" / ".longhold" / "team").write(BOARD)
     team = TeamMemories(tmp_path / "repo" / ".longhold" / "team")
     here = team.root if part == "team" else team.root.parent
@@ -102,14 +93,12 @@ def test_a_directory_that_is_a_link_is_refused(tmp_path, part):
 
 
 def test_a_pipe_in_a_memorys_place_is_left_out(team):
-    """Reading it would wait for ever."""
     team.write(BOARD)
     os.mkfifo(team.root / "pipe.md")
     assert [memory.file for memory in team.memories()] == ["board.md"]
 
 
 def test_a_longer_file_is_not_read(team):
-    """Whatever its size was when the directory was listed."""
     team.root.mkdir(parents=True)
     (team.root / "long.md").write_text("x" * (team.limits.file_bytes + 1))
     assert team.memories() == []

@@ -30,7 +30,6 @@ def memory(store, tool_context, clock):
 
 
 async def test_what_is_created_is_a_commit_of_the_agents(store, memory, clock):
-    """With its times, found by its description."""
     done = await memory("create", path="/memories/deploy.md", file_text=HEAD + "On Tuesday.\n")
     assert not done.is_error
     kept = store.memory("deploy.md")
@@ -40,21 +39,18 @@ async def test_what_is_created_is_a_commit_of_the_agents(store, memory, clock):
 
 
 async def test_a_file_without_a_head_gets_one(store, memory):
-    """A model that only writes text is understood."""
     await memory("create", path="/memories/a.md", file_text="The board is in Linear.\n")
     assert store.memory("a.md").description == "The board is in Linear."
     assert store.read("a.md").startswith("---\nname: a\n")
 
 
 async def test_a_file_that_exists_is_not_written_over(memory):
-    """The model is told what to do instead."""
     await memory("create", path="/memories/a.md", file_text="one\n")
     done = await memory("create", path="/memories/a.md", file_text="two\n")
     assert done.is_error and "exists already" in done.content
 
 
 async def test_view_lists_and_shows_lines(store, memory):
-    """The root, a directory, a file, some of its lines, the index."""
     await memory("create", path="/memories/ops/db.md", file_text=HEAD + "one\ntwo\n")
     root = await memory("view", path="/memories")
     assert "holds 1 files" in root.content and "/memories/ops/db.md" in root.content
@@ -69,7 +65,6 @@ async def test_view_lists_and_shows_lines(store, memory):
 
 
 async def test_str_replace_changes_what_occurs_once(store, memory):
-    """Nothing, or twice, is refused."""
     await memory("create", path="/memories/a.md", file_text=HEAD + "a b a\n")
     assert not (
         await memory("str_replace", path="/memories/a.md", old_str="b", new_str="c")
@@ -81,7 +76,6 @@ async def test_str_replace_changes_what_occurs_once(store, memory):
 
 
 async def test_insert_puts_text_after_a_line(store, memory):
-    """At its own line, in its bounds."""
     await memory("create", path="/memories/a.md", file_text="one\ntwo\n")
     lines = len(store.read("a.md").splitlines())
     await memory("insert", path="/memories/a.md", insert_line=lines - 1, insert_text="middle")
@@ -91,7 +85,6 @@ async def test_insert_puts_text_after_a_line(store, memory):
 
 
 async def test_delete_leaves_tombstones(store, memory):
-    """Of a file, or of all files of a directory; never of everything."""
     for name in ("ops/a.md", "ops/b.md", "c.md"):
         await memory("create", path=f"/memories/{name}", file_text="x\n")
     assert not (await memory("delete", path="/memories/ops")).is_error
@@ -102,7 +95,6 @@ async def test_delete_leaves_tombstones(store, memory):
 
 
 async def test_rename_keeps_the_text(store, memory):
-    """Of a file and of a directory; a name that is taken is refused."""
     await memory("create", path="/memories/a.md", file_text="x\n")
     await memory("create", path="/memories/ops/b.md", file_text="y\n")
     text = store.read("a.md")
@@ -130,19 +122,16 @@ async def test_rename_keeps_the_text(store, memory):
     ],
 )
 async def test_a_path_out_of_the_store_is_refused(store, memory, path):
-    """Whatever a model or a page it read makes up."""
     assert (await memory("create", path=path, file_text="x")).is_error
     assert store.versions() == {}
 
 
 async def test_a_secret_is_refused(store, memory):
-    """And told apart from a failure."""
     done = await memory("create", path="/memories/a.md", file_text="AKIA" + "Z7QKX2VBMTN4RWLS")
     assert done.is_error and "secret" in done.content and "Z7QKX" not in done.content
 
 
 async def test_on_a_branch_nothing_happens_yet(store, write, tool_context):
-    """A dream writes with the same tool."""
     write(Memory(file="a.md", name="a", description="one"))
     branch = Branch(store)
     tool = memory_tool(branch)
@@ -155,14 +144,12 @@ async def test_on_a_branch_nothing_happens_yet(store, write, tool_context):
 
 
 def test_only_view_changes_nothing(store):
-    """So only it may run beside others."""
     tool = memory_tool(Direct(store=store, by="agent"))
     assert tool.is_read_only({"command": "view", "path": "/memories"})
     assert not tool.is_read_only({"command": "delete", "path": "/memories/a.md"})
 
 
 async def test_search_finds_what_the_index_has_no_room_for(store, tool_context, clock):
-    """By words, best first; a branch also finds what it changed itself."""
     branch = Branch(store)
     branch.put(Memory(file="db.md", name="db", description="the staging database is db-7"))
     branch.put(Memory(file="tea.md", name="tea", description="Ann drinks tea"))
@@ -184,7 +171,6 @@ async def test_search_finds_what_the_index_has_no_room_for(store, tool_context, 
 
 
 async def test_a_search_for_nothing_is_refused(memory):
-    """It is told what a query is."""
     done = await memory("search", query=" ")
     assert done.is_error and "needs a query" in done.content
 
@@ -198,10 +184,8 @@ async def test_a_search_for_nothing_is_refused(memory):
     ],
 )
 def test_a_fork_is_told_of_the_tools_its_prompt_lists(tools, said):
-    """And of no others."""
     assert said in usable_tools([{"name": name} for name in tools])
 
 
 def test_without_the_tool_there_is_nothing_to_tell():
-    """Such a fork is not started."""
     assert usable_tools([{"name": "Read"}]) == ""

@@ -30,7 +30,6 @@ async def call(name, judge=let_pass, tool=None, **given):
     ],
 )
 async def test_looking_passes(name, given):
-    """Files, searches, and commands proved to change nothing."""
     assert isinstance(await call(name, **given), Allowed)
 
 
@@ -67,7 +66,6 @@ async def test_looking_passes(name, given):
     ],
 )
 async def test_all_else_is_denied(name, given):
-    """However it is dressed up; and a denial does not end the conversation's turn."""
     verdict = await call(name, **given)
     assert isinstance(verdict, Denied) and not verdict.ends_turn
 
@@ -94,14 +92,11 @@ def disguised(name, kind):
     ],
 )
 async def test_a_tool_is_what_it_is_called_and_of_its_kind(tool):
-    """A server may call its tool a reading one, and a call may name another tool than runs."""
     assert isinstance(await call(tool.name, tool=tool), Denied)
     assert isinstance(await call("Read", tool=tool), Denied)
 
 
 async def test_the_sessions_no_is_a_no_and_ends_nothing():
-    """What the session would not let pass, a fork may not do either."""
-
     async def no(use, tool):
         return Denied(reason="not here", ends_turn=True)
 
@@ -109,8 +104,6 @@ async def test_the_sessions_no_is_a_no_and_ends_nothing():
 
 
 async def test_what_is_checked_is_what_will_run():
-    """A hook that rewrites a harmless command into another gets nothing past."""
-
     async def rewriting(use, tool):
         return Allowed(input={"command": "rm -rf ."})
 
@@ -137,7 +130,6 @@ async def test_what_is_checked_is_what_will_run():
     ],
 )
 async def test_no_path_of_the_memory_tool_leads_out(store, tmp_path, path):
-    """Not by dots, links, encodings or look-alikes; on a branch as on the store."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "target.md").write_text("untouched")

@@ -44,7 +44,6 @@ def use(name, **given):
     ],
 )
 def test_these_reach_out(call):
-    """Pages, servers, downloads, also those behind other commands."""
     assert reaches_out(call)
 
 
@@ -65,7 +64,6 @@ def test_these_reach_out(call):
     ],
 )
 def test_these_do_not(call):
-    """The name of a program in a search is a word."""
     assert not reaches_out(call)
 
 
@@ -77,7 +75,6 @@ def entries(call):
 
 
 def test_a_session_is_marked_once_such_text_has_come():
-    """Asked for is not come; and what came stays."""
     outside, history = UntrustedInput(), entries(use("WebFetch", url="https://example.org"))
     assert not outside.follow(history[:1])
     assert outside.follow(history) == "WebFetch"
@@ -85,7 +82,6 @@ def test_a_session_is_marked_once_such_text_has_come():
 
 
 def test_what_its_agents_took_in_counts(tmp_path):
-    """They report in their own words what strangers wrote."""
     assert not has_outside(logs_in(tmp_path))
     write_log(tmp_path / "a.jsonl", Header(session="a"), entries(use("Read", file_path="a")))
     assert not has_outside(logs_in(tmp_path))
@@ -94,6 +90,5 @@ def test_what_its_agents_took_in_counts(tmp_path):
 
 
 def test_an_agents_log_that_cannot_be_read_may_have(tmp_path):
-    """In doubt the user is asked."""
     (tmp_path / "a.jsonl").write_text("no log")
     assert has_outside(logs_in(tmp_path))

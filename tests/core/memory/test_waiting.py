@@ -74,7 +74,6 @@ async def run(tmp_path, script, prompt, **memory):
 
 
 async def test_the_loop_goes_on_while_another_process_commits(tmp_path, place):
-    """The tool's call waits until the other is done, and then is made."""
     script = f"tool: memory {json.dumps(CREATE)}\n---\ntext: Kept.\n"
     with writer(place) as other:
         working = asyncio.create_task(run(tmp_path, script, "Remember it."))
@@ -88,7 +87,6 @@ async def test_the_loop_goes_on_while_another_process_commits(tmp_path, place):
 
 
 async def test_a_store_that_stays_busy_is_an_error_the_model_reads(tmp_path, place):
-    """Nothing else fails: what is only read is there, and the turn ends."""
     script = f"tool: memory {json.dumps(CREATE)}\n---\ntext: It could not be kept.\n"
     with writer(place):
         working = asyncio.create_task(run(tmp_path, script, "The board?", busy_seconds=0.2))
@@ -101,7 +99,6 @@ async def test_a_store_that_stays_busy_is_an_error_the_model_reads(tmp_path, pla
 
 
 async def test_what_the_agent_wrote_into_the_directory_waits_for_the_store(tmp_path, place):
-    """It is the agent's commit once the store is free, and no edit by hand."""
     given = {"file_path": str(place / "b.md"), "content": "Never on Friday.\n"}
     look = {"command": "view", "path": "/memories"}
     script = (
@@ -118,8 +115,6 @@ async def test_what_the_agent_wrote_into_the_directory_waits_for_the_store(tmp_p
 
 
 async def test_waiting_ends(store):
-    """What is busy for longer than it is waited for says so."""
-
     def busy():
         raise MemoryBusy("in use")
 

@@ -53,14 +53,12 @@ WIRES = [
 
 @pytest.mark.parametrize(("wire", "block"), WIRES)
 def test_a_block_has_one_shape_here_and_one_there(wire, block):
-    """Known kinds are typed, others opaque; both go back as they came."""
     assert block_from_wire(wire) == block
     assert block_to_wire(block) == wire
 
 
 @pytest.mark.parametrize("wire", [wire for wire, _ in WIRES])
 def test_unknown_fields_survive(wire):
-    """They travel beside the known ones."""
     more = wire | {"citations": [{"n": 1}], "later": None}
     assert block_to_wire(block_from_wire(more)) == more
 
@@ -81,7 +79,6 @@ def test_unknown_fields_survive(wire):
     ],
 )
 def test_what_cannot_be_typed_survives_as_it_is(raw):
-    """A malformed block is opaque rather than lost."""
     assert block_from_wire(raw) == Opaque(raw=raw)
 
 
@@ -90,20 +87,17 @@ def test_what_cannot_be_typed_survives_as_it_is(raw):
     [({"input": "c"}, {INVALID_INPUT: "c"}), ({"input": [1]}, {INVALID_INPUT: [1]}), ({}, {})],
 )
 def test_a_tool_use_whose_input_is_no_object_gets_one(fields, kept):
-    """It stays a tool use, which can be answered, and the model reads what it wrote."""
     raw = {"type": "tool_use", "id": "a", "name": "b"} | fields
     assert block_from_wire(raw) == ToolUse(id="a", name="b", input=kept)
 
 
 def test_values_that_are_no_blocks_survive_too():
-    """A bare string is a text; anything else is wrapped."""
     assert block_from_wire("hi") == Text(text="hi")
     assert block_from_wire(5) == Opaque(raw={"type": "unknown", "value": 5})
 
 
 @given(any_json)
 def test_any_json_becomes_a_block_that_goes_back(raw):
-    """Objects come back as they were, whatever they hold."""
     block = block_from_wire(raw)
     if isinstance(raw, dict):
         assert block_to_wire(block) == {k: v for k, v in raw.items() if k != "cache_control"}
@@ -112,7 +106,6 @@ def test_any_json_becomes_a_block_that_goes_back(raw):
 
 @given(st.sampled_from([wire for wire, _ in WIRES]), any_text, any_json)
 def test_any_field_of_any_value_survives(wire, name, value):
-    """A field nobody knows goes out again; a known one with an odd value takes its block along."""
     more = wire | {name: value}
     back = block_to_wire(block_from_wire(more))
     absent = {key for key, item in more.items() if item is None} | {"is_error", "cache_control"}
@@ -123,13 +116,11 @@ def test_any_field_of_any_value_survives(wire, name, value):
 
 @pytest.mark.parametrize("wire", [wire for wire, _ in WIRES])
 def test_cache_markers_do_not_enter(wire):
-    """They steer one request and are not content, on whatever block they stand."""
     block = block_from_wire(wire | {"cache_control": {"type": "ephemeral"}})
     assert "cache_control" not in block_to_wire(block)
 
 
 def test_content_is_a_string_a_list_or_nothing():
-    """Each becomes a tuple of blocks."""
     assert content_from_wire(None) == ()
     assert content_from_wire("hi") == (Text(text="hi"),)
     assert content_from_wire([{"type": "text", "text": "a"}, "b"]) == (
@@ -140,7 +131,6 @@ def test_content_is_a_string_a_list_or_nothing():
 
 
 def test_a_results_content_is_a_string_or_blocks_that_may_stand_there():
-    """Blocks that may not are kept as opaque ones."""
     assert result_content_from_wire(None) == ""
     assert result_content_from_wire("x") == "x"
     assert result_content_from_wire({"a": 1}) == '{"a":1}'
@@ -150,13 +140,11 @@ def test_a_results_content_is_a_string_or_blocks_that_may_stand_there():
 
 
 def test_an_error_is_marked_on_the_wire_only_when_it_is_one():
-    """No field more than needed, since bytes are what a cache compares."""
     assert "is_error" not in block_to_wire(ToolResult(tool_use_id="a"))
     assert block_to_wire(ToolResult(tool_use_id="a", is_error=True))["is_error"] is True
 
 
 def test_a_message_is_written_with_its_keys_in_a_fixed_order():
-    """The same value gives the same bytes."""
     message = Message("user", (ToolResult(tool_use_id="a", content=(Text(text="x"),)),))
     assert msgspec.json.encode(message_to_wire(message)) == (
         b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"a",'
@@ -165,13 +153,11 @@ def test_a_message_is_written_with_its_keys_in_a_fixed_order():
 
 
 def test_usage_adds_up():
-    """What was read is cached or not; the context afterwards holds the answer too."""
     usage = Usage(input_tokens=1, cache_read_tokens=20, cache_write_tokens=300, output_tokens=4_000)
     assert (usage.prompt_tokens, usage.total_tokens) == (321, 4_321)
 
 
 def test_usage_goes_out_as_it_came_in():
-    """All counts, the split of what was written, and what we do not know."""
     wire = {
         "input_tokens": 1,
         "cache_creation_input_tokens": 9,
@@ -184,13 +170,11 @@ def test_usage_goes_out_as_it_came_in():
 
 
 def test_counts_that_are_missing_or_null_are_zero():
-    """Some providers leave them out."""
     assert usage_from_wire({}) == Usage()
     assert usage_from_wire({"input_tokens": None, "cache_creation": None}) == Usage()
 
 
 def test_what_a_person_could_read_is_the_text():
-    """Pictures and calls have none."""
     assert text_of("x") == "x"
     assert text_of((Text(text="a"), Image(source={}), Text(text="b"))) == "a\nb"
 
@@ -199,18 +183,15 @@ def test_what_a_person_could_read_is_the_text():
     ("text", "blank"), [("", True), (" \n\t", True), ("\u00a0", True), ("x", False)]
 )
 def test_a_blank_block_is_a_text_of_nothing(text, blank):
-    """Only texts can be blank."""
     assert is_blank(Text(text=text)) is blank
     assert not is_blank(Thinking(thinking=text))
 
 
 def test_thoughts_are_told_from_answers():
-    """Redacted ones too."""
     assert is_thought(Thinking(thinking="")) and is_thought(RedactedThinking(data=""))
     assert not is_thought(Text(text="I think"))
 
 
 def test_blocks_are_frozen():
-    """A message never changes once it is made."""
     with pytest.raises(AttributeError):
         Text(text="a").text = "b"

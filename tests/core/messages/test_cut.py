@@ -9,30 +9,25 @@ from longhold.core.messages.text import cut, head_and_tail, outline, sentences, 
 
 
 def test_a_cut_ends_with_a_sentence():
-    """The last whole sentence that fits is the last one kept."""
     text = "The id is 42. The name is Anna. The rest is long and of no use to anybody."
     assert cut(text, 50) == "The id is 42. The name is Anna. …"
 
 
 def test_a_cut_between_lines_keeps_pairs_together():
-    """A line that pairs an id with its thing is kept whole or not at all."""
     assert cut("a1 = login\nb2 = logout\nc3 = the page on which all of it stands", 30) == (
         "a1 = login\nb2 = logout …"
     )
 
 
 def test_one_long_sentence_is_cut_at_a_word():
-    """Where no sentence ends, a word does."""
     assert cut("alpha beta gamma delta epsilon zeta", 20) == "alpha beta gamma …"
 
 
 def test_short_text_stays_as_it_is():
-    """Nothing is done to what fits."""
     assert cut("Fits.", 5) == "Fits."
 
 
 def test_a_long_paste_keeps_both_ends_and_says_where_the_rest_is():
-    """Head and tail stand around the count of what is missing and a pointer."""
     text = "Look at this.\n" + "x " * 400 + "\nWhy does it fail?"
     assert head_and_tail(text, 60, "[#7]") == (
         "Look at this.\nx x x x x x x x x x x x x\n[… 776 characters left out, all in [#7] …]\n"
@@ -41,37 +36,31 @@ def test_a_long_paste_keeps_both_ends_and_says_where_the_rest_is():
 
 
 def test_code_is_left_out_of_short_forms():
-    """A block of code becomes a sign that there was one."""
     assert (
         without_code("Do this:\n```py\nx = 1\n```\nThen stop.") == "Do this:\n[code …]\nThen stop."
     )
 
 
 def test_an_outline_keeps_headings_items_and_first_sentences():
-    """Code, rules and the rest of a paragraph are left out."""
     text = "# Plan\n\nWe move it. It is old.\n\n- one\n- two\n\n```\ncode\n```\n---\n2. three\n"
     assert outline(text, 200) == "# Plan\nWe move it.\n- one\n- two\n2. three"
 
 
 def test_an_outline_over_its_length_says_so():
-    """What does not fit is signed for."""
     assert outline("# One\n# Two\n# Three", 12) == "# One\n# Two\n…"
 
 
 @given(st.text(max_size=400), st.integers(1, 200))
 def test_no_cut_is_longer_than_asked(text, chars):
-    """A cut text is within its length, but for the sign of the cut."""
     assert len(cut(text, chars)) <= max(chars, 3)
 
 
 @given(st.text(max_size=400))
 def test_sentences_lose_nothing_but_space(text):
-    """Joined again, the sentences have every character that is not white space."""
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
 
 
 def test_code_that_never_ends_is_left_out_in_time():
-    """Each opening fence is looked at once, however many there are."""
     began = time.process_time()
     assert without_code("Look:\n" + "```[\n" * 100_000) == "Look:\n[code …]"
     assert time.process_time() - began < 2

@@ -54,7 +54,6 @@ measures = st.builds(Measure, **dict.fromkeys(Measure.__struct_fields__, counts)
     ],
 )
 def test_text_is_counted_by_what_tokenizers_cut_at(text, expected):
-    """Each class counts its runs or its characters."""
     assert measure_text(text) == expected
 
 
@@ -91,13 +90,11 @@ def _kind(char: str) -> str:
 
 @given(st.text(st.sampled_from("ab YZ019.,-\n\t\r漢かé日ж→😀·\ud800") | st.characters()))
 def test_fast_counting_agrees_with_counting_by_character(text):
-    """The bytes trick counts what a loop over the characters counts."""
     assert measure_text(text) == _count_slowly(text)
 
 
 @given(measures, measures)
 def test_measures_add_up_and_come_apart(one, other):
-    """Adding and taking away again changes nothing, and order does not matter."""
     assert one + other - other == one
     assert one + other == other + one
     assert one + NOTHING == one
@@ -105,19 +102,16 @@ def test_measures_add_up_and_come_apart(one, other):
 
 @given(measures)
 def test_a_measure_is_a_small_array_on_disk(measure):
-    """It survives the round trip, and its JSON is a plain array."""
     line = msgspec.json.encode(measure)
     assert line.startswith(b"[")
     assert msgspec.json.decode(line, type=Measure) == measure
 
 
 def test_an_older_line_with_fewer_classes_still_loads():
-    """Classes added at the end are zero in what was written before them."""
     assert msgspec.json.decode(b"[3, 1, 20]", type=Measure) == Measure(3, 1, 20)
 
 
 def test_the_order_of_classes_is_pinned():
-    """The order is a format on disk: names may be added at the end, never moved."""
     assert Measure.__struct_fields__[:17] == (
         *("spaced", "joined", "letters", "humps", "digits", "numbers", "marks", "gaps", "lines"),
         *("wide", "foreign", "symbols", "unseen", "blocks", "calls", "results", "media_tokens"),
@@ -125,7 +119,6 @@ def test_the_order_of_classes_is_pinned():
 
 
 def test_long_texts_are_counted_in_pieces_that_lose_nothing():
-    """Cutting a text into pieces changes no count of characters and few of runs."""
     text = "word 12, " * (CHUNK_BYTES // 3)
     whole, once = measure_text(text), measure_text("word 12, ")
     times = CHUNK_BYTES // 3
@@ -135,18 +128,15 @@ def test_long_texts_are_counted_in_pieces_that_lose_nothing():
 
 
 def test_a_signature_tells_how_much_thinking_is_not_shown():
-    """A thought shown as a summary weighs what its signature holds."""
     kept = measure_thinking("short", SIGNATURE_FRAME_CHARS + 4_000)
     assert kept == measure_text("short") + Measure(unseen=3_000 - 5, blocks=1)
 
 
 def test_a_thought_without_signature_is_only_its_text():
-    """Nothing is invented where nothing is known."""
     assert measure_thinking("short") == measure_text("short") + Measure(blocks=1)
 
 
 def test_every_kind_of_block_is_counted():
-    """Frames, media and what cannot be read are part of the measure."""
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 100_000}
     opaque = Opaque(raw={"type": "new", "body": "some words"})
     assert measure_block(Text(text="hi")) == measure_text("hi") + Measure(blocks=1)
@@ -158,7 +148,6 @@ def test_every_kind_of_block_is_counted():
 
 
 def test_a_call_and_its_result_each_have_a_frame():
-    """A tool use counts its name, its input as JSON and a frame; a result its text and a frame."""
     use = ToolUse(id="toolu_1", name="read", input={"path": "a.py"})
     assert measure_block(use) == measure_call("read", '{"path":"a.py"}')
     assert measure_block(use).calls == 1
@@ -168,7 +157,6 @@ def test_a_call_and_its_result_each_have_a_frame():
 
 
 def test_content_is_the_sum_of_its_blocks():
-    """A list is its blocks; a bare string is a result."""
     blocks = (Thinking(thinking="hm", signature=""), Text(text="yes"))
     assert measure_content(blocks) == measure_block(blocks[0]) + measure_block(blocks[1])
     assert measure_content("done") == measure_result("done")

@@ -50,7 +50,6 @@ GOOD = [
 
 
 def test_a_good_list_breaks_nothing():
-    """Neither does an empty one."""
     assert violations(GOOD) == []
     assert violations([]) == []
 
@@ -99,7 +98,6 @@ def test_a_good_list_breaks_nothing():
     ],
 )
 def test_each_demand_is_noticed_when_it_is_broken(messages, says):
-    """And told in plain words, with the place."""
     assert any(says in told for told in violations(messages)), violations(messages)
 
 
@@ -138,12 +136,10 @@ def test_each_demand_is_noticed_when_it_is_broken(messages, says):
     ],
 )
 def test_a_block_counts_as_what_its_type_says(messages, says):
-    """An API does not care that nobody here looked into it."""
     assert any(says in told for told in violations(messages)), violations(messages)
 
 
 def test_blocks_of_unknown_types_break_nothing():
-    """Wherever they stand: what the provider will make of them is not known here."""
     strange = Opaque(raw={"type": "tomorrow", "id": 1})
     inside = ToolResult(tool_use_id="a", content=(strange,))
     messages = [user("hi", strange), assistant(strange, use("a")), user(inside)]
@@ -151,7 +147,6 @@ def test_blocks_of_unknown_types_break_nothing():
 
 
 def test_a_call_that_is_held_as_json_is_not_parted_from_its_result():
-    """Cuts go by what a block is, not by how it is kept."""
     messages = [user("hi"), assistant(held(use("a"))), user(held(result("a")))]
     assert violations(messages) == []
     assert violations(messages[:2]) != []
@@ -165,7 +160,6 @@ def legal_cuts(messages):
 
 @given(sequences)
 def test_both_sides_of_a_legal_cut_can_be_sent(entries):
-    """The front as it is; the rest behind a message of the user's that stands for the front."""
     messages = fold(entries).messages()
     for cut in legal_cuts(messages):
         rest = [user("what came before, in short")]
@@ -177,12 +171,10 @@ def test_both_sides_of_a_legal_cut_can_be_sent(entries):
 
 @given(sequences)
 def test_a_cut_that_is_not_legal_leaves_something_that_cannot_be_sent(entries):
-    """No cut is forbidden without need."""
     messages = fold(entries).messages()
     for cut in set(range(len(messages) + 1)) - set(legal_cuts(messages)):
         assert violations(messages[:cut]) != []
 
 
 def test_pictures_may_stand_on_the_users_side():
-    """A picture alone is content enough."""
     assert violations([user(Image(source={}))]) == []

@@ -96,7 +96,6 @@ async def ask(wire, request=REQUEST, patience=PATIENCE):
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
 async def test_an_answer_is_the_same_however_it_is_cut_up(serving, say, how):
-    """Pieces of one byte, inside characters too, give the same message."""
     async with serving(getattr(say, how)(*ANSWER)) as wire:
         reply = await ask(wire)
     assert reply.content == CONTENT
@@ -107,7 +106,6 @@ async def test_an_answer_is_the_same_however_it_is_cut_up(serving, say, how):
 
 @pytest.mark.parametrize("at", range(1, len(ANSWER) - 1))
 async def test_a_dropped_connection_breaks_the_stream_wherever_it_falls(serving, say, at):
-    """A connection that closes after any event but the last gives one typed error."""
     async with serving(say.cut(*ANSWER[:at])) as wire:
         with pytest.raises(StreamBroken):
             await ask(wire)
@@ -115,35 +113,30 @@ async def test_a_dropped_connection_breaks_the_stream_wherever_it_falls(serving,
 
 @pytest.mark.parametrize("at", range(len(ANSWER) - 1))
 async def test_a_response_that_ends_early_breaks_the_stream(serving, say, at):
-    """A clean end of the response in the middle of the answer is an error, not an answer."""
     async with serving(say.whole(*ANSWER[:at])) as wire:
         with pytest.raises(StreamBroken):
             await ask(wire)
 
 
 async def test_an_end_without_its_last_event_is_still_the_answer(serving, say):
-    """Everything that matters has come before `message_stop`."""
     async with serving(say.whole(*ANSWER[:-1])) as wire:
         assert (await ask(wire)).content == CONTENT
 
 
 @pytest.mark.parametrize("at", [1, 3, 7])
 async def test_a_stall_breaks_the_stream(serving, say, at):
-    """A stream that goes silent is given up after the stall time."""
     async with serving(say.stalled(*ANSWER[:at])) as wire:
         with pytest.raises(StreamBroken, match=r"no event for 0\.3 s"):
             await ask(wire, patience=QUICK)
 
 
 async def test_a_server_that_never_answers_is_unavailable(serving, say):
-    """Silence before the first event can be tried again."""
     async with serving(say.stalled()) as wire:
         with pytest.raises(ModelUnavailable, match=r"no event for 0\.3 s"):
             await ask(wire, patience=Patience(first_event_seconds=0.3))
 
 
 async def test_a_silent_socket_is_given_up_without_any_wrapper(serving, say):
-    """The model alone does not hang: the socket's own timeout ends it."""
     async with (
         serving(say.stalled(*ANSWER[:3])) as wire,
         model_at(wire.url, timeout_seconds=0.2) as model,
@@ -153,7 +146,6 @@ async def test_a_silent_socket_is_given_up_without_any_wrapper(serving, say):
 
 
 async def test_pings_do_not_keep_a_dead_answer_alive(serving, say):
-    """A stream that only pings ends when the longest answer would have ended."""
     endless = Patience(answer_seconds=1.0)
     async with serving(say.pinging(START)) as wire, model_at(wire.url) as model:
         with pytest.raises(StreamBroken, match="took too long"):
@@ -161,7 +153,6 @@ async def test_pings_do_not_keep_a_dead_answer_alive(serving, say):
 
 
 async def test_a_server_that_keeps_the_response_open_after_the_end_is_not_waited_for(serving, say):
-    """The answer is handed on although the response never ends."""
     async with serving(say.stalled(*ANSWER)) as wire:
         assert (await ask(wire)).content == CONTENT
 
@@ -172,7 +163,6 @@ STRUCTURE = [at for at, event in enumerate(ANSWER) if event["type"] != "content_
 
 @pytest.mark.parametrize("at", STRUCTURE)
 async def test_a_repeated_event_gives_the_right_message(serving, say, at):
-    """Whatever structural event comes twice, the answer is right."""
     async with serving(say.whole(*ANSWER[: at + 1], *ANSWER[at:])) as wire:
         assert (await ask(wire)).content == CONTENT
 
@@ -188,7 +178,6 @@ async def test_a_repeated_event_gives_the_right_message(serving, say, at):
     ],
 )
 async def test_an_error_after_a_200_has_the_right_type(serving, say, before, error, kind):
-    """Trouble midway is a broken stream; what the request itself caused keeps its name."""
     async with serving(say.whole(*before, error)) as wire:
         with pytest.raises(kind):
             await ask(wire)
@@ -210,7 +199,6 @@ async def test_an_error_after_a_200_has_the_right_type(serving, say, before, err
 async def test_a_status_has_the_right_type_and_is_not_retried_by_the_sdk(
     serving, say, status, kind
 ):
-    """Each status becomes one typed error after one request."""
     body = {"type": "error", "error": {"type": "x", "message": "no"}, "request_id": "req_2"}
     async with serving(say.status(status, body, retry_after="7")) as wire:
         with pytest.raises(kind) as caught:
@@ -221,7 +209,6 @@ async def test_a_status_has_the_right_type_and_is_not_retried_by_the_sdk(
 
 
 async def test_too_long_carries_the_providers_numbers(serving, say):
-    """The tokens needed and allowed are read out of the provider's sentence."""
     async with serving(say.status(400, TOO_LONG)) as wire:
         with pytest.raises(PromptTooLong) as caught:
             await ask(wire)
@@ -241,14 +228,12 @@ async def test_too_long_carries_the_providers_numbers(serving, say):
     ],
 )
 async def test_garbage_is_a_typed_error(serving, say, data):
-    """Whatever a proxy or a wrong address says, it is one of our errors."""
     async with serving(say.raw(data)) as wire:
         with pytest.raises(ModelError):
             await ask(wire)
 
 
 async def test_a_page_instead_of_a_stream_is_not_worth_trying_again(serving, say):
-    """A wrong address answers with a page; the error says where to look."""
     page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html></html>"
     async with serving(say.raw(page)) as wire:
         with pytest.raises(RequestRejected, match="base_url"):
@@ -256,14 +241,12 @@ async def test_a_page_instead_of_a_stream_is_not_worth_trying_again(serving, say
 
 
 async def test_nobody_listening_is_unavailable(unused_tcp_port):
-    """A refused connection can be tried again."""
     async with model_at(f"http://127.0.0.1:{unused_tcp_port}") as model:
         with pytest.raises(ModelUnavailable, match="connection failed"):
             await collect(model.stream(REQUEST))
 
 
 async def test_equal_requests_are_equal_bytes(serving, say):
-    """The SDK puts the same bytes on the wire for the same request, in every client."""
     rebuilt = Request(kwargs=json.loads(json.dumps(REQUEST.kwargs)))
     async with serving(say.whole(*ANSWER)) as wire:
         await ask(wire)
@@ -272,7 +255,6 @@ async def test_equal_requests_are_equal_bytes(serving, say):
 
 
 async def test_a_longer_conversation_extends_the_bytes_of_the_shorter(serving, say):
-    """Messages already sent are sent again byte for byte, before anything that follows."""
     more = [{"role": "assistant", "content": [{"type": "text", "text": "Hi"}]}]
     longer = Request(kwargs={**REQUEST.kwargs, "messages": [*REQUEST.kwargs["messages"], *more]})
     async with serving(say.whole(*ANSWER)) as wire:
@@ -285,7 +267,6 @@ async def test_a_longer_conversation_extends_the_bytes_of_the_shorter(serving, s
 
 
 async def test_fields_the_sdk_does_not_know_are_sent(serving, say):
-    """A parameter newer than the SDK goes into the body."""
     request = Request(kwargs={**REQUEST.kwargs, "novelty": {"b": 1, "a": 2}})
     async with serving(say.whole(*ANSWER)) as wire:
         await ask(wire, request)
@@ -293,7 +274,6 @@ async def test_fields_the_sdk_does_not_know_are_sent(serving, say):
 
 
 async def test_betas_go_by_header(serving, say):
-    """Betas are named in the header, and beta parameters reach the body."""
     edits = {"edits": [{"type": "clear_tool_uses_20250919"}]}
     request = Request(
         kwargs={**REQUEST.kwargs, "context_management": edits},
@@ -307,7 +287,6 @@ async def test_betas_go_by_header(serving, say):
 
 
 async def test_a_connection_is_used_again(serving, say):
-    """Two answers in a row need one connection."""
     async with serving(say.whole(*ANSWER)) as wire, model_at(wire.url) as model:
         await collect(steady(model.stream(REQUEST)))
         await collect(steady(model.stream(REQUEST)))
@@ -315,7 +294,6 @@ async def test_a_connection_is_used_again(serving, say):
 
 
 async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
-    """Its retries are off for us, and closing the model does not close it."""
     async with (
         serving(say.status(529, OVERLOADED), say.whole(*ANSWER)) as wire,
         anthropic.AsyncAnthropic(base_url=wire.url, api_key="k") as client,
@@ -329,7 +307,6 @@ async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
 
 
 async def test_counting_sends_only_the_prompt(serving, say):
-    """The count endpoint gets no output limit and gives a number."""
     async with serving(say.status(200, {"input_tokens": 42})) as wire, model_at(wire.url) as model:
         assert await model.count(REQUEST) == 42
     assert "max_tokens" not in wire.requests[0]
@@ -337,7 +314,6 @@ async def test_counting_sends_only_the_prompt(serving, say):
 
 
 def test_a_missing_key_says_which_one(monkeypatch, tmp_path):
-    """Without a key nothing is sent."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -350,5 +326,4 @@ def test_a_missing_key_says_which_one(monkeypatch, tmp_path):
     "name", ["claude-x", "claude-x[1m]", "anthropic/claude-x", "simulated/claude-x"]
 )
 def test_a_name_on_the_wire_has_no_routing(name):
-    """Prefix and window suffix are ours, not the provider's."""
     assert wire_name(name) == "claude-x"

@@ -61,7 +61,6 @@ def reply_of(*events):
 
 
 def test_text_comes_as_deltas_then_a_block_then_a_reply():
-    """A plain answer gives every event in its order."""
     events = [event for event in feed(START, *TEXT, end(), STOP) if not isinstance(event, Pulse)]
     kinds = [type(event) for event in events]
     assert kinds == [Started, TextDelta, BlockFinished, Finished]
@@ -69,19 +68,16 @@ def test_text_comes_as_deltas_then_a_block_then_a_reply():
 
 
 def test_usage_of_the_end_is_laid_over_usage_of_the_start():
-    """The final counts win, and what only the start knew stays."""
     usage = reply_of(START, *TEXT, end(), STOP).usage
     assert usage == Usage(input_tokens=7, cache_read_tokens=90, output_tokens=12)
 
 
 def test_a_null_in_the_last_usage_does_not_erase_a_count():
-    """Null means not said."""
     last = {**end(), "usage": {"output_tokens": 3, "cache_read_input_tokens": None}}
     assert reply_of(START, *TEXT, last, STOP).usage.cache_read_tokens == 90
 
 
 def test_tool_input_is_joined_and_parsed():
-    """A tool call's pieces of JSON become its input."""
     block = (
         opened(0, type="tool_use", id="t1", name="Read", input={}),
         grew(0, type="input_json_delta", partial_json='{"pa'),
@@ -94,7 +90,6 @@ def test_tool_input_is_joined_and_parsed():
 
 
 def test_tool_input_that_is_cut_short_is_kept_as_it_came():
-    """Output that hit its limit inside a tool call cannot run, and is not lost."""
     block = (
         opened(0, type="tool_use", id="t1", name="Read", input={}),
         grew(0, type="input_json_delta", partial_json='{"path": "a'),
@@ -105,7 +100,6 @@ def test_tool_input_that_is_cut_short_is_kept_as_it_came():
 
 
 def test_a_tool_without_input_has_an_empty_one():
-    """An empty piece of JSON is an empty object."""
     block = (
         opened(0, type="tool_use", id="t1", name="Now", input={}),
         grew(0, type="input_json_delta", partial_json=""),
@@ -115,7 +109,6 @@ def test_a_tool_without_input_has_an_empty_one():
 
 
 def test_thinking_keeps_its_signature():
-    """Thinking and its signature end in one block, byte for byte."""
     block = (
         opened(0, type="thinking", thinking="", signature=""),
         grew(0, type="thinking_delta", thinking="hm"),
@@ -127,7 +120,6 @@ def test_thinking_keeps_its_signature():
 
 
 def test_citations_are_gathered():
-    """Citations of a text block travel with it."""
     block = (
         opened(0, type="text", text="", citations=None),
         grew(0, type="citations_delta", citation={"cited_text": "a"}),
@@ -139,7 +131,6 @@ def test_citations_are_gathered():
 
 
 def test_a_compaction_block_survives():
-    """A block type of the beta API is whole, signature and all."""
     block = (
         opened(0, type="compaction", content=None, signature="s"),
         grew(0, type="compaction_delta", content="summary", encrypted_content=None),
@@ -156,7 +147,6 @@ def test_a_compaction_block_survives():
 
 
 def test_unknown_blocks_deltas_and_fields_survive():
-    """What nobody told us about is put together by its fields."""
     block = (
         opened(0, type="hologram", shape="", depth=1),
         grew(0, type="hologram_delta", shape="cu", depth=2),
@@ -169,26 +159,22 @@ def test_unknown_blocks_deltas_and_fields_survive():
 
 
 def test_what_the_server_cleared_is_passed_on():
-    """The edits applied on the provider's side reach the reply."""
     edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 3}]}
     assert reply_of(START, *TEXT, end(context_management=edits), STOP).context_management == edits
 
 
 def test_diagnostics_of_the_start_are_passed_on():
-    """Why the cache missed is said at the start of a stream."""
     why = {"cache_miss_reason": {"type": "tools_changed"}}
     start = {**START, "message": {**START["message"], "diagnostics": why}}
     assert reply_of(start, *TEXT, end(), STOP).diagnostics == why
 
 
 def test_an_answer_without_blocks_is_an_answer():
-    """Pre-warming the cache gives no content."""
     assert reply_of(START, end("max_tokens"), STOP).content == ()
 
 
 @pytest.mark.parametrize("repeated", range(6))
 def test_an_event_that_is_repeated_changes_nothing(repeated):
-    """Each structural event may come twice in a row without harm."""
     events = [START, opened(0, type="text", text=""), closed(0), end(), STOP, STOP]
     events.insert(repeated, events[min(repeated, 5)])
     reply = next(out.reply for out in feed(*events) if isinstance(out, Finished))
@@ -210,13 +196,11 @@ def test_an_event_that_is_repeated_changes_nothing(repeated):
     ],
 )
 def test_a_contradiction_breaks_the_stream(events):
-    """A second message, a block out of order or an end too soon is never passed on as an answer."""
     with pytest.raises(StreamBroken):
         feed(*events)
 
 
 def test_the_end_may_lack_its_last_event():
-    """An answer whose stop reason came is whole, even if `message_stop` did not."""
     assembly = Assembly()
     for event in (START, *TEXT, end()):
         assembly.feed(event)
@@ -226,7 +210,6 @@ def test_the_end_may_lack_its_last_event():
 
 @given(st.text(), st.data())
 def test_text_does_not_depend_on_where_it_was_cut(text, data):
-    """Any split of a text into deltas gives the same block."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     deltas = [grew(0, type="text_delta", text=piece) for piece in pieces]
@@ -239,11 +222,9 @@ WORD = st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8)
 
 @given(st.dictionaries(st.text(max_size=8), WORD | st.lists(WORD, max_size=3), max_size=4))
 def test_a_tool_input_survives_its_encoding(value):
-    """Whatever object the model writes is what the tool gets."""
     assert parse_input(msgspec.json.encode(value).decode()) == value
 
 
 @pytest.mark.parametrize("text", ["[1]", '"a"', "{", "null", "1"])
 def test_an_input_that_is_no_object_is_kept_apart(text):
-    """Only objects are inputs; the rest is handed back as written."""
     assert parse_input(text) == {INVALID_INPUT: text}

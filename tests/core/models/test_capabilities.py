@@ -20,7 +20,6 @@ from longhold.core.models.capabilities import canonical_name, capabilities, know
     ],
 )
 def test_spellings_lead_to_one_name(spelling, name):
-    """Dates, prefixes, versions, dots and short names all reduce to the table's name."""
     assert canonical_name(spelling) == name
 
 
@@ -38,12 +37,10 @@ def test_spellings_lead_to_one_name(spelling, name):
     ],
 )
 def test_cache_minimum_is_per_model(model, minimum):
-    """Each model has its own smallest cacheable prefix."""
     assert capabilities(model).cache_minimum_tokens == minimum
 
 
 def test_a_current_model():
-    """A current model has a million tokens, bound thinking and both compactions."""
     found = capabilities("claude-sonnet-5-5")
     assert (found.window_tokens, found.max_output_tokens) == (1_000_000, 128_000)
     assert found.thinking_modes == {"adaptive", "between_tools"}
@@ -54,7 +51,6 @@ def test_a_current_model():
 
 
 def test_an_older_model():
-    """A 4.5 model has 200K, budgeted thinking that later turns strip, and prefill."""
     found = capabilities("claude-sonnet-4-5-20250929")
     assert (found.window_tokens, found.max_output_tokens) == (200_000, 64_000)
     assert found.thinking_modes == {"enabled", "disabled"}
@@ -63,18 +59,15 @@ def test_an_older_model():
 
 
 def test_the_long_suffix_widens_the_window():
-    """`[1m]` in any case asks for a million tokens."""
     assert capabilities("claude-sonnet-4-5[1M]").window_tokens == 1_000_000
     assert capabilities("somebody-else[1m]").window_tokens == 1_000_000
 
 
 def test_the_long_suffix_never_narrows():
-    """A window already wider than a million keeps its width."""
     assert capabilities("gpt-6-sol[1m]").window_tokens == 1_050_000
 
 
 def test_unknown_names_get_conservative_limits():
-    """An unknown name gets 200K in, 32,000 out, and no server-side abilities."""
     found = capabilities("granite-9")
     assert (found.window_tokens, found.max_output_tokens) == (200_000, 32_000)
     assert (found.family, found.context_management) == ("unknown", False)
@@ -82,7 +75,6 @@ def test_unknown_names_get_conservative_limits():
 
 
 def test_simulated_models_declare_everything():
-    """A `simulated/` name keeps the model's limits and adds every ability."""
     found = capabilities("simulated/claude-haiku-4-5")
     assert (found.family, found.window_tokens) == ("simulator", 200_000)
     assert found.cache_edits and found.global_scope and found.context_management
@@ -90,18 +82,15 @@ def test_simulated_models_declare_everything():
 
 
 def test_overrides_replace_single_fields():
-    """Whoever knows better replaces one field and keeps the rest."""
     found = capabilities("claude-opus-5", overrides={"window_tokens": 50_000})
     assert (found.window_tokens, found.max_output_tokens) == (50_000, 128_000)
 
 
 @pytest.mark.parametrize("overrides", [{"windows": 1}, {"window_tokens": "many"}])
 def test_wrong_overrides_are_refused(overrides):
-    """A misspelt field or a value of the wrong type is named in the error."""
     with pytest.raises(ValueError, match=next(iter(overrides))):
         capabilities("claude-opus-5", overrides=overrides)
 
 
 def test_every_known_model_is_its_own_canonical_name():
-    """Names in the table survive the reduction unchanged."""
     assert [canonical_name(name) for name in known_models()] == list(known_models())

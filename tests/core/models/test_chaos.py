@@ -36,7 +36,6 @@ def answers(model, number):
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_each_fault_ends_in_an_answer_or_an_error(kind):
-    """No kind of fault hangs, and none hands on half an answer."""
     model = ChaosModel(ScriptedModel(SCRIPT), seed=1, rate=1.0, kinds=(kind,))
     try:
         reply = await collect(answers(model, 0))
@@ -50,7 +49,6 @@ async def test_each_fault_ends_in_an_answer_or_an_error(kind):
 
 
 async def test_a_session_survives_any_mix_of_faults():
-    """With three faults in ten, every answer comes through, in its order, once."""
     kinds = tuple(kind for kind in KINDS if kind != "empty")
     model = ChaosModel(ScriptedModel(SCRIPT), seed=7, rate=0.3, kinds=kinds)
     texts = [(await collect(answers(model, number))).content[-1].text for number in range(ANSWERS)]
@@ -59,8 +57,6 @@ async def test_a_session_survives_any_mix_of_faults():
 
 
 async def test_the_same_seed_injects_the_same_faults():
-    """A failure found once can be found again."""
-
     async def injected(seed):
         model = ChaosModel(ScriptedModel(SCRIPT), seed=seed, rate=0.5)
         for number in range(ANSWERS // 2):
@@ -72,7 +68,6 @@ async def test_the_same_seed_injects_the_same_faults():
 
 
 async def test_no_faults_at_rate_zero():
-    """A rate of zero is the model itself."""
     model = ChaosModel(ScriptedModel(SCRIPT), seed=1, rate=0.0)
     events = [event async for event in answers(model, 0)]
     assert not any(isinstance(event, Restarted) for event in events)

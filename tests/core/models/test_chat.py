@@ -27,7 +27,6 @@ PICTURE_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64
 
 
 def test_markers_in_the_system_prompt_become_breakpoints_where_they_are_taken():
-    """What sessions share ends at one; what follows is in a part of its own."""
     mark = {"type": "ephemeral"}
     system = [text("A"), text("B", cache_control=mark), text("C")]
     given = {"model": "m", "messages": [user(text("hi", cache_control=mark))], "system": system}
@@ -48,7 +47,6 @@ def test_markers_in_the_system_prompt_become_breakpoints_where_they_are_taken():
 
 
 def test_system_comes_first_without_markers():
-    """System blocks become one message; cache markers are not content."""
     system = [text("A", cache_control={"type": "ephemeral"}), text("B")]
     assert messages(user(text("hi")), system=system) == [
         {"role": "system", "content": "A\n\nB"},
@@ -57,7 +55,6 @@ def test_system_comes_first_without_markers():
 
 
 def test_a_round_with_tools_keeps_calls_and_results_together():
-    """Calls are in the assistant's message, each result is a message after it."""
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"b": 1, "a": "ä"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [text("body")]}
     assert messages(assistant(text("Look"), call), user(result, text("next"))) == [
@@ -78,13 +75,11 @@ def test_a_round_with_tools_keeps_calls_and_results_together():
 
 
 def test_a_failed_tool_says_so():
-    """Chat has no error flag, so the text carries it."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "gone", "is_error": True}
     assert messages(user(result))[0]["content"] == "Error: gone"
 
 
 def test_reasoning_is_not_sent_back():
-    """Thinking belongs to the provider that made it; a message of thinking alone is none."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
     assert messages(assistant(thought), assistant(thought, text("so"))) == [
         {"role": "assistant", "content": "so"}
@@ -92,7 +87,6 @@ def test_reasoning_is_not_sent_back():
 
 
 def test_a_picture_is_a_part():
-    """Text and picture stay in their order."""
     assert messages(user(PICTURE, text("what?")))[0]["content"] == [
         PICTURE_PART,
         {"type": "text", "text": "what?"},
@@ -100,7 +94,6 @@ def test_a_picture_is_a_part():
 
 
 def test_a_picture_in_a_result_follows_in_a_user_message():
-    """Tool messages are text; the picture is announced and sent right after."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [text("ok"), PICTURE]}
     assert messages(user(result)) == [
         {"role": "tool", "tool_call_id": "t1", "content": "ok\n[image: see below]"},
@@ -109,27 +102,23 @@ def test_a_picture_in_a_result_follows_in_a_user_message():
 
 
 def test_a_block_without_counterpart_is_written_out():
-    """Content is never dropped."""
     block = {"type": "hologram", "shape": "cube", "cache_control": {"type": "ephemeral"}}
     assert messages(user(block))[0]["content"] == '{"type":"hologram","shape":"cube"}'
 
 
 def test_a_summary_by_the_server_is_read_as_text():
-    """A compaction block stands for the history before it."""
     assert (
         messages(assistant({"type": "compaction", "content": "so far"}))[0]["content"] == "so far"
     )
 
 
 def test_a_system_message_in_between_stays():
-    """Mid-conversation system messages keep their role."""
     assert messages({"role": "system", "content": "note"}) == [
         {"role": "system", "content": "note"}
     ]
 
 
 def test_tools_become_functions():
-    """Name, description and schema move; markers go."""
     tool = {
         "name": "Read",
         "description": "Reads.",
@@ -142,7 +131,6 @@ def test_tools_become_functions():
 
 
 def test_a_tool_of_the_server_is_refused():
-    """A tool that runs on Anthropic's side cannot run elsewhere, and is not dropped silently."""
     tools = [{"type": "web_search_20250305", "name": "web_search"}]
     with pytest.raises(RequestRejected, match="web_search"):
         chat_kwargs({"model": "m", "messages": [], "tools": tools})
@@ -165,14 +153,12 @@ def test_a_tool_of_the_server_is_refused():
     ],
 )
 def test_the_choice_of_tools_is_translated(given, expected):
-    """Each way to choose a tool has its counterpart."""
     tools = [{"name": "Read", "input_schema": {}}]
     chat = chat_kwargs({"model": "m", "messages": [], "tools": tools, "tool_choice": given})
     assert {key: chat[key] for key in expected} == expected
 
 
 def test_limits_stops_and_formats_are_translated():
-    """What steers the answer has its counterpart too."""
     chat = chat_kwargs(
         {
             "model": "m",

@@ -31,7 +31,6 @@ def reply_of(*chunks):
 
 
 def test_text_comes_as_deltas_then_a_block_then_a_reply():
-    """A plain answer gives every event in its order."""
     events = events_of(chunk(role="assistant", content=""), chunk(content="Hi"), chunk("stop"))
     kinds = [type(event).__name__ for event in events if type(event).__name__ != "Pulse"]
     assert kinds == ["Started", "TextDelta", "BlockFinished", "Finished"]
@@ -40,7 +39,6 @@ def test_text_comes_as_deltas_then_a_block_then_a_reply():
 
 
 def test_a_tool_call_is_joined_over_chunks():
-    """Name and id come first, arguments in pieces."""
     reply = reply_of(
         chunk(content="Look"),
         chunk(tool_calls=[call(id="t1", name="Read", arguments="")]),
@@ -53,7 +51,6 @@ def test_a_tool_call_is_joined_over_chunks():
 
 
 def test_calls_that_interleave_do_not_mix():
-    """Pieces go to the call they name."""
     reply = reply_of(
         chunk(tool_calls=[call(0, id="a", name="A", arguments='{"x"')]),
         chunk(tool_calls=[call(1, id="b", name="B", arguments='{"y"')]),
@@ -64,7 +61,6 @@ def test_calls_that_interleave_do_not_mix():
 
 
 def test_calls_that_share_a_number_are_told_by_id():
-    """A server that numbers every call 0 still means two calls."""
     reply = reply_of(
         chunk(tool_calls=[call(0, id="a", name="A", arguments="{}")]),
         chunk(tool_calls=[call(0, id="b", name="B", arguments="{}")]),
@@ -75,14 +71,12 @@ def test_calls_that_share_a_number_are_told_by_id():
 
 
 def test_a_call_without_an_id_gets_one_of_its_own():
-    """Each call can be answered, even where the server names none."""
     reply = reply_of(chunk(tool_calls=[call(0, name="A"), call(1, name="B")]), chunk("tool_calls"))
     assert [block.id for block in reply.content] == ["call_c1_0", "call_c1_1"]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_is_a_thinking_block(field):
-    """Reasoning ends where the answer begins."""
     events = events_of(chunk(**{field: "hm"}), chunk(content="so"), chunk("stop"))
     assert [type(event) for event in events if not isinstance(event, Started)][:3] == [
         ThinkingDelta,
@@ -97,18 +91,15 @@ def test_reasoning_is_a_thinking_block(field):
     [("length", "max_tokens"), ("content_filter", "refusal"), ("novel", "novel")],
 )
 def test_reasons_to_stop_are_translated(theirs, ours):
-    """Known reasons get our name, unknown ones keep theirs."""
     assert reply_of(chunk(content="x"), chunk(theirs)).stop_reason == ours
 
 
 def test_a_refusal_is_text_and_a_reason():
-    """What the model said instead of an answer is kept."""
     reply = reply_of(chunk(refusal="No."), chunk("stop"))
     assert (reply.content, reply.stop_reason) == ((Text(text="No."),), "refusal")
 
 
 def test_cached_tokens_are_taken_out_of_the_prompt():
-    """Their prompt count includes cached tokens; ours does not."""
     raw = {
         "prompt_tokens": 100,
         "completion_tokens": 5,
@@ -120,7 +111,6 @@ def test_cached_tokens_are_taken_out_of_the_prompt():
 
 
 def test_usage_comes_after_the_reason():
-    """The last chunk has usage and no choices."""
     last = {"id": "c1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
     usage = reply_of(chunk(content="x"), chunk("stop"), last).usage
     assert usage == Usage(input_tokens=3, output_tokens=2)
@@ -128,6 +118,5 @@ def test_usage_comes_after_the_reason():
 
 @pytest.mark.parametrize("chunks", [(), (chunk(content="half"),)])
 def test_an_end_without_a_reason_breaks_the_stream(chunks):
-    """An answer that does not say why it stopped is not whole."""
     with pytest.raises(StreamBroken):
         events_of(*chunks)

@@ -31,7 +31,6 @@ def made(kind, simulator):
 
 
 async def test_an_asynchronous_client_streams(simulator):
-    """As the model that opens its own does, and it stays the caller's."""
     async with made(anthropic.AsyncAnthropic, simulator) as client:
         model = model_over(client, "claude-sonnet-5-5")
         assert type(model) is AnthropicModel
@@ -41,7 +40,6 @@ async def test_an_asynchronous_client_streams(simulator):
 
 
 async def test_a_blocking_client_is_called_beside_the_loop(simulator):
-    """Its answer comes whole, with usage; long ones are allowed; failures are ours."""
     with made(anthropic.Anthropic, simulator) as client:
         model = model_over(client, "claude-sonnet-5-5")
         reply = await collect(model.stream(CLAUDE))
@@ -56,7 +54,6 @@ async def test_a_blocking_client_is_called_beside_the_loop(simulator):
 
 @pytest.mark.parametrize("kind", [openai.AsyncOpenAI, openai.OpenAI])
 async def test_a_chat_client_answers_too(simulator, kind):
-    """Asynchronous or blocking."""
     client = made(kind, simulator)
     model = model_over(client, "gpt-6-sol")
     assert isinstance(model, OpenAIModel)
@@ -69,12 +66,10 @@ async def test_a_chat_client_answers_too(simulator, kind):
 
 
 def test_a_model_passes_as_it_is():
-    """Whoever opened one can hand it in."""
     model = ScriptedModel("text: hi")
     assert model_over(model, "anything") is model
 
 
 def test_anything_else_is_refused_with_what_is_wanted():
-    """Before a session is made."""
     with pytest.raises(ConfigError, match="client is a dict; give a client of"):
         model_over({}, "claude-sonnet-5-5")

@@ -7,13 +7,11 @@ from longhold.errors import ConfigError
 
 
 def test_a_missing_package_names_its_extra():
-    """The error is the command that mends it."""
     with pytest.raises(ConfigError, match=r"pip install 'longhold\[local\]'"):
         load_extra("no_such_package_anywhere", extra="local")
 
 
 def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
-    """A package that is there but lacks its own dependency says so itself."""
     (tmp_path / "half_a_package.py").write_text("import no_such_package_anywhere")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_package_anywhere"):
@@ -21,5 +19,4 @@ def test_a_broken_package_is_not_called_missing(tmp_path, monkeypatch):
 
 
 def test_a_present_package_is_given():
-    """What is installed is imported."""
     assert load_extra("json", extra="none").loads("1") == 1

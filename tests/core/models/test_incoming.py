@@ -110,7 +110,6 @@ def keep(reply):
 @given(data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_stream_with_odd_fields_is_an_answer_or_a_typed_error(whole, data):
-    """At up to three places there is something else; what can be kept is kept."""
     events = whole
     for path in data.draw(st.lists(st.sampled_from(list(places(whole))), min_size=1, max_size=3)):
         try:
@@ -130,7 +129,6 @@ def test_a_stream_with_odd_fields_is_an_answer_or_a_typed_error(whole, data):
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_whole_answer_with_odd_fields_is_kept_or_refused(whole, data):
-    """The caller hands in what its client returned."""
     path = data.draw(st.sampled_from(list(places(whole))))
     try:
         reply = reply_from(spoilt(whole, path, data.draw(ODD)))
@@ -141,7 +139,6 @@ def test_a_whole_answer_with_odd_fields_is_kept_or_refused(whole, data):
 
 @pytest.mark.parametrize("usage", ["none", [1, 2], {"input_tokens": "many"}, {"input_tokens": []}])
 def test_an_odd_usage_leaves_the_answer(usage):
-    """Its words are kept; what cannot be counted counts as nothing."""
     events = spoilt(STREAM, (0, "message", "usage"), usage)
     reply = read(Assembly(), events)
     assert [type(block) for block in reply.content] == [Text, ToolUse]
@@ -151,14 +148,12 @@ def test_an_odd_usage_leaves_the_answer(usage):
 
 @pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 3_000, 200_000])
 def test_input_that_is_nested_too_deeply_is_kept_as_text(depth):
-    """The tool is told that its input is invalid, with what it was."""
     text = '{"a":' + "[" * depth + "]" * depth + "}"
     assert parse_input(text) == {INVALID_INPUT: text}
 
 
 @pytest.mark.parametrize("model", [AnthropicModel, OpenAIModel])
 async def test_odd_answers_over_http(serving, say, model):
-    """Through the official client: a 3,000 deep input and a usage of strings."""
     text = '{"a":' + "[" * 3_000 + "]" * 3_000 + "}"
     if model is AnthropicModel:
         events = spoilt(STREAM, (5, "delta", "partial_json"), text)

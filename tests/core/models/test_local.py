@@ -56,7 +56,6 @@ QUESTION = said(
 
 
 def test_a_model_that_is_not_installed_says_how_to(monkeypatch, tmp_path):
-    """The error is the command that mends it."""
     monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path))
     with pytest.raises(ConfigError, match="longhold model install smollm2"):
         LocalModel("local/smollm2")
@@ -64,7 +63,6 @@ def test_a_model_that_is_not_installed_says_how_to(monkeypatch, tmp_path):
 
 @real
 async def test_the_second_turn_evaluates_only_what_is_new(path):
-    """The prefix cache is real: the first turn's tokens are read, not evaluated again."""
     async with smollm2(path) as model:
         first = await collect(model.stream(request(QUESTION)))
         answer = said("assistant", first.content[0].text)
@@ -77,7 +75,6 @@ async def test_the_second_turn_evaluates_only_what_is_new(path):
 
 @real
 async def test_a_file_that_is_no_model_is_a_model_error(tmp_path):
-    """What llama.cpp cannot load is said, not crashed on."""
     pytest.importorskip("xllamacpp")
     junk = tmp_path / "junk.gguf"
     junk.write_bytes(b"junk")
@@ -89,7 +86,6 @@ async def test_a_file_that_is_no_model_is_a_model_error(tmp_path):
 
 @real
 async def test_a_prompt_over_the_window_has_its_numbers(path):
-    """llama.cpp says how many tokens were too many."""
     async with smollm2(path) as model:
         with pytest.raises(PromptTooLong) as caught:
             await collect(model.stream(request(said("user", "word " * 3000))))
@@ -98,7 +94,6 @@ async def test_a_prompt_over_the_window_has_its_numbers(path):
 
 @real
 async def test_the_model_counts_with_its_own_tokenizer(path):
-    """The count and the usage agree."""
     async with smollm2(path) as model:
         asked = request(QUESTION)
         counted = await model.count(asked)

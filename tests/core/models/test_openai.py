@@ -94,7 +94,6 @@ async def ask(wire, request=REQUEST, patience=PATIENCE):
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
 async def test_an_answer_is_the_same_however_it_is_cut_up(serving, say, how):
-    """Pieces of one byte, inside characters too, give the same message."""
     async with serving(getattr(say, how)(*ANSWER, name=False, done=True)) as wire:
         reply = await ask(wire)
     assert reply.content == CONTENT
@@ -104,7 +103,6 @@ async def test_an_answer_is_the_same_however_it_is_cut_up(serving, say, how):
 
 
 async def test_the_request_is_a_chat_request(serving, say):
-    """The prefix that chose the model is gone, the rest is converted."""
     async with serving(say.whole(*ANSWER, name=False, done=True)) as wire:
         await ask(wire)
     assert wire.requests[0] == {
@@ -120,7 +118,6 @@ async def test_the_request_is_a_chat_request(serving, say):
 
 
 async def test_equal_requests_are_equal_bytes(serving, say):
-    """The same request gives the same bytes, in every client."""
     async with serving(say.whole(*ANSWER, name=False, done=True)) as wire:
         await ask(wire)
         await ask(wire, Request(kwargs=dict(REQUEST.kwargs)))
@@ -130,14 +127,12 @@ async def test_equal_requests_are_equal_bytes(serving, say):
 @pytest.mark.parametrize("how", ["cut", "whole"])
 @pytest.mark.parametrize("at", range(1, 5))
 async def test_an_answer_that_stops_midway_breaks_the_stream(serving, say, how, at):
-    """A dropped connection and a clean early end are the same error."""
     async with serving(getattr(say, how)(*ANSWER[:at], name=False)) as wire:
         with pytest.raises(StreamBroken):
             await ask(wire)
 
 
 async def test_a_stall_breaks_the_stream(serving, say):
-    """A stream that goes silent is given up after the stall time."""
     async with serving(say.stalled(*ANSWER[:3], name=False)) as wire:
         with pytest.raises(StreamBroken, match=r"no event for 0\.3 s"):
             await ask(wire, patience=Patience(stall_seconds=0.3))
@@ -153,7 +148,6 @@ async def test_a_stall_breaks_the_stream(serving, say):
     ],
 )
 async def test_an_error_after_a_200_has_the_right_type(serving, say, before, error, kind):
-    """Trouble midway is a broken stream; what the request itself caused keeps its name."""
     async with serving(say.whole(*before, error, name=False)) as wire:
         with pytest.raises(kind):
             await ask(wire)
@@ -174,7 +168,6 @@ async def test_an_error_after_a_200_has_the_right_type(serving, say, before, err
 async def test_a_status_has_the_right_type_and_is_not_retried_by_the_sdk(
     serving, say, status, body, kind
 ):
-    """Each status becomes one typed error after one request."""
     async with serving(say.status(status, body)) as wire:
         with pytest.raises(kind) as caught:
             await ask(wire)
@@ -193,14 +186,12 @@ async def test_a_status_has_the_right_type_and_is_not_retried_by_the_sdk(
     ],
 )
 async def test_garbage_is_a_typed_error(serving, say, data):
-    """Whatever a proxy or a wrong address says, it is one of our errors."""
     async with serving(say.raw(data)) as wire:
         with pytest.raises(ModelError):
             await ask(wire)
 
 
 async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
-    """Its retries are off for us, and closing the model does not close it."""
     answer = say.whole(*ANSWER, name=False, done=True)
     async with (
         serving(say.status(503, "busy"), answer) as wire,
@@ -215,14 +206,12 @@ async def test_a_client_of_the_callers_is_used_and_left_open(serving, say):
 
 
 async def test_such_endpoints_do_not_count(serving, say):
-    """There is nothing to ask, so nothing is asked."""
     async with serving(say.status(500, "x")) as wire, model_at(wire.url) as model:
         assert await model.count(REQUEST) is None
     assert wire.bodies == []
 
 
 def test_a_missing_key_is_an_authentication_error(monkeypatch):
-    """Without a key nothing is sent."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_ADMIN_KEY", raising=False)
     with pytest.raises(AuthenticationFailed):
@@ -230,7 +219,6 @@ def test_a_missing_key_is_an_authentication_error(monkeypatch):
 
 
 async def test_a_server_on_this_machine_needs_no_key(monkeypatch, serving, say):
-    """Local servers take any key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with serving(say.whole(*ANSWER, name=False, done=True)) as wire:
         model = OpenAIModel("qwen", base_url=wire.url)

@@ -9,7 +9,6 @@ PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="ut
 
 
 def test_the_script_is_of_the_language():
-    """The page's script can be read."""
     script = next(text for text in PAGE.split("```\n") if text.startswith("think:"))
     assert [answer.error for answer in read_script(script)] == [
         None,
@@ -20,5 +19,4 @@ def test_the_script_is_of_the_language():
 
 
 def test_every_way_to_name_a_model_is_on_the_page():
-    """A prefix nobody can find is not there."""
     assert [prefix for prefix in KNOWN_PREFIXES if f"`{prefix}" not in PAGE] == []

@@ -40,14 +40,12 @@ DIFFERENT_IN_THE_PACKAGE: set[str] = set()
     ],
 )
 def test_published_rows(model, row):
-    """Input, both writes, read and output are the published figures."""
     found = prices(model, at=date(2026, 11, 1))
     assert found is not None
     assert (found.input, found.write_5m, found.write_1h, found.read, found.output) == row
 
 
 def test_cost_has_parts():
-    """A million tokens of each kind cost the row's figures."""
     million = 1_000_000
     assert cost(
         "claude-opus-5-5",
@@ -60,7 +58,6 @@ def test_cost_has_parts():
 
 
 def test_long_prompts_cost_five_times_on_haiku():
-    """Past 100K prompt tokens every token of the request is five times dearer."""
     short = cost("claude-haiku-5-5", read_tokens=100_000, output_tokens=1_000)
     long = cost("claude-haiku-5-5", read_tokens=100_000, uncached_tokens=1, output_tokens=1_000)
     assert short is not None and long is not None
@@ -69,7 +66,6 @@ def test_long_prompts_cost_five_times_on_haiku():
 
 
 def test_long_prompts_raise_input_and_output_apart_on_gpt():
-    """Past 272K prompt tokens the input doubles and the output costs half as much again."""
     found = prices("gpt-6-sol")
     assert found is not None
     long = found.at_length(272_001)
@@ -78,7 +74,6 @@ def test_long_prompts_raise_input_and_output_apart_on_gpt():
 
 
 def test_the_old_premium_depends_on_the_day():
-    """The 4.6 models cost double past 200K until the premium was dropped."""
     before = prices("claude-opus-4-6", at=date(2026, 3, 12))
     after = prices("claude-opus-4-6", at=date(2026, 3, 13))
     assert before is not None and after is not None
@@ -87,7 +82,6 @@ def test_the_old_premium_depends_on_the_day():
 
 
 def test_fast_answers_cost_more_where_a_model_has_them():
-    """Elsewhere the price stays."""
     plain = cost("claude-opus-5", output_tokens=1_000)
     fast = cost("claude-opus-5", output_tokens=1_000, speed="fast")
     assert plain is not None and fast is not None
@@ -98,30 +92,25 @@ def test_fast_answers_cost_more_where_a_model_has_them():
 
 
 def test_unknown_models_have_no_price():
-    """Nobody guesses: no published price means None."""
     assert prices("granite-9") is None
     assert cost("claude-fable-5-2", output_tokens=1) is None
 
 
 def test_local_models_are_free():
-    """A model on this machine costs nothing."""
     assert cost("local/qwen-coder", uncached_tokens=10**6) == Cost()
 
 
 def test_simulated_models_cost_what_they_simulate():
-    """The simulator's money is the simulated model's."""
     assert prices("simulated/claude-opus-5") == prices("claude-opus-5")
 
 
 def test_costs_add():
-    """Sums go part by part and the total is the sum of the parts."""
     total = Cost(read=1.0, output=2.0) + Cost(read=0.5, uncached=1.0)
     assert total == Cost(read=1.5, uncached=1.0, output=2.0)
     assert total.total == 4.5
 
 
 def test_plain_prices_have_no_tiers_left():
-    """The price at a length is flat: applying the tier twice changes nothing."""
     found = prices("claude-haiku-5-5")
     assert isinstance(found, Prices)
     assert found.at_length(200_000).at_length(200_000) == found.at_length(200_000)
@@ -129,7 +118,6 @@ def test_plain_prices_have_no_tiers_left():
 
 @pytest.mark.parametrize("model", TABLE)
 def test_table_and_package_agree(model):
-    """Where both have a model, every figure and every tier is the same on the day of checking."""
     pytest.importorskip("genai_prices")
     ours, theirs = from_table(model, CHECKED), from_library(model, CHECKED)
     assert (theirs is None) == (model in NOT_IN_THE_PACKAGE)
@@ -146,7 +134,6 @@ def _figures(listed, prompt_tokens):
 
 
 def test_the_package_knows_models_and_days_the_table_lacks():
-    """Other providers' models and past prices come from the package."""
     pytest.importorskip("genai_prices")
     assert prices("gemini-2.5-pro") is not None
     old, new = (prices("gpt-5.6-sol", at=day) for day in (date(2026, 3, 1), CHECKED))
@@ -155,7 +142,6 @@ def test_the_package_knows_models_and_days_the_table_lacks():
 
 
 def test_a_tier_may_raise_each_kind_by_its_own_factor():
-    """What a tier does not raise stays as it is."""
     tier = Tier(
         above_prompt_tokens=10, prompt_multiplier=2.0, output_multiplier=1.5, write_multiplier=1.0
     )
@@ -164,7 +150,6 @@ def test_a_tier_may_raise_each_kind_by_its_own_factor():
 
 
 def test_todays_price_of_a_known_model_imports_no_package():
-    """The package takes time to import, so the table answers what it can."""
     code = (
         "import sys; from longhold.core.models.prices import prices; assert prices('claude-opus-5-5'); "
         "print({'genai_prices', 'pydantic'} & set(sys.modules))"
@@ -174,7 +159,6 @@ def test_todays_price_of_a_known_model_imports_no_package():
 
 
 def test_the_users_file_comes_first():
-    """A price in prices.toml replaces the published one; what it leaves out costs the input."""
     (home() / "prices.toml").write_text(
         '["claude-opus-5-5"]\ninput = 1\noutput = 2.5\n["house/own-model"]\ninput = 3\noutput = 4\n'
         "read = 0.5\ntiers = [{above_prompt_tokens = 1000, prompt_multiplier = 2}]\n"
@@ -188,7 +172,6 @@ def test_the_users_file_comes_first():
 
 
 def test_a_changed_file_is_read_again():
-    """Whoever mends a price need not start anew."""
     path = home() / "prices.toml"
     path.write_text("[mine]\ninput = 1\noutput = 2\n")
     assert prices("mine") is not None
@@ -208,7 +191,6 @@ def test_a_changed_file_is_read_again():
     ],
 )
 def test_a_slip_in_the_file_is_an_error_that_names_it(text):
-    """A price that cannot be meant is not guessed at."""
     (home() / "prices.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"prices\.toml: .*mend or remove it"):
         prices("claude-opus-5-5")

@@ -30,18 +30,15 @@ async def stream_of(*events):
 
 
 async def test_collecting_a_played_reply_gives_it_back():
-    """A reply survives being streamed."""
     assert await collect(stream_of(*play(REPLY))) == REPLY
 
 
 async def test_collecting_half_a_stream_is_an_error():
-    """A stream without its end has no reply."""
     with pytest.raises(StreamBroken):
         await collect(stream_of(*list(play(REPLY))[:-1]))
 
 
 def test_a_played_reply_finishes_each_block_once():
-    """The loop meets every block in its place."""
     events = list(play(REPLY))
     blocks = [event for event in events if isinstance(event, BlockFinished)]
     assert tuple(event.block for event in blocks) == REPLY.content
@@ -50,7 +47,6 @@ def test_a_played_reply_finishes_each_block_once():
 
 
 def test_importing_the_package_imports_no_sdk():
-    """A provider's package costs only those who open its model."""
     code = (
         "import sys, longhold.core.models, longhold.core.models.anthropic, longhold.core.models.openai, "
         "longhold.core.models.local; "

@@ -24,7 +24,6 @@ URL = "http://127.0.0.1:9"
     ],
 )
 async def test_a_name_finds_its_class(name, kind):
-    """The prefix says whose API it is; any other name with an address is a chat endpoint."""
     model = open_model(name, base_url=URL, api_key="k")
     assert type(model).__name__ == kind
     assert model.name == name.removeprefix("chaos:7:")
@@ -32,7 +31,6 @@ async def test_a_name_finds_its_class(name, kind):
 
 
 def test_a_script_is_opened_by_its_path(tmp_path):
-    """`scripted:` is followed by a path."""
     path = tmp_path / "talk.txt"
     path.write_text("text: hi")
     assert open_model(f"scripted:{path}").name == f"scripted:{path}"
@@ -49,13 +47,11 @@ def test_a_script_is_opened_by_its_path(tmp_path):
     ],
 )
 def test_a_name_nobody_answers_to_is_a_config_error(name):
-    """The message says what would be right."""
     with pytest.raises(ConfigError):
         open_model(name)
 
 
 async def test_capabilities_can_be_overridden():
-    """Whoever knows better says so."""
     model = open_model("qwen", base_url=URL, overrides={"window_tokens": 4_096})
     assert model.capabilities.window_tokens == 4_096
     await model.close()

@@ -41,7 +41,6 @@ async def run(script, **options):
 
 
 async def test_trouble_that_passes_is_ridden_out():
-    """After two failures the third attempt answers, and each restart is told."""
     events, naps, model = await run("error: 529\n---\nerror: 500\n---\ntext: Hi")
     assert events[-1].reply.content == (Text(text="Hi"),)
     assert [event.attempt for event in events if isinstance(event, Restarted)] == [1, 2]
@@ -50,13 +49,11 @@ async def test_trouble_that_passes_is_ridden_out():
 
 
 async def test_the_same_request_is_sent_again():
-    """A retry changes nothing of what is asked."""
     _, _, model = await run("error: 529\n---\ntext: Hi")
     assert model.requests == [REQUEST, REQUEST]
 
 
 async def test_a_broken_answer_is_begun_again():
-    """What was shown of a broken answer is void, and the restart says so."""
     events, _, _ = await run("text: Ha\nerror: broken\n---\ntext: Hi")
     kinds = [type(event).__name__ for event in events]
     assert kinds == ["Started", "TextDelta", "BlockFinished", "Restarted", *kinds[4:]]
@@ -64,13 +61,11 @@ async def test_a_broken_answer_is_begun_again():
 
 
 async def test_no_retry_after_a_tool_was_handed_on():
-    """Once the loop may have run a tool, a broken answer stays broken."""
     with pytest.raises(StreamBroken):
         await run('tool: Bash {"command": "rm x"}\nerror: broken\n---\ntext: Hi')
 
 
 async def test_no_retry_if_the_caller_says_no():
-    """The caller knows what it did with the answer so far."""
     with pytest.raises(ModelUnavailable):
         await run("error: 529\n---\ntext: Hi", may_retry=lambda error: False)
 
@@ -85,25 +80,21 @@ async def test_no_retry_if_the_caller_says_no():
     ],
 )
 async def test_what_cannot_pass_is_raised_at_once(error, kind):
-    """A failure that the same request would meet again is not retried."""
     with pytest.raises(kind):
         await run(f"error: {error}\n---\ntext: Hi")
 
 
 async def test_attempts_have_an_end():
-    """After the last attempt the error is the caller's."""
     with pytest.raises(ModelUnavailable):
         await run("error: 529\n---\n" * 5 + "text: Hi", retries=Retries(attempts=5))
 
 
 async def test_the_providers_wait_is_obeyed():
-    """A retry-after is taken to the letter."""
     _, naps, _ = await run("error: 429 retry-after=17\n---\ntext: Hi")
     assert naps.seconds == [17.0]
 
 
 async def test_a_wait_nobody_would_sit_through_is_an_error():
-    """An hour's retry-after is told to the user instead of slept."""
     with pytest.raises(ModelUnavailable) as caught:
         await run("error: 429 retry-after=3600\n---\ntext: Hi")
     assert caught.value.retry_after_seconds == 3600
@@ -111,7 +102,6 @@ async def test_a_wait_nobody_would_sit_through_is_an_error():
 
 @given(st.integers(1, MAX_ATTEMPTS - 1), st.integers())
 def test_waits_grow_and_stay_in_their_bounds(attempt, seed):
-    """Each wait is at most the doubled base, at most the cap, and at least three quarters of it."""
     retries = Retries(attempts=MAX_ATTEMPTS)
     wait = wait_seconds(ModelUnavailable("x"), attempt, retries, random.Random(seed))
     full = min(8.0, 0.5 * 2 ** (attempt - 1))
@@ -120,20 +110,17 @@ def test_waits_grow_and_stay_in_their_bounds(attempt, seed):
 
 @pytest.mark.parametrize("attempts", [0, MAX_ATTEMPTS + 1])
 def test_the_number_of_attempts_is_checked(attempts):
-    """Neither never nor forever."""
     with pytest.raises(ConfigError):
         Retries(attempts=attempts)
 
 
 async def test_a_finished_text_block_does_not_forbid_a_retry():
-    """Only tools have effects."""
     events, _, _ = await run("text: Ha\nerror: 529\n---\ntext: Hi")
     assert sum(isinstance(event, BlockFinished) for event in events) == 2
 
 
 @pytest.mark.parametrize(("asked", "attempts"), [(299, 3), (59, 10), (301, 1)])
 async def test_a_provider_is_waited_for_ten_minutes_in_all(asked, attempts):
-    """However often it asks for a wait that would be obeyed once."""
     waits = []
 
     async def sleep(seconds):

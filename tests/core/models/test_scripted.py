@@ -22,7 +22,6 @@ def request(*words):
 
 
 async def test_answers_come_in_order():
-    """Each request gets the next answer."""
     model = ScriptedModel("text: one\n---\ntext: two")
     replies = [await collect(model.stream(request("a"))) for _ in range(2)]
     assert [reply.content for reply in replies] == [(Text(text="one"),), (Text(text="two"),)]
@@ -30,7 +29,6 @@ async def test_answers_come_in_order():
 
 
 async def test_the_end_of_the_script_is_said():
-    """A request too many is an error that says what to do."""
     model = ScriptedModel("text: one")
     await collect(model.stream(request("a")))
     with pytest.raises(RequestRejected, match="over after 1 answers"):
@@ -38,8 +36,6 @@ async def test_the_end_of_the_script_is_said():
 
 
 async def test_made_up_ids_differ_between_conversations_and_never_flap():
-    """The same question gives the same id, another one another id."""
-
     async def tool_id(*words):
         reply = await collect(ScriptedModel("tool: Now").stream(request(*words)))
         assert reply.stop_reason == "tool_use"
@@ -50,7 +46,6 @@ async def test_made_up_ids_differ_between_conversations_and_never_flap():
 
 
 async def test_usage_is_given_or_estimated():
-    """A script may say what an answer cost; otherwise it grows with what was sent."""
     said = await collect(ScriptedModel("text: a\nusage: input=5").stream(request("a")))
     short = await collect(ScriptedModel("text: a").stream(request("a")))
     long = await collect(ScriptedModel("text: a").stream(request("a" * 400)))
@@ -70,13 +65,11 @@ async def test_usage_is_given_or_estimated():
     ],
 )
 async def test_an_error_alone_fails_the_request(error, kind):
-    """Each scripted failure has the type the real one has."""
     with pytest.raises(kind):
         await collect(ScriptedModel(f"error: {error}").stream(request("a")))
 
 
 async def test_an_error_after_blocks_breaks_the_answer():
-    """What came before the error was seen."""
     seen = []
     with pytest.raises(StreamBroken):
         async for event in ScriptedModel("text: a\nerror: 529").stream(request("a")):
@@ -85,14 +78,12 @@ async def test_an_error_after_blocks_breaks_the_answer():
 
 
 async def test_too_long_has_its_numbers():
-    """Needed and allowed follow the word."""
     with pytest.raises(PromptTooLong) as caught:
         await collect(ScriptedModel("error: too-long 210 200").stream(request("a")))
     assert (caught.value.needed_tokens, caught.value.allowed_tokens) == (210, 200)
 
 
 async def test_a_script_is_read_from_a_file(tmp_path):
-    """The file's path is part of the name."""
     path = tmp_path / "talk.txt"
     path.write_text("text: hi")
     model = ScriptedModel.from_file(path)
@@ -101,13 +92,11 @@ async def test_a_script_is_read_from_a_file(tmp_path):
 
 
 def test_a_missing_script_is_a_config_error(tmp_path):
-    """The error names the path."""
     with pytest.raises(ConfigError, match="nowhere"):
         ScriptedModel.from_file(tmp_path / "nowhere.txt")
 
 
 def test_every_line_of_the_language():
-    """One answer can say everything."""
     script = """\
 # a comment
 think: hm
@@ -133,7 +122,6 @@ stop: max_tokens
 
 
 def test_answers_are_parted_by_dashes():
-    """Each part is one answer; a last separator adds none."""
     assert [answer.error for answer in read_script("text: a\n---\nerror: 529\n---\n")] == [
         None,
         "529",
@@ -141,7 +129,6 @@ def test_answers_are_parted_by_dashes():
 
 
 def test_an_empty_answer_between_separators_is_an_answer():
-    """A model may say nothing."""
     assert read_script("---\ntext: a") == (
         ScriptedAnswer(),
         ScriptedAnswer(blocks=(Text(text="a"),)),
@@ -149,7 +136,6 @@ def test_an_empty_answer_between_separators_is_an_answer():
 
 
 def test_a_tool_without_input_has_an_empty_one():
-    """The input may be left out."""
     (answer,) = read_script("tool: Now")
     assert answer.blocks == (ToolUse(id="", name="Now", input={}),)
 
@@ -167,6 +153,5 @@ def test_a_tool_without_input_has_an_empty_one():
     ],
 )
 def test_a_line_that_is_wrong_is_named_by_its_number(line):
-    """Mistakes are found where they are."""
     with pytest.raises(ConfigError, match="script line 2"):
         read_script(f"text: a\n{line}")

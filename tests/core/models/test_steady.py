@@ -34,13 +34,11 @@ async def read(*events, patience=None):
 
 
 async def test_a_good_stream_passes_unchanged():
-    """Nothing is added and nothing is taken."""
     assert await read(*EVENTS) == EVENTS
 
 
 @pytest.mark.parametrize("at", range(len(EVENTS)))
 async def test_no_block_comes_twice(at):
-    """Whatever event is repeated, each block is finished once and the answer is the same."""
     passed = await read(*EVENTS[: at + 1], *EVENTS[at:])
     assert [event.block for event in passed if isinstance(event, BlockFinished)] == [*REPLY.content]
     assert [event for event in passed if isinstance(event, Finished)] == [EVENTS[-1]]
@@ -48,7 +46,6 @@ async def test_no_block_comes_twice(at):
 
 @pytest.mark.parametrize("at", range(len(EVENTS)))
 async def test_an_early_end_is_an_error(at):
-    """A stream that just ends did not finish."""
     with pytest.raises(StreamBroken, match="ended before"):
         await read(*EVENTS[:at])
 
@@ -62,13 +59,11 @@ async def test_an_early_end_is_an_error(at):
     ],
 )
 async def test_a_contradiction_is_an_error(wrong):
-    """A second answer, another block in the same place, an answer unlike its blocks."""
     with pytest.raises(StreamBroken):
         await read(*EVENTS[:-1], wrong)
 
 
 async def test_what_follows_the_end_is_not_read():
-    """After `Finished` nothing can change the answer."""
     assert (await read(*EVENTS, TextDelta(index=9, text="x")))[-1] == EVENTS[-1]
 
 
@@ -79,14 +74,12 @@ async def waiting(*events):
 
 
 async def test_silence_midway_breaks_the_stream():
-    """An answer that began and stalls is broken."""
     with pytest.raises(StreamBroken, match=r"no event for 0\.05 s"):
         async for _ in steady(waiting(*EVENTS[:2]), Patience(stall_seconds=0.05)):
             pass
 
 
 async def test_silence_at_first_is_unavailability():
-    """A model that does not begin can be asked again."""
     with pytest.raises(ModelUnavailable, match=r"no event for 0\.05 s"):
         async for _ in steady(waiting(), Patience(first_event_seconds=0.05)):
             pass
@@ -99,14 +92,12 @@ async def endless():
 
 
 async def test_an_endless_answer_ends_though_it_never_pauses():
-    """The limit of an answer holds even when no event ever waits."""
     with pytest.raises(StreamBroken, match="took too long"):
         async for _ in steady(endless(), Patience(answer_seconds=0.05)):
             pass
 
 
 async def test_leaving_early_closes_the_stream_inside():
-    """A caller who stops reading does not leave a connection open."""
     closed = []
 
     async def inside():
@@ -123,7 +114,6 @@ async def test_leaving_early_closes_the_stream_inside():
 
 
 async def test_an_answer_that_does_not_end_is_not_asked_for_again():
-    """Neither one that takes too long nor one that is too large."""
     asked = 0
 
     class Endless:

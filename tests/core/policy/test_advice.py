@@ -30,7 +30,6 @@ def resume(**changes):
 
 
 def test_a_cold_session_is_written_anew():
-    """By hand: all, half of it, or a cold summary and the little it leaves."""
     found = resume()
     assert found.is_cold
     assert found.send_all.now_usd == pytest.approx(180_000 * 2.5 / 1e6)
@@ -40,7 +39,6 @@ def test_a_cold_session_is_written_anew():
 
 
 def test_a_warm_session_is_read():
-    """Within the lifetime sending all is cheapest for a single call."""
     found = resume(idle_seconds=200.0)
     assert not found.is_cold
     assert found.send_all.now_usd == pytest.approx(180_000 * 0.1 / 1e6)
@@ -48,7 +46,6 @@ def test_a_warm_session_is_read():
 
 
 def test_the_lifetime_decides_what_is_cold():
-    """Half an hour is cold for five minutes and warm for an hour."""
     assert resume(idle_seconds=1_800.0).is_cold
     assert not resume(idle_seconds=1_800.0, lifetime="1h").is_cold
 
@@ -58,18 +55,15 @@ def test_the_lifetime_decides_what_is_cold():
     [(0.2, 0, "send_all"), (1.0, 90_000, "clear_first"), (400.0, 10_000, "compact_first")],
 )
 def test_the_cheapest_depends_on_what_is_to_come(calls, clearable, cheapest):
-    """A last question is sent as it is, a long day is worth a summary."""
     forecast = Forecast(calls=calls, cold_share=0.0)
     assert resume(clearable_tokens=clearable, forecast=forecast).cheapest == cheapest
 
 
 def test_a_model_without_a_price_gets_no_advice():
-    """No price, no advice."""
     assert cold_resume_advice(1_000, 0, 100, "granite-9", 9_999.0) is None
 
 
 def test_the_cheapest_line_lies_far_below_a_large_window():
-    """A million tokens are not worth filling; a small window is its own line."""
     large = window_for("claude-sonnet-5-5")
     assert 60_000 < cheapest_line("claude-sonnet-5-5", large) < 200_000
     small = window_for("claude-sonnet-5-5", WindowSettings(limit_tokens=80_000))
@@ -77,13 +71,11 @@ def test_the_cheapest_line_lies_far_below_a_large_window():
 
 
 def test_cheap_reads_move_the_line_up():
-    """The cheaper it is to carry a context, the later it pays to compact."""
     window = window_for("claude-fable-5-1")
     assert cheapest_line("claude-fable-5-1", window) > cheapest_line("claude-fable-5", window)
 
 
 def test_the_line_stays_below_a_price_that_jumps():
-    """However seldom compacting would otherwise pay, 100K is the end on this model."""
     window = window_for("claude-haiku-5-5")
     costly = {"summary_tokens": 100_000, "forecast": Forecast(cold_share=0.0)}
     assert cheapest_line("claude-haiku-5-5", window, **costly) <= 100_000
@@ -91,7 +83,6 @@ def test_the_line_stays_below_a_price_that_jumps():
 
 
 def test_the_cheapest_line_is_cheapest_by_brute_force():
-    """No other line costs less per call when the cycle is played through."""
     window = window_for("claude-opus-5-5")
     forecast = Forecast(cold_share=0.0, growth_tokens=2_000.0)
     free = CostSettings(compaction_needs=0.0, compaction_need_tokens=0)
@@ -114,13 +105,11 @@ def _cycle_usd(line):
 
 
 def test_a_model_without_a_price_keeps_the_windows_own_line():
-    """Without prices there is no cheapest line."""
     window = window_for("granite-9")
     assert cheapest_line("granite-9", window) == window.auto_tokens
 
 
 def test_the_auto_line_can_be_placed_by_cost():
-    """On a large window that is far below its own line; a model without a price keeps that."""
     asked = WindowSettings(auto_line="cost")
     large = window_at_cost("claude-sonnet-5-5", asked)
     assert large.auto_tokens == cheapest_line("claude-sonnet-5-5", window_for("claude-sonnet-5-5"))
@@ -130,7 +119,6 @@ def test_the_auto_line_can_be_placed_by_cost():
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5", "claude-fable-5-1"])
 def test_a_large_window_is_compacted_where_that_pays(model):
-    """Far below its own line, above what the work at hand needs; a 200K window keeps about its own."""
     window = window_at_cost(model, WindowSettings())
     assert COMPACTED_TOKENS + CostSettings().work_tokens <= window.auto_tokens < 300_000
     small = window_at_cost(model, WindowSettings(limit_tokens=200_000))
@@ -138,7 +126,6 @@ def test_a_large_window_is_compacted_where_that_pays(model):
 
 
 def test_what_a_compaction_loses_raises_the_line():
-    """The more a need is worth, the later it pays to forget."""
     window = window_for("claude-opus-5")
     lines = [
         cheapest_line("claude-opus-5", window, cost=CostSettings(need_weight=weight))
@@ -148,7 +135,6 @@ def test_what_a_compaction_loses_raises_the_line():
 
 
 def test_a_heavy_frame_raises_the_line():
-    """No compaction makes it smaller: with the same line there would be less between two of them."""
     text = "A tool does one thing, and its description says when to use it. " * 4_000
     frame = Framed(sections=(Section(name="tools", text=text),), measure=measure_text(text))
     plain = window_at_cost("claude-opus-5", WindowSettings())
@@ -157,7 +143,6 @@ def test_a_heavy_frame_raises_the_line():
 
 
 def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
-    """What a session's commands show is what its engine goes by."""
     lines = [
         window_at_cost("claude-opus-5", WindowSettings(), frame=Framed(lifetime=lifetime))
         for lifetime in ("5m", "1h")
@@ -166,6 +151,5 @@ def test_a_frame_that_lives_an_hour_has_the_line_of_an_hour():
 
 
 def test_room_for_the_work_at_hand_comes_before_money():
-    """However cheap it would be to compact sooner."""
     wide = CostSettings(need_weight=0.0, work_tokens=200_000)
     assert window_at_cost("claude-opus-5", WindowSettings(), wide).auto_tokens == 250_000

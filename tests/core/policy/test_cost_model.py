@@ -105,7 +105,6 @@ rounds = st.lists(
 @settings(max_examples=60)
 @given(rounds, st.sampled_from(["5m", "1h"]), st.booleans())
 def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
-    """Warm, cold, growing and edited prompts cost the same by both, to the token."""
     talk = Talk("claude-sonnet-4-6", lifetime, is_anchored)
     cache, now = PromptCache(SETTINGS), 1_000.0
     listed = prices(talk.model)
@@ -129,7 +128,6 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
 
 
 def test_the_model_bills_a_tier_as_the_simulator_does():
-    """One token past the line makes the whole call dearer by both."""
     talk = Talk("claude-haiku-5-5", "5m", False)
     cache = PromptCache(SETTINGS)
     listed = prices(talk.model)
@@ -145,12 +143,10 @@ def test_the_model_bills_a_tier_as_the_simulator_does():
 
 
 def test_an_edit_behind_the_warm_part_keeps_all_of_it():
-    """What was never sent can change freely."""
     assert CacheState(tokens=500, marked=(100,)).readable_before(500) == 500
 
 
 def test_an_edit_keeps_what_is_marked_before_it():
-    """The last marked beginning that ends before the edit stays readable."""
     state = CacheState(tokens=500, marked=(100, 300, 400))
     assert state.readable_before(399) == 300
     assert state.readable_before(99) == 0
@@ -158,7 +154,6 @@ def test_an_edit_keeps_what_is_marked_before_it():
 
 @pytest.mark.parametrize("lifetime", ["5m", "1h"])
 def test_the_cache_dies_with_its_lifetime(lifetime):
-    """At the last second it is whole, at the next it is gone."""
     state = CacheState(tokens=500, marked=(100,), lifetime=lifetime)
     limit = seconds_of(lifetime)
     assert state.after(limit - 1) == state
@@ -167,7 +162,6 @@ def test_the_cache_dies_with_its_lifetime(lifetime):
 
 
 def test_the_step_is_found_by_length():
-    """A prompt on the line is cheap, one past it is not."""
     tier = Tier(above_prompt_tokens=1_000, prompt_multiplier=2.0, output_multiplier=3.0)
     listed = Prices(input=1.0, write_5m=1.25, write_1h=2.0, read=0.1, output=5.0, tiers=(tier,))
     assert step_at(listed, 1_000).prices.input == 1.0
@@ -193,7 +187,6 @@ def added_up(listed, forecast, prompt_tokens, lifetime="5m"):
     st.sampled_from(["5m", "1h"]),
 )
 def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
-    """At flat prices the closed form equals adding up call by call."""
     forecast = Forecast(calls=calls, cold_share=cold_share, growth_tokens=growth)
     flat = replace(LISTED, tiers=())
     costs = CostModel(listed=flat, forecast=forecast, lifetime=lifetime)
@@ -203,7 +196,6 @@ def test_the_sum_is_the_sum(prompt_tokens, growth, calls, cold_share, lifetime):
 
 @pytest.mark.parametrize("prompt_tokens", [20_000, 48_000, 60_000, 85_000, 120_000])
 def test_across_tiers_the_sum_is_that_of_the_mean_growth(prompt_tokens):
-    """Where exactly a line is crossed is not known: the mean over all places is met closely."""
     forecast = Forecast(calls=30.0, cold_share=0.0, growth_tokens=2_000.0)
     places = range(prompt_tokens - 1_000, prompt_tokens + 1_000, 100)
     expected = mean(added_up(LISTED, forecast, place) for place in places)
@@ -212,30 +204,25 @@ def test_across_tiers_the_sum_is_that_of_the_mean_growth(prompt_tokens):
 
 
 def test_the_next_call_reads_this_one():
-    """Only what came since is written."""
     costs = CostModel(listed=LISTED, forecast=Forecast(growth_tokens=1_000.0))
     assert costs.next_usd(10_000) == pytest.approx((10_000 * 0.1 + 1_000 * 2.5) / 1e6)
 
 
 def test_a_new_session_is_a_usual_one():
-    """Before the first call there is nothing else to go by."""
     assert expect(calls=0) == Forecast()
 
 
 def test_a_session_that_goes_on_is_expected_to_go_on():
-    """Calls made raise the calls expected, slowly."""
     assert expect(calls=50).calls == USUAL_CALLS + 5
 
 
 def test_pauses_seen_are_pauses_expected():
-    """After enough calls the session's own share of cold calls is what counts."""
     assert expect(calls=0).cold_share == pytest.approx(0.033)
     assert expect(calls=3_000, cold_calls=600).cold_share == pytest.approx(0.2, abs=0.005)
     assert expect(calls=0, lifetime="1h").cold_share == pytest.approx(0.005)
 
 
 def test_growth_is_the_sessions_own_before_long():
-    """Twenty calls outweigh the usual growth."""
     found = expect(calls=20, grown_tokens=100_000, removable_tokens=80_000)
     assert 4_000 < found.growth_tokens < 5_000
     assert found.removable_tokens == pytest.approx(0.8 * found.growth_tokens)
@@ -243,11 +230,9 @@ def test_growth_is_the_sessions_own_before_long():
 
 @given(st.floats(0.1, 1_000), st.floats(0, 1))
 def test_warm_calls_are_fewer_than_calls(calls, cold_share):
-    """A pause can only take calls away from those that profit."""
     forecast = Forecast(calls=calls, cold_share=cold_share)
     assert forecast.warm_calls <= calls * (1 + 1e-9)
 
 
 def test_without_pauses_all_calls_are_warm():
-    """The chance of one more call gives back the mean number of calls."""
     assert Forecast(calls=40.0, cold_share=0.0).warm_calls == pytest.approx(40.0)

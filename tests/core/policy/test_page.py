@@ -13,7 +13,6 @@ PAGE = (Path(__file__).parents[3] / "docs" / "payback.md").read_text(encoding="u
 
 
 def test_the_price_file_is_accepted():
-    """So does the file."""
     (stated,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (home() / "prices.toml").write_text(stated)
     found = prices("my-model")
@@ -22,7 +21,6 @@ def test_the_price_file_is_accepted():
 
 
 def test_the_figures_that_need_no_benchmark_are_right():
-    """The usual horizon and the cheapest lines are what the code says."""
     assert f"usually some {Forecast().warm_calls:.0f}" in PAGE
     for model, name in (("sonnet-5-5", "Sonnet 5.5"), ("fable-5-1", "Fable 5.1")):
         line = cheapest_line(f"claude-{model}", window_for(f"claude-{model}"))

@@ -23,7 +23,6 @@ def weigh(edit=EDIT, *, prompt_tokens=101_000, cache=WARM, model=LISTED, forecas
 
 
 def test_the_cost_is_what_is_written_instead_of_read():
-    """By hand: 40K read and 32K written, instead of 100K read and 1K written."""
     found = weigh()
     edited, plain = 40_000 * 0.1 + 32_000 * 2.5, 100_000 * 0.1 + 1_000 * 2.5
     assert found.cost_now_usd == pytest.approx((edited - plain) / 1e6)
@@ -33,27 +32,23 @@ def test_the_cost_is_what_is_written_instead_of_read():
 
 
 def test_a_marker_before_the_edit_makes_it_cheaper():
-    """With only the frame readable, 25,000 more tokens are written."""
     bare = replace(WARM, marked=(15_000,))
     more = weigh(cache=bare).cost_now_usd - weigh().cost_now_usd
     assert more == pytest.approx(25_000 * (2.5 - 0.1) / 1e6)
 
 
 def test_a_long_lifetime_makes_it_dearer():
-    """Writing for an hour costs more than for five minutes."""
     assert weigh(cache=replace(WARM, lifetime="1h")).cost_now_usd > weigh().cost_now_usd
 
 
 @pytest.mark.parametrize("calls", [0.01, 1.0, 1_000.0])
 def test_a_cold_cache_makes_an_edit_free(calls):
-    """All is written anew anyway, and less of it; even the last call profits."""
     found = weigh(cache=CacheState(), forecast=replace(STEADY, calls=calls))
     assert found.cost_now_usd == pytest.approx(-29_000 * 2.5 / 1e6)
     assert found.worth_it
 
 
 def test_an_edit_of_what_was_never_sent_is_free():
-    """Behind the warm part nothing has to be written twice."""
     edit = HistoryEdit(at_tokens=100_000, until_tokens=110_000, removed_tokens=8_000)
     found = weigh(edit, prompt_tokens=110_000)
     assert found.cost_now_usd == pytest.approx(-8_000 * 2.5 / 1e6)
@@ -61,7 +56,6 @@ def test_an_edit_of_what_was_never_sent_is_free():
 
 
 def test_a_short_rest_does_not_pay():
-    """Ten calls are not enough for an edit that needs 25."""
     found = weigh(forecast=replace(STEADY, calls=10.0))
     assert found.cost_now_usd / found.saved_per_call_usd == pytest.approx(24.7, abs=0.1)
     assert found.expected_gain_usd < 0
@@ -69,13 +63,11 @@ def test_a_short_rest_does_not_pay():
 
 
 def test_pauses_to_come_speak_against_an_edit():
-    """If the cache will soon die, the edit can be had for nothing then."""
     assert weigh().worth_it
     assert not weigh(forecast=replace(STEADY, cold_share=0.2)).worth_it
 
 
 def test_an_edit_waits_for_more_to_remove():
-    """It would pay, but in a few calls it removes twice as much for the same price."""
     small = replace(EDIT, until_tokens=50_000, removed_tokens=20_000)
     forecast = replace(STEADY, calls=200.0, growth_tokens=6_000.0, removable_tokens=5_500.0)
     found = weigh(small, forecast=forecast)
@@ -87,7 +79,6 @@ def test_an_edit_waits_for_more_to_remove():
 
 
 def test_a_price_that_jumps_makes_an_edit_pay():
-    """Falling below 100K pays on the model that costs five times as much above."""
     forecast = Forecast(calls=6.0, cold_share=0.0, growth_tokens=500.0)
     above = weigh(model="claude-haiku-5-5", forecast=forecast)
     assert above.cost_now_usd < 0.02
@@ -97,7 +88,6 @@ def test_a_price_that_jumps_makes_an_edit_pay():
 
 
 def test_an_edit_that_adds_never_pays():
-    """Nothing is saved, so nothing is paid back."""
     found = weigh(
         HistoryEdit(at_tokens=50_000, until_tokens=60_000, removed_tokens=0, added_tokens=500)
     )
@@ -106,7 +96,6 @@ def test_an_edit_that_adds_never_pays():
 
 
 def test_a_model_without_a_price_gives_no_answer():
-    """Nobody guesses with money."""
     assert payback(EDIT, prompt_tokens=101_000, cache=WARM, model="granite-9") is None
 
 
@@ -123,7 +112,6 @@ edits = st.builds(
 
 @given(edits, st.floats(0.1, 500), st.floats(0.1, 500))
 def test_more_calls_never_make_an_edit_worse(edit, some, more):
-    """The expected gain of an edit that shortens grows with the calls to come."""
     assume(edit.net_tokens >= 0)
     few, many = sorted((some, more))
     first = weigh(edit, forecast=replace(STEADY, calls=few)).expected_gain_usd
@@ -133,7 +121,6 @@ def test_more_calls_never_make_an_edit_worse(edit, some, more):
 
 @given(edits, st.floats(0.1, 500), st.floats(0, 0.5))
 def test_an_edit_that_will_not_grow_does_not_wait(edit, calls, cold_share):
-    """Where waiting brings nothing more to remove, what pays pays now."""
     forecast = replace(STEADY, calls=calls, cold_share=cold_share)
     found = weigh(edit, forecast=forecast)
     assert found.worth_it == (found.expected_gain_usd > 0)

@@ -34,7 +34,6 @@ def spoken(*blocks):
 
 
 def test_the_simulator_knows_the_header():
-    """The one place in public where edits can be tried."""
     assert BETA == CACHE_EDITS_BETA
 
 
@@ -47,7 +46,6 @@ def test_the_simulator_knows_the_header():
     ],
 )
 def test_an_edit_stands_behind_the_results_and_before_the_words(blocks, at):
-    """So it stays where it is when more words join the message."""
     content = with_edits(user(*blocks), ("z",))["content"]
     assert content[at] == deletion("z")
     assert [_bare(block) for block in content if block["type"] != "cache_edits"] == blocks
@@ -58,7 +56,6 @@ def _bare(block):
 
 
 def test_every_result_can_be_named():
-    """Each carries its own id as a reference; other blocks are left alone."""
     content = with_edits(user(result("a"), TEXT), ())["content"]
     assert content == [result("a") | {"cache_reference": "a"}, TEXT]
     plain = user(TEXT)
@@ -66,7 +63,6 @@ def test_every_result_can_be_named():
 
 
 def test_what_did_not_change_is_the_same_object():
-    """A turn costs what is new, and the prefix is known by identity."""
     wire = Wire()
     messages = [spoken(TEXT), spoken(result("a")), spoken(TEXT)]
     first = list(wire.messages(messages, {}))
@@ -79,7 +75,6 @@ def test_what_did_not_change_is_the_same_object():
 
 
 def test_what_follows_a_change_is_made_anew():
-    """So that whoever looks for the first change by halving finds it."""
     wire = Wire()
     messages = [spoken(result(str(i))) for i in range(9)]
     before = list(wire.messages(messages, {2: ("0",)}))
@@ -91,7 +86,6 @@ def test_what_follows_a_change_is_made_anew():
 
 
 def test_no_message_is_the_object_it_was_without_edits():
-    """A session that goes to another model and back is compared by identity, too."""
     wire = Wire()
     messages = [spoken(TEXT), spoken(result("a")), spoken(TEXT)]
     sent = [list(wire.messages(messages))]
@@ -103,7 +97,6 @@ def test_no_message_is_the_object_it_was_without_edits():
 
 
 def test_a_turn_looks_at_what_is_new_only():
-    """Ten thousand messages are not walked over for two."""
     looked = []
 
     class Counting(list):
@@ -151,20 +144,17 @@ def edited(*ids, place):
 
 
 def test_edits_stand_in_the_message_they_were_first_sent_with():
-    """The user's message in which the item ends, however much came since."""
     view = view_of(*reads("a", "b", "c"), edited("a", place=6), *reads("d")[1:])
     assert placed(view) == {6: ("a",)}
     assert view.messages()[6].content[0].tool_use_id == "c"
 
 
 def test_an_edit_whose_message_is_gone_moves_to_the_next():
-    """What it deletes is still sent, so it must still be said."""
     view = view_of(*reads("a", "b", "c"), edited("a", place=4), Snipped(targets=(4,)))
     assert placed(view) == {4: ("a",)}
 
 
 def test_what_is_rewritten_or_gone_is_not_deleted_as_well():
-    """An edit names only results that are sent."""
     rewritten = Cleared(ids=("a",), texts=("gone",))
     assert placed(view_of(*reads("a", "b", "c"), edited("a", "b", place=6), rewritten)) == {
         6: ("b",)
@@ -174,7 +164,6 @@ def test_what_is_rewritten_or_gone_is_not_deleted_as_well():
 
 
 def test_a_session_that_did_not_latch_edits_sends_none():
-    """The header is part of the frame, and the model must know it."""
     latched = Framed(betas=(BETA,))
     assert takes_edits(latched, "simulated/claude-opus-5")
     assert not takes_edits(latched, "claude-opus-5")
@@ -183,14 +172,12 @@ def test_a_session_that_did_not_latch_edits_sends_none():
 
 
 def test_a_provider_without_the_figure_deleted_nothing():
-    """An unknown or odd figure counts as none."""
     assert deleted_tokens(None) == deleted_tokens(Usage()) == 0
     assert deleted_tokens(Usage(extra={"cache_deleted_input_tokens": None})) == 0
     assert deleted_tokens(Usage(extra={"cache_deleted_input_tokens": 9})) == 9
 
 
 def test_messages_of_a_view_take_edits():
-    """The wire form of a rendered view can carry them."""
     view = view_of(*reads("a", "b"), edited("a", place=4))
     sent = Wire().messages(view.messages(), placed(view))
     assert sent[-1]["content"] == [result("b") | {"cache_reference": "b"}, deletion("a")]

@@ -37,7 +37,6 @@ def texts(made):
 
 
 async def test_a_frame_holds_prompt_and_instructions(framer, tmp_path):
-    """Sections, the instructions' text, and which files it is from."""
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs.")
     made = await make_frame(framer, WITH_SKILLS)
     assert "1970-01-01" in texts(made)["environment"] or "1969-12-31" in texts(made)["environment"]
@@ -47,7 +46,6 @@ async def test_a_frame_holds_prompt_and_instructions(framer, tmp_path):
 
 
 async def test_the_weight_counts_all_of_it(framer, tmp_path):
-    """Sections, tools and instructions: what every request carries."""
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs. " * 100)
     made = (await make_frame(framer, WITH_SKILLS)).frame
     assert made.measure == (
@@ -60,14 +58,12 @@ async def test_the_weight_counts_all_of_it(framer, tmp_path):
 
 
 async def test_the_same_surroundings_give_the_same_frame(framer):
-    """Nothing random is in it."""
     assert (await make_frame(framer, WITH_SKILLS)).frame == (
         await make_frame(framer, WITH_SKILLS)
     ).frame
 
 
 async def test_renewing_looks_again_and_keeps_what_is_latched(framer, tmp_path):
-    """New instructions and skills are seen; tools, options, lifetime and headers stay."""
     old = (await make_frame(framer, structs.replace(WITH_SKILLS, options=THINKING))).frame
     old = structs.replace(old, lifetime="1h", betas=("b",), n=7, at=1.0)
     (tmp_path / "p" / "AGENTS.md").write_text("Use tabs.")
@@ -82,7 +78,6 @@ async def test_renewing_looks_again_and_keeps_what_is_latched(framer, tmp_path):
 
 
 async def test_skills_are_named_only_to_who_can_use_them(framer, tmp_path):
-    """Without the tool the listing would be noise."""
     place = tmp_path / "p" / "skills" / "ship"
     place.mkdir(parents=True)
     (place / "SKILL.md").write_text("x")
@@ -90,7 +85,6 @@ async def test_skills_are_named_only_to_who_can_use_them(framer, tmp_path):
 
 
 async def test_a_custom_prompt_replaces_all_and_stays(framer):
-    """Also after a renewal by somebody who no longer has the file."""
     own = replace(framer, system="Be a pirate.")
     made = await make_frame(own, WITH_SKILLS)
     assert made.frame.sections == (Section(name="system", text="Be a pirate."),)
@@ -98,7 +92,6 @@ async def test_a_custom_prompt_replaces_all_and_stays(framer):
 
 
 async def test_a_frame_describes_the_servers_there_are_when_it_is_made(framer):
-    """So that the first call already knows them; a custom prompt is left alone."""
     offers = (ServerOffer(server="db", names=("mcp__db__query",)),)
     made = await make_frame(replace(framer, servers=lambda: offers), Framed())
     assert texts(made)["mcp"].endswith("## db\ntools: mcp__db__query")
@@ -108,18 +101,15 @@ async def test_a_frame_describes_the_servers_there_are_when_it_is_made(framer):
 
 
 async def test_a_deferred_tool_weighs_nothing(framer):
-    """The provider reads its definition only where a result refers to it."""
     plain = (await make_frame(framer, Framed())).frame
     assert reframed(plain, (deferred(TOOL),)).measure == plain.measure
 
 
 async def test_the_language_is_said_when_it_is_set(framer):
-    """By a setting."""
     made = await make_frame(replace(framer, prompt=PromptSettings(language="Dutch")), Framed())
     assert "Answer in Dutch" in texts(made)["language"]
 
 
 def test_a_given_prompt_is_taken_as_it_is():
-    """For programs with a prompt of their own; empty sections are dropped."""
     assert frame("hello", [], {}).sections == (Section(name="system", text="hello"),)
     assert frame((Section(name="a", text=" "),), [], {}).sections == ()

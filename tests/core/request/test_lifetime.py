@@ -14,19 +14,16 @@ from longhold.session import Session
     ("source", "lifetime"), [("chat", "1h"), ("run", "5m"), ("sdk", "5m"), ("agent:explore", "5m")]
 )
 def test_only_a_person_gets_an_hour(source, lifetime):
-    """Programs do not pause; people read."""
     assert lifetime_for(source, CacheSettings()) == lifetime
 
 
 def test_the_list_of_sources_and_the_lifetime_can_be_set():
-    """By pattern, or outright."""
     assert lifetime_for("agent:x", CacheSettings(long_sources="chat, agent:*")) == "1h"
     assert lifetime_for("run", CacheSettings(lifetime="1h")) == "1h"
     assert lifetime_for("chat", CacheSettings(lifetime="5m")) == "5m"
 
 
 def test_a_provider_is_asked_for_its_word_only_where_it_has_one():
-    """The header is Anthropic's."""
     asked = CacheSettings(diagnose=True)
     assert betas_for(capabilities("claude-sonnet-5-5"), asked) == (DIAGNOSIS,)
     assert betas_for(capabilities("gpt-6-sol"), asked) == ()
@@ -34,7 +31,6 @@ def test_a_provider_is_asked_for_its_word_only_where_it_has_one():
 
 
 async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
-    """A change in mid-session changes no byte."""
     chat = Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path, source="chat")
     with chat as session:
         session.user("one")
@@ -47,7 +43,6 @@ async def test_what_was_chosen_holds_whatever_the_settings_say_later(tmp_path):
 
 
 async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
-    """Switching markers off in mid-session would cost the whole prefix: it waits for the next."""
     with Session.open(model="claude-sonnet-5-5", system="hi", directory=tmp_path) as session:
         session.user("one")
         first = (await session.prepare()).kwargs
@@ -63,7 +58,6 @@ async def test_whether_anything_is_kept_is_chosen_once_too(tmp_path):
 
 
 def test_the_scope_for_everybody_is_asked_for_where_it_exists():
-    """A session that switches to a model without it sends neither the header nor the scope."""
     able = capabilities("simulated/claude-sonnet-5-5")
     assert betas_for(able, CacheSettings()) == (GLOBAL_SCOPE,)
     frame = Framed(
@@ -81,7 +75,6 @@ def test_the_scope_for_everybody_is_asked_for_where_it_exists():
 
 
 def test_what_an_organisation_shares_is_marked_without_a_scope():
-    """It ends where its marker stands; providers keep such a prefix for the organisation."""
     scopes = ("global", "global", "organisation", "none", "none")
     sections = tuple(Section(name=str(i), text="x", scope=s) for i, s in enumerate(scopes))
     frame = Framed(sections=sections, betas=(GLOBAL_SCOPE,))

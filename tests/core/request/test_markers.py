@@ -28,13 +28,11 @@ def grow(markers: Markers, messages: list[JsonObject], unmoved: int, slots: int 
 
 
 def test_a_marker_never_stands_on_thinking():
-    """Providers refuse it there."""
     assert last_place([message("text"), message("tool_use", "thinking")]) == MarkerPlace(1, 0)
     assert last_place([message("thinking")]) is None
 
 
 def test_a_short_round_needs_one_marker():
-    """The provider looks back from it to the entry of the call before."""
     markers = Markers()
     first = [message("text")]
     assert grow(markers, first, 0) == (MarkerPlace(0, 0),)
@@ -43,7 +41,6 @@ def test_a_short_round_needs_one_marker():
 
 
 def test_a_long_round_marks_what_the_call_before_left():
-    """More blocks than a provider looks back over would hide that entry."""
     markers = Markers()
     first = [message("text")]
     grow(markers, first, 0)
@@ -52,7 +49,6 @@ def test_a_long_round_marks_what_the_call_before_left():
 
 
 def test_a_change_in_the_middle_marks_the_last_message_before_it():
-    """What lies before the change can still be read, if a marker is near."""
     markers = Markers()
     old = [message("text") for _ in range(60)]
     grow(markers, old, 0)
@@ -61,7 +57,6 @@ def test_a_change_in_the_middle_marks_the_last_message_before_it():
 
 
 def test_a_call_that_was_not_answered_left_nothing():
-    """Its entry can be read only once the answer has begun."""
     markers = Markers()
     first = [message("text")]
     grow(markers, first, 0)
@@ -72,7 +67,6 @@ def test_a_call_that_was_not_answered_left_nothing():
 
 
 def test_a_last_message_that_grew_still_holds_what_was_left():
-    """What a user adds before an answer came is appended to the message that was marked."""
     left = CachedPrefix(place=MarkerPlace(1, 0), message=message("text"))
     assert left.is_in([message("text"), message("text", "text")], 1)
     assert not left.is_in([message("text"), message("tool_use", "text")], 1)
@@ -85,7 +79,6 @@ def test_a_last_message_that_grew_still_holds_what_was_left():
     st.integers(0, 3),
 )
 def test_the_entry_before_is_always_within_reach(rounds, slots):
-    """Whatever is added, some marker reaches the place the call before left, if two are free."""
     markers, messages, unmoved = Markers(), [], 0
     for added in rounds:
         left = markers.cached
@@ -101,5 +94,4 @@ def test_the_entry_before_is_always_within_reach(rounds, slots):
 
 
 def test_without_slots_nothing_is_marked():
-    """Switched off is off."""
     assert places([message("text")], None, 0, slots=0) == ()

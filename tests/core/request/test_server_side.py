@@ -25,13 +25,11 @@ WINDOW = window_for(MODEL, WindowSettings(limit_tokens=1_000_000))
 
 
 def test_nothing_is_asked_of_the_provider_unless_it_is_switched_on():
-    """By default our own accounting decides."""
     frame = Framed(tools=TOOLS)
     assert declared(frame, MODEL, ClearSettings(), WINDOW) == frame
 
 
 def test_the_request_says_when_how_much_and_whose_not():
-    """Trigger, keep, at least, and the tools whose results must stay."""
     frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
     assert frame.betas == (BETA,)
     assert frame.options["context_management"]["edits"] == [
@@ -46,8 +44,6 @@ def test_the_request_says_when_how_much_and_whose_not():
 
 
 def test_inputs_of_writing_tools_go_with_their_results():
-    """Named one by one, so that the inputs of other calls stay; a new tool is added to them."""
-
     def cleared(frame):
         return frame.options["context_management"]["edits"][-1].get("clear_tool_inputs")
 
@@ -61,7 +57,6 @@ def test_inputs_of_writing_tools_go_with_their_results():
 
 
 def test_thinking_is_kept_where_there_is_any():
-    """The edit that says so comes first, as the API demands."""
     thinking = Framed(options={"thinking": {"type": "adaptive"}})
     for frame, model in ((thinking, MODEL), (Framed(), "claude-fable-5")):
         edits = declared(frame, model, ON, WINDOW).options["context_management"]["edits"]
@@ -69,20 +64,17 @@ def test_thinking_is_kept_where_there_is_any():
 
 
 def test_a_small_window_is_cleared_before_its_warning_line():
-    """Else it would be compacted before the provider ever cleared."""
     window = window_for(MODEL, WindowSettings(limit_tokens=200_000))
     edit = declared(Framed(), MODEL, ON, window).options["context_management"]["edits"][0]
     assert edit["trigger"]["value"] == window.warning_tokens
 
 
 def test_what_the_user_asked_for_stays():
-    """Somebody's own context management is not replaced."""
     own = Framed(options={"context_management": {"edits": []}})
     assert declared(own, MODEL, ON, WINDOW).options == own.options
 
 
 def test_tools_that_come_later_are_excluded_too():
-    """A frame with more tools says anew whose results stay."""
     frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
     more = replace_tools(frame, (*TOOLS, {"name": "mcp__db__query"}))
     edit = excluding(more).options["context_management"]["edits"][0]
@@ -95,7 +87,6 @@ def replace_tools(frame, tools):
 
 
 def test_a_model_that_knows_neither_is_sent_neither():
-    """After a switch the request fits the model that answers."""
     frame = declared(Framed(), "simulated/claude-opus-5", ON, WINDOW)
     assert set(frame.betas) == {BETA, EDITS_BETA}
     messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
@@ -106,13 +97,11 @@ def test_a_model_that_knows_neither_is_sent_neither():
 
 
 def test_switched_off_nothing_is_latched():
-    """Neither way, whatever the model declares."""
     off = replace(ON, on=False)
     assert declared(Framed(), "simulated/claude-opus-5", off, WINDOW) == Framed()
 
 
 def test_counts_are_read_from_what_was_applied():
-    """Thinking that was cleared is no result; odd figures count as none."""
     applied = [
         {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 9},
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4},

@@ -25,14 +25,12 @@ def request(model):
 
 
 def test_a_model_that_takes_references_gets_them():
-    """The definition is in the request, and the provider reads it where it is referred to."""
     sent = request("claude-sonnet-5-5")
     assert sent["tools"] == [TOOL, LATER]
     assert sent["messages"] == [PLAIN, FOUND]
 
 
 def test_another_model_reads_a_line_instead():
-    """A session that switches models stays valid: neither definition nor reference is sent."""
     sent = request("claude-opus-4-1")
     assert sent["tools"] == [TOOL]
     (block,) = sent["messages"][1]["content"]

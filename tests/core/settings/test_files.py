@@ -70,7 +70,6 @@ print(edits)
 
 
 def test_an_edit_is_whole_wherever_it_is_killed(tmp_path):
-    """A process that edits without pause is killed at random: the file is the old or the new one."""
     file = tmp_path / "file.txt"
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, str(file), str(KILLS)],
@@ -82,7 +81,6 @@ def test_an_edit_is_whole_wherever_it_is_killed(tmp_path):
 
 
 def test_what_a_killed_process_left_is_swept_by_the_next_edit(tmp_path):
-    """Unfinished files of dead processes go; those of living ones stay."""
     file = tmp_path / "a[1].txt"
     file.write_text("old")
     gone = subprocess.run(["true"], check=True)
@@ -96,7 +94,6 @@ def test_what_a_killed_process_left_is_swept_by_the_next_edit(tmp_path):
 
 
 def test_the_mode_is_kept(tmp_path):
-    """A script stays executable, a private file private."""
     file = tmp_path / "run.sh"
     file.write_text("old")
     file.chmod(0o750)
@@ -105,7 +102,6 @@ def test_the_mode_is_kept(tmp_path):
 
 
 def test_a_link_stays_a_link(tmp_path):
-    """The file it names is replaced, in its own directory."""
     (tmp_path / "there").mkdir()
     real = tmp_path / "there" / "real"
     real.write_text("old")
@@ -117,7 +113,6 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 def test_a_file_that_changed_in_between_is_not_overwritten(tmp_path):
-    """Neither is one that appeared, and nothing is left beside it."""
     file = tmp_path / "a"
     file.write_text("old")
     before = file.stat()
@@ -130,8 +125,6 @@ def test_a_file_that_changed_in_between_is_not_overwritten(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    """A full disk is found out before the old file is touched."""
-
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
@@ -151,32 +144,27 @@ def modes(top):
 
 
 def test_every_directory_on_the_way_is_private(tmp_path):
-    """Not only the last one."""
     assert private_directory(tmp_path / "a" / "b" / "c").is_dir()
     assert modes(tmp_path / "a") == {0o700}
 
 
 def test_what_is_there_stays_as_it_is(tmp_path):
-    """It is somebody's choice."""
     (tmp_path / "a").mkdir(mode=0o755)
     private_directory(tmp_path / "a" / "b")
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_store_made_first_leaves_nothing_open(tmp_path):
-    """`longhold memory` may be the first command a user ever runs."""
     with MemoryStore(tmp_path / "home" / "projects" / "p" / "memory"):
         assert modes(tmp_path / "home") == {0o700}
 
 
 def test_an_outbox_made_first_leaves_nothing_open(tmp_path):
-    """A report may come before anything else of a session is there."""
     outbox.leave(tmp_path / "home" / "session", Failed(what="dream", error="x"))
     assert modes(tmp_path / "home") == {0o700}
 
 
 def test_a_private_file_replaces_what_is_there_and_only_its_user_reads_it(tmp_path):
-    """A link in its place goes; the file it names stays as it was."""
     real, path = tmp_path / "real", tmp_path / "a" / "file"
     real.write_text("theirs")
     path.parent.mkdir()
@@ -189,7 +177,6 @@ def test_a_private_file_replaces_what_is_there_and_only_its_user_reads_it(tmp_pa
 
 
 def test_a_private_write_that_is_interrupted_leaves_the_old_file(tmp_path):
-    """Also where it fails in the very last moment."""
     path = tmp_path / "file"
     write_private(path, "old", at=1.5)
 
@@ -203,7 +190,6 @@ def test_a_private_write_that_is_interrupted_leaves_the_old_file(tmp_path):
 
 
 def test_what_the_system_refuses_is_said_with_what_to_do(tmp_path):
-    """Whoever makes a directory or a file of ours hears of it in one kind of error."""
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="Not a directory"):
         private_directory(tmp_path / "file" / "mail")

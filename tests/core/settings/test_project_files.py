@@ -9,7 +9,6 @@ from longhold.core.settings.project import UnusableFile, checkout_top, project_r
 
 
 def test_text_comes_without_mark_and_with_plain_line_ends(tmp_path):
-    """Bytes that only editors differ in do not change the prefix."""
     (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
     assert read_text(tmp_path / "a.md", 100) == "one\ntwo\nthree\n"
 
@@ -23,27 +22,23 @@ def test_text_comes_without_mark_and_with_plain_line_ends(tmp_path):
     ],
 )
 def test_what_is_no_short_text_is_not_used(tmp_path, content, reason):
-    """The reason is one a person can act on."""
     (tmp_path / "a.md").write_bytes(content)
     with pytest.raises(UnusableFile, match=reason):
         read_text(tmp_path / "a.md", 100)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
-    """Nobody writes into it, and nobody hangs."""
     os.mkfifo(tmp_path / "a.md")
     with pytest.raises(UnusableFile, match="not a regular file"):
         read_text(tmp_path / "a.md", 100)
 
 
 def test_devices_are_not_read():
-    """An endless file would be read for ever."""
     with pytest.raises(UnusableFile, match="not a regular file"):
         read_text(Path("/dev/zero"), 100)
 
 
 def test_a_link_put_there_since_the_look_is_not_followed(tmp_path):
-    """The caller followed the links it trusts; a fresh one is somebody else's."""
     (tmp_path / "secret").write_text("key")
     (tmp_path / "a.md").symlink_to(tmp_path / "secret")
     with pytest.raises(UnusableFile):
@@ -51,14 +46,12 @@ def test_a_link_put_there_since_the_look_is_not_followed(tmp_path):
 
 
 def test_a_missing_file_is_told(tmp_path):
-    """It may have gone since it was seen."""
     with pytest.raises(UnusableFile, match="no such file"):
         read_text(tmp_path / "a.md", 100)
 
 
 @pytest.mark.parametrize("link", ["../outside.md", "/etc/hostname", "sub/../../outside.md"])
 def test_no_link_leaves_the_project(tmp_path, link):
-    """Whatever it is called, and however it is written."""
     (tmp_path / "outside.md").write_text("key")
     project = tmp_path / "project"
     (project / "sub").mkdir(parents=True)
@@ -68,7 +61,6 @@ def test_no_link_leaves_the_project(tmp_path, link):
 
 
 def test_a_directory_on_the_way_is_no_way_out(tmp_path):
-    """A link to a directory leads out as well as one to a file."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.md").write_text("key")
     (tmp_path / "project").mkdir()
@@ -78,7 +70,6 @@ def test_a_directory_on_the_way_is_no_way_out(tmp_path):
 
 
 def test_links_within_the_project_are_followed(tmp_path):
-    """Many repositories have one file under two names."""
     (tmp_path / "AGENTS.md").write_text("text")
     (tmp_path / "a.md").symlink_to("AGENTS.md")
     (tmp_path / "loop.md").symlink_to("loop.md")
@@ -99,14 +90,12 @@ def victim(tmp_path):
 
 
 def test_a_worktree_belongs_to_its_repository(victim, tmp_path):
-    """Both name each other."""
     assert project_root(tmp_path / "own") == victim
     assert checkout_top(tmp_path / "own") == tmp_path / "own"
 
 
 @pytest.mark.parametrize("name", ["own", "new"])
 def test_nobody_joins_a_repository_by_naming_it(victim, tmp_path, name):
-    """A `.git` file in an archive would else read and write another project's memories."""
     forged = tmp_path / "archive"
     forged.mkdir()
     (forged / ".git").write_text(f"gitdir: {victim / '.git' / 'worktrees' / name}\n")

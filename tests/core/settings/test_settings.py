@@ -28,12 +28,10 @@ def write_project(project, text):
 
 
 def test_without_files_the_defaults_hold():
-    """Nothing needs to be configured."""
     assert load_settings() == Settings()
 
 
 def test_later_sources_win(user_file, project, monkeypatch):
-    """Defaults, then the user's file, then the project's, then the environment."""
     user_file.write_text("[loop]\nmax_turns = 10\noutput_tokens = 2048\n")
     assert load_settings(project).loop.max_turns == 10
     write_project(project, "[loop]\nmax_turns = 20\n")
@@ -44,13 +42,11 @@ def test_later_sources_win(user_file, project, monkeypatch):
 
 
 def test_without_a_project_only_the_users_file_counts(user_file, project):
-    """A project's settings hold in that project."""
     write_project(project, "[loop]\nmax_turns = 20\n")
     assert load_settings().loop.max_turns == 0
 
 
 def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch):
-    """Its value, its default and its reason beside it."""
     user_file.write_text("[loop]\nmax_turns = 10\n")
     write_project(project, "[window]\nauto = false\n")
     monkeypatch.setenv("LONGHOLD_GAUGE_CALIBRATE", "false")
@@ -67,20 +63,17 @@ def test_every_setting_says_where_it_comes_from(user_file, project, monkeypatch)
     ("text", "value"), [("1", True), ("true", True), ("TRUE", True), ("0", False), ("False", False)]
 )
 def test_switches_in_the_environment(monkeypatch, text, value):
-    """One and zero, true and false."""
     monkeypatch.setenv("LONGHOLD_WINDOW_AUTO", text)
     assert load_settings().window.auto is value
 
 
 @pytest.mark.parametrize("text", ["150000", "150_000", "150,000"])
 def test_numbers_in_the_environment(monkeypatch, text):
-    """With or without separators."""
     monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT_TOKENS", text)
     assert load_settings().window.limit_tokens == 150_000
 
 
 def test_a_whole_number_will_do_for_a_fraction(user_file, monkeypatch):
-    """Five dollars are five dollars."""
     user_file.write_text("[budget]\nmax_usd = 5\n")
     assert load_settings().budget.max_usd == 5.0
     monkeypatch.setenv("LONGHOLD_BUDGET_MAX_USD", "7")
@@ -110,7 +103,6 @@ def test_a_whole_number_will_do_for_a_fraction(user_file, monkeypatch):
     ],
 )
 def test_what_is_not_allowed_is_refused_with_its_place(user_file, toml, says):
-    """One line: which file, which setting, what is allowed."""
     user_file.write_text(toml)
     with pytest.raises(ConfigError) as caught:
         load_settings()
@@ -119,7 +111,6 @@ def test_what_is_not_allowed_is_refused_with_its_place(user_file, toml, says):
 
 
 def test_a_file_that_is_no_text_is_refused(user_file):
-    """With what to do about it."""
     user_file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"cannot be read as TOML: .*; mend or remove it"):
         load_settings()
@@ -136,7 +127,6 @@ def test_a_file_that_is_no_text_is_refused(user_file):
     ],
 )
 def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, text, says):
-    """The variable is named as the place."""
     monkeypatch.setenv(name, text)
     with pytest.raises(ConfigError) as caught:
         load_settings()
@@ -145,7 +135,6 @@ def test_what_is_not_allowed_in_the_environment_is_refused(monkeypatch, name, te
 
 
 def test_a_variable_that_names_no_setting_is_refused(monkeypatch):
-    """A name with a slip in it would otherwise do nothing, silently."""
     monkeypatch.setenv("LONGHOLD_WINDOW_LIMIT", "8000")
     with pytest.raises(
         ConfigError, match=r"LONGHOLD_WINDOW_LIMIT: no setting window\.limit; there"
@@ -154,13 +143,11 @@ def test_a_variable_that_names_no_setting_is_refused(monkeypatch):
 
 
 def test_variables_of_no_group_are_none_of_our_business(monkeypatch):
-    """The home is one of them."""
     monkeypatch.setenv("LONGHOLD_SOMETHING", "x")
     assert load_settings() == Settings()
 
 
 def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
-    """Or in the user's own directory."""
     monkeypatch.setenv("LONGHOLD_HOME", str(tmp_path / "here"))
     assert home() == tmp_path / "here"
     monkeypatch.setenv("LONGHOLD_HOME", "~/there")
@@ -171,7 +158,6 @@ def test_the_home_is_where_the_environment_says(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
 def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode):
-    """Whoever can write there can have commands run."""
     place = tmp_path / "home"
     place.mkdir()
     monkeypatch.setenv("LONGHOLD_HOME", str(place))
@@ -182,7 +168,6 @@ def test_a_home_that_anybody_can_write_to_is_refused(monkeypatch, tmp_path, mode
 
 
 def test_each_test_has_a_home_of_its_own():
-    """And none of the settings of whoever runs the suite."""
     ours = {name for name in os.environ if name.startswith("LONGHOLD_")}
     own = {name for name in ours if not name.startswith("LONGHOLD_TEST_")}
     assert own == {"LONGHOLD_HOME", "LONGHOLD_STRICT"}
@@ -190,7 +175,6 @@ def test_each_test_has_a_home_of_its_own():
 
 
 def test_a_projects_settings_hold_in_its_subdirectories(project):
-    """The file at the git root counts wherever one stands below it."""
     (project / ".git").mkdir()
     write_project(project, "[loop]\nmax_turns = 7\n")
     deep = project / "a" / "b"
@@ -200,7 +184,6 @@ def test_a_projects_settings_hold_in_its_subdirectories(project):
 
 @pytest.mark.parametrize("line", ["bad", "inf", "-5", "0", "80 %"])
 def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
-    """Not only when the window is built."""
     monkeypatch.setenv("LONGHOLD_WINDOW_AUTO_LINE", line)
     with pytest.raises(ConfigError, match="auto_line"):
         load_settings()
@@ -224,7 +207,6 @@ def test_a_line_that_is_none_is_refused_on_load(monkeypatch, line):
     ],
 )
 def test_a_project_may_not_set_what_is_the_users(project, setting):
-    """A cloned repository chooses no model, sends no key elsewhere, spends and deletes nothing."""
     write_project(project, setting)
     with pytest.raises(ConfigError, match="for the user alone"):
         load_settings(project)
@@ -233,7 +215,6 @@ def test_a_project_may_not_set_what_is_the_users(project, setting):
 @pytest.mark.parametrize("key", ["model.name", "model.fallback", "memory.recall_model"])
 @pytest.mark.parametrize("name", ["scripted:a.txt", "chaos:7:scripted:a.txt"])
 def test_prepared_answers_are_no_setting(user_file, key, name):
-    """They are for the command line and the API, wherever the setting stands."""
     group, _, field = key.partition(".")
     user_file.write_text(f"[{group}]\n{field} = '{name}'\n")
     with pytest.raises(ConfigError, match=field):
@@ -245,14 +226,12 @@ def test_prepared_answers_are_no_setting(user_file, key, name):
              "x = " + "[" * 5_000, f"[budget]\nmax_usd = {'9' * 400}\n"]
 )  # fmt: skip
 def test_numbers_and_nesting_out_of_all_proportion_are_refused(user_file, toml):
-    """As an error of the settings, not of the arithmetic that would use them."""
     user_file.write_text(toml)
     with pytest.raises(ConfigError):
         load_settings()
 
 
 def test_a_projects_settings_are_a_file_of_the_project(user_file, project):
-    """Never read through a link that leaves it, and never of any size."""
     file = project / ".longhold" / "settings.toml"
     user_file.write_text("[loop]\nmax_turns = 3\n")
     file.symlink_to(user_file)
@@ -265,6 +244,5 @@ def test_a_projects_settings_are_a_file_of_the_project(user_file, project):
 
 
 def test_tables_of_others_in_the_same_file_are_left_to_them(user_file):
-    """Hooks, permissions and servers have owners of their own."""
     user_file.write_text("[permissions]\nallow = ['Read']\n[log]\nretention_days = 3\n")
     assert load_settings().log.retention_days == 3

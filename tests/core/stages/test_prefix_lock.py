@@ -56,7 +56,6 @@ def answer(engine, text="done"):
 
 
 def test_between_turns_the_prefix_may_move(made):
-    """Before the first answer, after a whole one, and once the user has spoken again."""
     engine = made(BINDS)
     assert may_move(engine)
     engine.say("go")
@@ -69,7 +68,6 @@ def test_between_turns_the_prefix_may_move(made):
 
 
 def test_thinking_that_is_at_work_makes_it_wait(made):
-    """Between two tool calls, also behind a reminder of ours."""
     engine = made(BINDS)
     engine.say("go")
     call(engine, "a", THOUGHT)
@@ -80,7 +78,6 @@ def test_thinking_that_is_at_work_makes_it_wait(made):
 
 
 def test_without_bound_thinking_nothing_waits(made):
-    """A model that does not bind it, a loop without any, and one that lost it already."""
     free, thoughtless = made(FREE), made(BINDS)
     for engine in (free, thoughtless):
         engine.say("go")
@@ -96,7 +93,6 @@ def test_without_bound_thinking_nothing_waits(made):
 
 
 def test_a_full_window_does_not_wait(made):
-    """Past the blocking line losing thinking is better than not going on."""
     engine = made(BINDS, Settings(window=WindowSettings(limit_tokens=10_000)))
     engine.say("go")
     call(engine, "a", THOUGHT, prompt=9_990)
@@ -105,5 +101,4 @@ def test_a_full_window_does_not_wait(made):
 
 @pytest.mark.parametrize(("model", "drops"), [(BINDS, True), (FREE, False)])
 def test_only_bound_thinking_is_dropped(made, model, drops):
-    """Which models bind it is a capability."""
     assert drops_thinking(made(model)) is drops

@@ -72,7 +72,6 @@ def sent(engine):
 
 
 async def test_a_marked_message_leaves_with_the_next_request(make):
-    """The user's own message, and a round with all its results by the number of one of them."""
     engine = make()
     said, _, result = turn(engine, "first", "a")
     answer(engine)
@@ -87,7 +86,6 @@ async def test_a_marked_message_leaves_with_the_next_request(make):
 
 
 async def test_the_newest_turn_stays_until_there_is_a_newer_one(make):
-    """The mark waits for it."""
     engine = make()
     numbers = turn(engine, "first", "a")
     drop(engine, numbers)
@@ -100,7 +98,6 @@ async def test_the_newest_turn_stays_until_there_is_a_newer_one(make):
 
 
 async def test_a_second_run_adds_nothing(make):
-    """What has left is not taken out again."""
     engine = make()
     drop(engine, turn(engine, "first")[:1])
     turn(engine, "second")
@@ -110,7 +107,6 @@ async def test_a_second_run_adds_nothing(make):
 
 
 async def test_tokens_freed_count_at_once(make):
-    """The last size that was reported held the messages; the next check does not."""
     engine = make()
     numbers = turn(engine, "first", "a", size=2_000)
     answer(engine, prompt=4_000)
@@ -123,7 +119,6 @@ async def test_tokens_freed_count_at_once(make):
 
 
 async def test_undo_brings_the_exact_messages_back_and_they_stay(make):
-    """A mark is acted on once; only a new one of the user's drops them again."""
     engine = make()
     numbers = turn(engine, "first", "a")
     answer(engine)
@@ -145,7 +140,6 @@ async def test_undo_brings_the_exact_messages_back_and_they_stay(make):
 
 
 async def test_marks_and_snips_survive_a_restart(make):
-    """What waited still waits, what left is gone, what was undone is back."""
     engine = make()
     first = turn(engine, "first")
     second = turn(engine, "second")
@@ -164,7 +158,6 @@ async def test_marks_and_snips_survive_a_restart(make):
 
 
 async def test_a_mark_can_be_taken_back_before_it_is_acted_on(make):
-    """Nothing happens then."""
     engine = make()
     numbers = turn(engine, "first")
     drop(engine, numbers)
@@ -175,7 +168,6 @@ async def test_a_mark_can_be_taken_back_before_it_is_acted_on(make):
 
 
 async def test_bound_thinking_at_work_is_waited_for_and_then_dropped(make):
-    """Inside a tool loop nothing moves; after it the entry says what it took along."""
     engine = make(BINDS)
     numbers = turn(engine, "first", "a", thought=True)
     answer(engine)
@@ -191,7 +183,6 @@ async def test_bound_thinking_at_work_is_waited_for_and_then_dropped(make):
 
 
 def test_what_may_not_be_dropped_says_why(make):
-    """What is not there, what is pinned, what stands for more than itself."""
     engine = make()
     said, _, result = turn(engine, "first", "a")
     with pytest.raises(NotInHistory, match="#99 is not in the view"):
@@ -206,7 +197,6 @@ def test_what_may_not_be_dropped_says_why(make):
 
 
 def test_a_pin_set_after_the_mark_holds(make):
-    """The plan looks at the view as it is."""
     engine = make()
     said, *_ = turn(engine, "first")
     mark = drop(engine, [said])

@@ -7,13 +7,11 @@ from longhold.core.stages.snip import Snip
 
 
 def test_the_order_is_that_of_the_path(talk):
-    """Spill, snip, clear, collapse, compact: the cheapest first, the dearest last."""
     first, *rest = talk().session.layers.stages
     assert first.__qualname__ == "Spill.stage"
     assert [type(stage) for stage in rest] == [Snip, Clearing, Collapse, Compaction]
 
 
 def test_a_session_that_may_compact_can_make_room(talk):
-    """And one that may not says so before a call is made in vain."""
     for one, can in ((talk(), True), (talk(on=False), False)):
         assert one.session.layers.compact.can_make_room(one.settings) is can

@@ -18,7 +18,6 @@ SCRIPTS = {
 
 
 async def test_another_machine_goes_on_with_an_agent(database, reopened_database, tmp_path):
-    """From its own log, of which the second machine has no file."""
     cast = Cast(SCRIPTS)
     held = cast.hold("find the barley")
     first = await build_agent(cast, directory=tmp_path, mode="bypass", store=database)
@@ -44,7 +43,6 @@ async def test_another_machine_goes_on_with_an_agent(database, reopened_database
 
 
 async def test_another_machine_knows_how_an_agent_ended(database, reopened_database, tmp_path):
-    """Its process was gone before it could say so: its log does."""
     cast = Cast(SCRIPTS)
     first = await build_agent(cast, directory=tmp_path, mode="bypass", store=database)
     async for _ in first.run("go on"):

@@ -18,7 +18,6 @@ from longhold.core.settings import StoreSettings  # noqa: E402
 
 
 def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
-    """Listing, explaining, searching, pricing, exporting, compacting and undoing."""
     id = asyncio.run(talked(database, tmp_path))
     (listed,) = json.loads(longhold("sessions", "--json").stdout)
     assert (listed["id"], listed["title"][:14]) == (id, "Look at part 0")
@@ -42,7 +41,6 @@ def test_commands_read_and_change_a_session_in_a_database(database, tmp_path):
 
 
 def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
-    """As of a session in files: from the log where none are kept, by the writer where they change."""
     id = asyncio.run(talked(database, tmp_path))
     made = json.loads(longhold("notes", id, "--json").stdout)
     assert (made["session"], made["is_kept"]) == (id, bool(database.beside(id).get("notes.md")))
@@ -56,7 +54,6 @@ def test_notes_are_shown_and_rebuilt_over_a_database(database, tmp_path):
 
 
 def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
-    """What the log says of them, and what their own logs say of what they did."""
     with database.create(directory=tmp_path, session="s") as log:
         log.append(Spawned(agent="a-1", kind="general", task="look on"))
         with log.agent("a-1").open(log.header, directory=str(tmp_path), at=1) as own:
@@ -74,7 +71,6 @@ def test_agents_are_listed_and_stopped_over_a_database(database, tmp_path):
 
 
 def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
-    """With what every message says."""
     id = asyncio.run(talked(database, tmp_path, turns=2))
     done = longhold("inspect", id, "--html", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
@@ -82,14 +78,12 @@ def test_a_session_in_a_database_is_written_as_a_page(database, tmp_path):
 
 
 def test_an_opened_body_comes_from_the_database(database, tmp_path):
-    """A result that left the view is opened by its id, on any node."""
     id = asyncio.run(talked(database, tmp_path, turns=1))
     opened = longhold("history", id, "--id", "t0", "--lines", "3990-4000")
     assert "line 3995 of a long file" in opened.stdout, opened
 
 
 def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
-    """As it is into files."""
     file = tmp_path / "list.json"
     messages = [
         {"role": "user", "content": "hello"},
@@ -104,7 +98,6 @@ def test_a_transcript_is_imported_into_a_database_once(database, tmp_path):
 
 
 def test_sub_agents_are_imported_into_a_database(database, tmp_path):
-    """With their session, as into files; the agent's log has a name there."""
     (tmp_path / "one" / "subagents").mkdir(parents=True)
     for name, words in (("one", "plan it"), ("one/subagents/agent-good", "dig the bed")):
         record = {
@@ -123,7 +116,6 @@ def test_sub_agents_are_imported_into_a_database(database, tmp_path):
 def test_sessions_move_either_way_and_lose_nothing(
     database, postgres_url, tenant, tmp_path, monkeypatch
 ):
-    """Entries, header and bodies are the same afterwards; a second run copies nothing."""
     id = asyncio.run(talked(database, tmp_path))
     there, back = tmp_path / "there", f"{tenant}-back"
     done = json.loads(longhold("store", "copy", "default", there, "--json").stdout)
@@ -145,14 +137,12 @@ def test_sessions_move_either_way_and_lose_nothing(
 
 
 def test_a_store_is_not_copied_to_itself(database, postgres_url):
-    """`default` is what the variable names: that nothing was copied would look like an empty store."""
     done = longhold("store", "copy", "default", postgres_url)
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr
 
 
 def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url, tmp_path):
-    """Each problem names the session, the entry and the body."""
     id = asyncio.run(talked(database, tmp_path, turns=1))
     assert "1 session read, 0 with problems" in longhold("store", "check").stdout
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -168,7 +158,6 @@ def test_a_check_finds_bodies_that_are_missing_or_changed(database, postgres_url
 
 
 def test_migrations_can_be_looked_at_first(postgres_url):
-    """Nothing runs before it was asked for."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE looked_at")
     url = postgres_url.replace("/postgres?", "/looked_at?")
@@ -180,7 +169,6 @@ def test_migrations_can_be_looked_at_first(postgres_url):
 
 
 def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
-    """An owner of the database can run it by hand: the schema is made, and nothing is left to do."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE by_hand")
     url = postgres_url.replace("/postgres?", "/by_hand?")
@@ -191,7 +179,6 @@ def test_what_migrate_shows_is_all_that_has_to_run(postgres_url):
 
 
 def test_a_migration_needs_a_database():
-    """And says how to name one."""
     done = longhold("store", "migrate")
     assert done.returncode == 2
     assert "LONGHOLD_STORE" in done.stderr

@@ -30,7 +30,6 @@ def made(store, project, id: str, *words: str) -> str:
 
 
 async def test_what_is_appended_is_read_back_in_order(store, reopened, project):
-    """Numbered from one, dated, and there for any other process once it is kept."""
     log = store.create(directory=project)
     written = [log.append(said(word)) for word in ("one", "two", "three")]
     await log.committed()
@@ -44,7 +43,6 @@ async def test_what_is_appended_is_read_back_in_order(store, reopened, project):
 
 
 def test_a_closed_log_goes_on_where_it_ended(store, reopened, project):
-    """Whoever opens it next has all of it and writes behind it."""
     made(store, project, "s", "one")
     with reopened().open("s") as log:
         assert texts(log) == ["one"]
@@ -53,7 +51,6 @@ def test_a_closed_log_goes_on_where_it_ended(store, reopened, project):
 
 
 def test_an_id_is_given_once(store, reopened, project):
-    """None is ever overwritten, whoever tries."""
     made(store, project, "s", "one")
     for one in (store, reopened()):
         with pytest.raises(SessionExists):
@@ -65,7 +62,6 @@ def test_an_id_is_given_once(store, reopened, project):
 
 @pytest.mark.parametrize("id", ["../up", "a/b", "/tmp/a", "..", ".", "a\0b", "a b", "%", "-x"])
 def test_an_id_is_a_plain_name(store, project, id):
-    """It comes from the command line or a header, and leads nowhere."""
     with pytest.raises(StoreError, match="is no name for a session"):
         store.create(directory=project, session=id)
     with pytest.raises(StoreError, match="is no name for a session"):
@@ -76,7 +72,6 @@ def test_an_id_is_a_plain_name(store, project, id):
 
 
 def test_a_session_has_one_writer(store, reopened, project):
-    """The others are told who it is; readers are let in."""
     log = store.create(directory=project, session="s")
     log.append(said("one"))
     log.flush()
@@ -89,14 +84,12 @@ def test_a_session_has_one_writer(store, reopened, project):
 
 
 def test_only_what_is_new_can_be_read(store, project):
-    """From the entry behind the last one known."""
     made(store, project, "s", "one", "two", "three")
     assert texts(store.load("s", after=2)) == ["three"]
     assert store.load("s", after=3).entries == []
 
 
 def test_a_branch_knows_nothing_that_came_later(store, project):
-    """Entries and bodies up to the cut, under a new id; the session stays as it is."""
     with store.create(directory=project, session="s") as log:
         for id in ("early", "late"):
             log.append(Replied(response_id=id, content=(ToolUse(id=id, name="Read", input={}),)))
@@ -116,7 +109,6 @@ def test_a_branch_knows_nothing_that_came_later(store, project):
 
 
 def test_a_session_is_carried_over_whole(store, reopened, project):
-    """Header, entries and what lies beside the log, as they were given."""
     header = Header(session="s", created=123.5, directory=str(project))
     entries = [said("one", 1), said("nine", 9)]
     beside = {"notes.md": b"## Title\nA fine day\n", "tool-results/x.txt": b"\x00\xff body"}
@@ -133,13 +125,11 @@ def test_a_session_is_carried_over_whole(store, reopened, project):
     "name", ["../x", "a/b", "tool-results/../x", "tool-results/", "tool-results/.."]
 )
 def test_what_lies_beside_a_log_stays_there(store, project, name):
-    """A name that came with a session leads nowhere else."""
     with pytest.raises(StoreError, match="is no name"):
         store.add(Header(session="s", directory=str(project)), [], {name: b""})
 
 
 def test_a_session_is_found_by_a_beginning_of_its_id(store, project):
-    """If only one begins so; the error says what to do."""
     for id in ("abc", "abd", "x_y", "xay"):
         made(store, project, id)
     assert store.find("abc").id == "abc"
@@ -151,7 +141,6 @@ def test_a_session_is_found_by_a_beginning_of_its_id(store, project):
 
 
 def test_sessions_are_listed_newest_first(store, project, tmp_path):
-    """Of one project or of all, since a time, and no more than asked for."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for id, place in (("a", project), ("b", project), ("c", elsewhere)):
@@ -169,7 +158,6 @@ def test_sessions_are_listed_newest_first(store, project, tmp_path):
 
 
 def test_a_session_has_a_title(store, project):
-    """From its notes, its log, or what was said first."""
     made(store, project, "s", "Fix the login")
     assert store.title(store.find("s")) == "Fix the login"
     with store.open("s") as log:
@@ -181,7 +169,6 @@ def test_a_session_has_a_title(store, project):
 
 
 def test_a_deleted_session_is_gone(store, reopened, project):
-    """With all that belongs to it; only by its whole id, and not while it is written."""
     made(store, project, "session", "one")
     with store.open("session") as log:
         log.keep_text("notes.md", "something")
@@ -196,7 +183,6 @@ def test_a_deleted_session_is_gone(store, reopened, project):
 
 
 def test_reports_are_taken_once_and_in_order(store, reopened, project):
-    """Left by whoever is not the writer; recorded by the one who is."""
     log = store.create(directory=project, session="s")
     log.close()
     for error in ("first", "second"):
@@ -211,7 +197,6 @@ def test_reports_are_taken_once_and_in_order(store, reopened, project):
 
 
 def test_bodies_are_written_once(store, project):
-    """The same again is fine; other content under the name is refused, and nothing is lost."""
     with store.create(directory=project, session="s") as log:
         body = log.results.body("a/b", "words", cap_bytes=100)
         for _ in range(2):
@@ -229,7 +214,6 @@ def test_bodies_are_written_once(store, project):
 
 
 def test_texts_beside_a_log_are_replaced(store, project):
-    """Notes are a page that is written again and again."""
     with store.create(directory=project, session="s") as log:
         assert log.text("notes.md") == ""
         for text in ("one", "two ☂"):
@@ -241,14 +225,12 @@ def test_texts_beside_a_log_are_replaced(store, project):
 
 @pytest.mark.parametrize("text", ["\0", "half \ud800 a pair", "\n\r\u2028", "x" * 2_000_000, ""])
 def test_any_text_can_be_kept(store, project, text):
-    """Whatever a model or a tool may write."""
     with store.create(directory=project, session="s") as log:
         written = log.append(said(text))
     assert store.load("s").entries == [written]
 
 
 def test_a_closed_log_takes_nothing(store, project):
-    """What is written after closing would be nobody's."""
     log = store.create(directory=project, session="s")
     log.close()
     log.close()
@@ -259,7 +241,6 @@ def test_a_closed_log_takes_nothing(store, project):
 
 
 def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
-    """So that it can be opened again."""
     log = store.create(directory=project, session="s")
     with pytest.raises(ValueError, match="no"), log.closed_on_failure():
         raise ValueError("no")
@@ -267,7 +248,6 @@ def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
 
 
 def test_sessions_share_what_was_spent_today(store, reopened, project, tmp_path):
-    """Every process adds to the same day, whatever the project."""
     one = Spent(usd=0.5, input_tokens=10, output_tokens=2, answers=1)
     with store.create(directory=project) as log:
         assert log.shared.ledger.today() == Spent()
@@ -280,7 +260,6 @@ def test_sessions_share_what_was_spent_today(store, reopened, project, tmp_path)
 
 
 def test_what_was_learnt_is_there_for_every_session(store, reopened, project, tmp_path):
-    """Kept under a name; the last one counts."""
     with store.create(directory=project) as log:
         assert log.shared.read("calibration/m.json") == b""
         for data in (b"one", b"two \x00\xff"):
@@ -289,7 +268,6 @@ def test_what_was_learnt_is_there_for_every_session(store, reopened, project, tm
 
 
 def test_what_was_said_in_the_sessions_of_a_project_can_be_read(store, project, tmp_path):
-    """By those that were written since a time, the newest first; other projects' are left out."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for id, place in (("a", project), ("b", project), ("c", elsewhere)):
@@ -315,7 +293,6 @@ def worked_for(log, id: str, text: str):
 
 
 def test_an_agents_log_is_kept_with_its_sessions(store, reopened, project):
-    """Another process finds it, reads it and goes on with it; no list of sessions has it."""
     with store.create(directory=project, session="s") as log:
         log.append(said("one"))
         assert not log.agent("a-1").exists()
@@ -342,7 +319,6 @@ def test_an_agents_log_is_kept_with_its_sessions(store, reopened, project):
 
 
 def test_an_agents_log_goes_where_its_session_goes(store, reopened, project):
-    """Into a branch as far as the branch goes, into a copy, and away with it."""
     with store.create(directory=project, session="s") as log:
         log.append(said("one"))
         time.sleep(TICK_SECONDS)

@@ -46,7 +46,6 @@ def reported(*words: str) -> dict:
 
 
 def test_a_report_counts_the_sessions_of_a_database(database, tmp_path):
-    """Each call once, also those that came since the last report; none of files elsewhere."""
     spoken(database, tmp_path, "one", "The first harvest.")
     spoken(FileStore(), tmp_path, "elsewhere", "In a file.")
     assert (reported()["sessions"], reported()["total"]["calls"]) == (1, 1)
@@ -56,7 +55,6 @@ def test_a_report_counts_the_sessions_of_a_database(database, tmp_path):
 
 
 def test_all_sessions_of_a_database_are_searched(database, tmp_path):
-    """Also what they said since; a hit opens the session, with the bodies of its results."""
     asyncio.run(talked(database, tmp_path, "talk", turns=1))
     spoken(database, tmp_path, "other", "The barley is for the brewery.")
     found = json.loads(longhold("history", "barley brewery", "--json").stdout)
@@ -72,7 +70,6 @@ def test_all_sessions_of_a_database_are_searched(database, tmp_path):
 
 
 def test_a_copy_goes_with_its_session(database, tmp_path):
-    """The next command that looks finds neither, on any machine."""
     spoken(database, tmp_path, "one", "The first harvest.")
     copied = database.files().find("one").path
     assert copied.exists()
@@ -82,7 +79,6 @@ def test_a_copy_goes_with_its_session(database, tmp_path):
 
 
 def test_copies_are_what_the_database_has(database, tmp_path):
-    """Entry for entry, however often and from wherever they are brought up to date."""
     for number in range(4):
         spoken(database, tmp_path, "one", f"Harvest {number}.")
         assert database.files().load("one").entries == database.load("one").entries
@@ -92,7 +88,6 @@ def test_copies_are_what_the_database_has(database, tmp_path):
 
 
 def test_a_session_in_a_database_is_served(database, tmp_path):
-    """With its figures, its texts and the bodies of its results."""
     asyncio.run(talked(database, tmp_path, "talk", turns=2))
     words = [sys.executable, "-m", "longhold", "serve", "--port", "0", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
@@ -123,7 +118,6 @@ def test_a_session_in_a_database_is_served(database, tmp_path):
 
 
 async def test_a_client_asks_about_a_session_in_a_database(database, tmp_path):
-    """Also about what is said while it is connected."""
     mcp = pytest.importorskip("mcp")
     from mcp.client.stdio import StdioServerParameters, stdio_client
 

@@ -51,7 +51,6 @@ def heard(engine) -> list[str]:
 
 
 async def test_mail_reaches_a_session_of_another_node_once_and_in_order(nodes, tmp_path):
-    """Also if it is sent again, and although the reader moves to another node midway."""
     (here, _), (sender, reader) = nodes
     send = mailer(sender, tmp_path).send
     for word in ("one", "two"):
@@ -73,7 +72,6 @@ async def test_mail_reaches_a_session_of_another_node_once_and_in_order(nodes, t
 
 
 async def test_what_cannot_be_sent_says_why(nodes, tmp_path):
-    """To nobody, or to oneself."""
     _, (sender, _) = nodes
     send = mailer(sender, tmp_path).send
     with pytest.raises(Unsent, match="there is no session 'nobody'"):
@@ -99,7 +97,6 @@ async def test_what_cannot_be_sent_says_why(nodes, tmp_path):
     ],
 )
 async def test_only_signed_notes_are_taken(nodes, body):
-    """Anything else becomes an entry that says so, once, and the mail behind it is read."""
     _, (sender, reader) = nodes
     sender.mail.send("reader", "odd", body)
     good = Mail(id="y", sender="main", to="main", session="sender", body=Note(text="good"))
@@ -112,7 +109,6 @@ async def test_only_signed_notes_are_taken(nodes, body):
 
 
 def test_mail_of_many_senders_at_once_is_neither_lost_nor_skipped(nodes):
-    """A reader that looks all the while sees each number once and none out of order."""
     _, (sender, reader) = nodes
     senders = [
         threading.Thread(
@@ -138,7 +134,6 @@ def test_mail_of_many_senders_at_once_is_neither_lost_nor_skipped(nodes):
 
 
 def test_mail_never_reaches_another_tenant(nodes, postgres_url):
-    """The same id is another session there."""
     _, (sender, reader) = nodes
     other = PostgresStore(postgres_url, StoreSettings(tenant="another"))
     with other.create(directory=reader.path.parent, session="reader") as theirs:

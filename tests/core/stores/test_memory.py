@@ -40,7 +40,6 @@ def change(file: str, body: str, expected: str = "") -> MemoryChange:
 
 
 def test_a_memory_is_found_on_every_node(node):
-    """Read, listed in the index, searched for, and written as a file; also when it is taken back."""
     here, there = node("here"), node("there")
     here.commit([change("deploy.md", "releases go out on Tuesdays")], by="agent", why="was told")
     there.refresh()
@@ -58,7 +57,6 @@ def test_a_memory_is_found_on_every_node(node):
 
 
 def test_a_new_node_has_all_that_was_learnt(node):
-    """Its directory is empty at first, and may be lost."""
     for number in range(3):
         node("here").commit([change(f"m{number}.md", f"fact {number}")], by="agent", why="x")
     fresh = node("fresh")
@@ -67,7 +65,6 @@ def test_a_new_node_has_all_that_was_learnt(node):
 
 
 def test_of_two_nodes_that_change_a_memory_the_later_is_told(node):
-    """As of two processes on one machine; nothing is overwritten."""
     here, there = node("here"), node("there")
     here.commit([change("a.md", "one")], by="agent", why="x")
     there.refresh()
@@ -79,7 +76,6 @@ def test_of_two_nodes_that_change_a_memory_the_later_is_told(node):
 
 
 def test_nodes_that_commit_at_once_lose_and_double_nothing(node):
-    """Each number is one commit, the same one everywhere."""
     nodes = [node(f"n{number}") for number in range(4)]
     each = 8
 
@@ -104,8 +100,6 @@ def test_nodes_that_commit_at_once_lose_and_double_nothing(node):
 
 
 def test_a_process_that_died_before_it_knew_of_its_commit_has_it(node):
-    """It was given to all nodes; here it is taken over when the store is next opened."""
-
     class Died(BaseException):
         pass
 
@@ -124,7 +118,6 @@ def test_a_process_that_died_before_it_knew_of_its_commit_has_it(node):
 
 
 def test_a_file_edited_on_one_node_is_known_on_the_others(node):
-    """As a person's commit."""
     here, there = node("here"), node("there")
     here.commit([change("a.md", "one")], by="agent", why="x")
     (here.root / "a.md").write_text(change("a.md", "by hand").text)
@@ -135,7 +128,6 @@ def test_a_file_edited_on_one_node_is_known_on_the_others(node):
 
 
 def test_memories_of_other_tenants_and_projects_are_never_seen(node, tmp_path):
-    """Each has commits of its own."""
     node("here").commit([change("a.md", "one")], by="agent", why="x")
     (tmp_path / "elsewhere").mkdir()
     assert node("here", owner="somebody else").versions() == {}
@@ -143,7 +135,6 @@ def test_memories_of_other_tenants_and_projects_are_never_seen(node, tmp_path):
 
 
 async def test_while_the_database_is_away_memories_are_read_and_not_written(node):
-    """What this node has is better than nothing; a commit would be nobody else's."""
     here = node("here")
     here.commit([change("a.md", "one")], by="agent", why="x")
     commits = Away(here._replica._commits)
@@ -169,7 +160,6 @@ class Away:
 async def test_what_a_session_on_one_node_learnt_another_recalls(
     node, postgres_url, tenant, project, tmp_path, monkeypatch
 ):
-    """A session of the program's own loop is given the memory before its next call."""
     node("here").commit(
         [change("deploy.md", "releases go out on Tuesdays after the backup")],
         by="agent",

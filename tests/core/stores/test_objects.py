@@ -47,7 +47,6 @@ def kept(store, project, id, **texts):
 
 
 def test_only_large_results_lie_there(opened, bucket, project):
-    """Small ones, and notes, which change, are in the database; all are read alike."""
     store = opened()
     kept(store, project, "s", big=LARGE, little=SMALL)
     assert objects(bucket) == [LARGE]
@@ -60,7 +59,6 @@ def test_only_large_results_lie_there(opened, bucket, project):
 
 
 def test_they_go_with_their_session(opened, bucket, project):
-    """With all of it, with one result that is swept; a branch and another session keep theirs."""
     store = opened()
     for id in ("s", "other"):
         kept(store, project, id, big=LARGE, second=LARGE + id)
@@ -77,7 +75,6 @@ def test_they_go_with_their_session(opened, bucket, project):
 
 
 def test_a_node_that_does_not_know_the_place_says_so(opened, bucket, project):
-    """And one whose place lacks the object names it; nothing is taken for an empty result."""
     kept(opened(), project, "s", big=LARGE)
     with pytest.raises(StoreError, match=r"set store\.bodies"):
         opened(bodies="").results("s").read("big.txt")
@@ -89,13 +86,11 @@ def test_a_node_that_does_not_know_the_place_says_so(opened, bucket, project):
 
 
 def test_a_place_that_makes_no_sense_says_so(opened):
-    """Before anything is written."""
     with pytest.raises(ConfigError, match=r"store\.bodies: .*s3://"):
         opened(bodies="nonsense")
 
 
 def test_a_directory_that_is_not_there_is_told_in_one_line(opened, tmp_path):
-    """Bodies on a disk that is not mounted must not go to the one below it."""
     with pytest.raises(ConfigError, match="a directory that is there") as raised:
         opened(bodies=f"file://{tmp_path}/missing")
     assert "\n" not in str(raised.value)

@@ -53,7 +53,6 @@ def pooled_url(postgres_url):
 
 
 def test_sessions_are_written_through_a_pooler_of_transactions(pooled_url, tenant, tmp_path):
-    """More writers than connections: one writer each, all entries once and in order."""
     from longhold.core.log.stores.postgres import PostgresStore
 
     settings = StoreSettings(tenant=tenant, patience_seconds=20)

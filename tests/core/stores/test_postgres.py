@@ -97,7 +97,6 @@ def taken_over(store, session: str) -> tuple[object, float]:
 def test_a_paused_writer_writes_nothing_after_its_lease_was_taken(
     stores, postgres_url, tenant, tmp_path
 ):
-    """It wakes up, is refused, and says so; the new writer's entries have no other between them."""
     store = stores()
     store.create(directory=tmp_path, session="s").close()
     with writer(postgres_url, tenant, "s") as process:
@@ -115,7 +114,6 @@ def test_a_paused_writer_writes_nothing_after_its_lease_was_taken(
 
 
 def test_a_killed_writer_is_replaced_when_its_lease_ends(stores, postgres_url, tenant, tmp_path):
-    """Within a second of it, and what it had acknowledged is there."""
     store = stores()
     store.create(directory=tmp_path, session="s").close()
     with writer(postgres_url, tenant, "s") as process:
@@ -128,7 +126,6 @@ def test_a_killed_writer_is_replaced_when_its_lease_ends(stores, postgres_url, t
 
 
 def test_a_live_writer_is_never_replaced(stores, tmp_path):
-    """However long it says nothing: the lease is renewed beside the work."""
     log = stores().create(directory=tmp_path, session="s")
     other, until = stores(), time.monotonic() + 2 * LEASE_SECONDS
     while time.monotonic() < until:
@@ -140,7 +137,6 @@ def test_a_live_writer_is_never_replaced(stores, tmp_path):
 
 
 def test_cut_connections_lose_and_double_nothing(stores, postgres_url, tmp_path):
-    """Also when the answer to a commit is what was cut."""
     store, cuts = stores(), 25
 
     def cut() -> None:
@@ -164,7 +160,6 @@ def test_cut_connections_lose_and_double_nothing(stores, postgres_url, tmp_path)
 
 
 def test_a_server_that_crashes_keeps_what_it_acknowledged(tmp_path):
-    """And the writer goes on when it is back, without a gap."""
     server = PostgresServer(settings=())
     store = PostgresStore(server.url, StoreSettings())
     try:
@@ -183,7 +178,6 @@ def test_a_server_that_crashes_keeps_what_it_acknowledged(tmp_path):
 
 
 def test_a_server_that_stays_away_is_an_error_of_ours(tmp_path):
-    """After the patience that was set, and nothing hangs."""
     server = PostgresServer()
     store = PostgresStore(server.url, StoreSettings(patience_seconds=0.2))
     log = store.create(directory=tmp_path, session="s")
@@ -215,7 +209,6 @@ def commits_held_up(url: str, session: str):
 async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
     stores, postgres_url, tenant, tmp_path
 ):
-    """`prepare` returns after the commit of what was said and that it was sent."""
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(), id=f"s-{tenant}"
     )
@@ -234,7 +227,6 @@ async def test_no_request_is_given_out_before_what_it_rests_on_is_committed(
 
 
 async def test_a_session_whose_lease_was_taken_sends_nothing_more(stores, tmp_path):
-    """The next request is refused, and closing says nothing more about it."""
     session = Session.open(
         model="claude-sonnet-5-5", directory=tmp_path, store=stores(lease_seconds=0.5), id="s"
     )
@@ -252,7 +244,6 @@ async def test_a_session_whose_lease_was_taken_sends_nothing_more(stores, tmp_pa
 
 
 def test_a_fork_of_a_process_cannot_write(stores, tmp_path):
-    """The connection and the thread stay with the process that made them."""
     log = stores().create(directory=tmp_path, session="s")
     log.flush()
     pid = os.fork()
@@ -275,7 +266,6 @@ ids = st.from_regex(r"\A\w[\w.-]{0,8}\Z")
 @settings(max_examples=25)
 @given(tenants=st.lists(odd, min_size=2, max_size=2, unique=True), id=ids, other=ids)
 def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other):
-    """Whatever they and their sessions are called."""
     first, second = (
         PostgresStore(postgres_url, StoreSettings(tenant=tenant)) for tenant in tenants
     )
@@ -316,7 +306,6 @@ def test_tenants_never_see_each_other(postgres_url, tmp_path, tenants, id, other
 
 
 def test_tables_are_made_once_by_however_many_processes(tmp_path):
-    """Those that come at the same moment wait for the one that makes them."""
     server = PostgresServer()
     try:
         opened: list[PostgresStore] = []
@@ -340,7 +329,6 @@ def test_tables_are_made_once_by_however_many_processes(tmp_path):
 
 
 def test_a_database_of_a_newer_version_is_used_as_it_is(stores, postgres_url, tmp_path):
-    """Nodes are upgraded one after the other."""
     stores()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("INSERT INTO longhold.versions (version) VALUES (999)")
@@ -350,19 +338,16 @@ def test_a_database_of_a_newer_version_is_used_as_it_is(stores, postgres_url, tm
 
 @pytest.mark.parametrize("url", ["mysql://x", "redis://"])
 def test_a_store_of_an_unknown_kind_is_refused(url):
-    """And the error says what there is."""
     with pytest.raises(ConfigError, match="postgresql://"):
         open_store(url)
 
 
 def test_a_url_that_makes_no_sense_says_so():
-    """Before anything is tried."""
     with pytest.raises(ConfigError, match="LONGHOLD_STORE"):
         open_store("postgresql://x?nonsense=1")
 
 
 async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, tenant, tmp_path):
-    """The agent's own tools wait for the commit of `Began`."""
     ran: list[list[str]] = []
 
     class Charge:
@@ -404,7 +389,6 @@ async def _played(events, toolbox, log) -> None:
 
 
 def test_a_session_closed_while_the_database_is_away_is_released_later(tmp_path):
-    """Otherwise a live process would keep it from everybody."""
     server = PostgresServer(settings=())
     store = PostgresStore(server.url, StoreSettings(patience_seconds=0.2))
     other = None

@@ -7,7 +7,6 @@ from longhold.core.turn.abort import until
 
 
 async def test_a_stream_is_closed_though_the_wait_for_it_is_cancelled_again():
-    """A generator whose last step still cleans up is not closed under it."""
     cleaned, may_end = [], asyncio.Event()
 
     async def events():

@@ -42,7 +42,6 @@ def writer(log):
 
 
 def test_a_tool_call_is_written_before_its_tool_may_begin(writer, log):
-    """`take` returns the call only once the log holds the answer up to it."""
     assert writer.take(Started(response_id="r1", model="m")) is None
     assert writer.take(BlockFinished(index=0, block=Text(text="look"))) is None
     assert log == []
@@ -53,7 +52,6 @@ def test_a_tool_call_is_written_before_its_tool_may_begin(writer, log):
 
 
 def test_the_rest_of_an_answer_carries_its_usage(writer, log):
-    """Once, with the last piece."""
     for block in REPLY.content:
         writer.take(BlockFinished(index=0, block=block))
     writer.take(Finished(reply=REPLY))
@@ -63,7 +61,6 @@ def test_the_rest_of_an_answer_carries_its_usage(writer, log):
 
 
 def test_a_whole_answer_is_one_entry_with_the_same_content(writer, log):
-    """What is streamed and what arrives whole fold to the same view."""
     writer.write(REPLY)
     assert log == [
         Replied(
@@ -78,7 +75,6 @@ def test_a_whole_answer_is_one_entry_with_the_same_content(writer, log):
 
 
 def test_a_restarted_answer_begins_anew(writer, log):
-    """What a broken attempt had said is not part of the next."""
     writer.take(BlockFinished(index=0, block=Text(text="half")))
     writer.take(Restarted(attempt=1, wait_seconds=0.0, error=StreamBroken("cut")))
     writer.take(Finished(reply=REPLY))
@@ -87,7 +83,6 @@ def test_a_restarted_answer_begins_anew(writer, log):
 
 @pytest.mark.parametrize(("reason", "kept"), [("aborted", "so f"), ("broken", None)])
 def test_of_an_answer_cut_short_whole_blocks_stay(writer, log, reason, kept):
-    """A user who stops an answer keeps what was on the screen; of a broken stream half a block goes."""
     writer.take(BlockFinished(index=0, block=Text(text="whole")))
     writer.take(TextDelta(index=0, text="so f"))
     writer.close(reason)
@@ -96,6 +91,5 @@ def test_of_an_answer_cut_short_whole_blocks_stay(writer, log, reason, kept):
 
 
 def test_nothing_is_written_of_an_answer_that_never_began(writer, log):
-    """An empty entry would be an answer that the API refuses."""
     writer.close("broken")
     assert log == []

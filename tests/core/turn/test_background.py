@@ -20,7 +20,6 @@ def noting(done, name, gate=None):
 
 
 async def test_while_one_runs_only_the_newest_wish_is_kept():
-    """Of three that come meanwhile the last one is done."""
     done, gate, job = [], asyncio.Event(), Job("notes")
     for name in ("first", "second", "third", "fourth"):
         job.begin(noting(done, name, gate))
@@ -31,7 +30,6 @@ async def test_while_one_runs_only_the_newest_wish_is_kept():
 
 
 async def test_what_fails_is_told_and_the_next_wish_is_done():
-    """Nothing raises into the foreground."""
     heard, done = [], []
     job = Job("notes", lambda name, error: heard.append((name, str(error))))
 
@@ -45,7 +43,6 @@ async def test_what_fails_is_told_and_the_next_wish_is_done():
 
 
 async def test_what_takes_too_long_is_stopped_and_named():
-    """A session ends in time, and what waits is forgotten."""
     background, done = Background(), []
     background.job("slow").begin(noting(done, "slow", asyncio.Event()))
     background.job("slow").begin(noting(done, "waiting"))
@@ -56,7 +53,6 @@ async def test_what_takes_too_long_is_stopped_and_named():
 
 
 async def test_failures_reach_the_callback():
-    """Under the name of the job."""
     heard = []
     background = Background(on_failure=lambda name, error: heard.append(name))
     job = background.job("memory")
@@ -70,7 +66,6 @@ async def test_failures_reach_the_callback():
 
 
 async def test_stopped_it_can_begin_again():
-    """A kill ends one piece of work, not the job."""
     job, done = Job("dream"), []
     job.begin(noting(done, "killed", asyncio.Event()))
     await job.stop()
@@ -80,7 +75,6 @@ async def test_stopped_it_can_begin_again():
 
 
 async def test_whoever_looks_on_sees_what_is_under_way():
-    """Only what is under way, each piece of work with a progress of its own."""
     background, gate = Background(), asyncio.Event()
     job = background.job("dream")
     job.begin(noting([], "x", gate))
@@ -96,7 +90,6 @@ async def test_whoever_looks_on_sees_what_is_under_way():
 
 
 async def test_what_is_stopped_for_a_reason_is_reported_once():
-    """A second stop while it cleans up adds nothing; without a reason the caller reports."""
     heard, cleaned, is_going = [], asyncio.Event(), asyncio.Event()
     background = Background(on_failure=lambda name, error: heard.append((name, str(error))))
 
@@ -122,7 +115,6 @@ async def test_what_is_stopped_for_a_reason_is_reported_once():
 
 
 async def test_only_what_a_job_asks_is_counted_for_it():
-    """A question of the foreground is nobody's progress, even while a job runs."""
     reply = Reply(
         response_id="r",
         model="claude-opus-4-6",
@@ -151,7 +143,6 @@ async def test_only_what_a_job_asks_is_counted_for_it():
 
 
 async def test_only_the_named_jobs_are_waited_for():
-    """A session that ends waits for what it learns, not for notes that a model still writes."""
     background = Background()
     background.job("notes").begin(asyncio.Event().wait)
     assert await background.drain(0.1, "memory", "dream") == []

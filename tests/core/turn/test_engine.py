@@ -52,7 +52,6 @@ def reply(*blocks, id="r1", prompt=1_000):
 
 
 async def test_a_request_has_the_frame_the_messages_and_its_markers(engine):
-    """Tools sorted, the system as blocks, one marker on each end."""
     engine.say("hi")
     request = await engine.prepare(max_output_tokens=100)
     kwargs = request.kwargs
@@ -66,7 +65,6 @@ async def test_a_request_has_the_frame_the_messages_and_its_markers(engine):
 
 
 async def test_the_next_request_extends_the_last(engine):
-    """Everything before the marker is the same value, and the marker moves on."""
     engine.say("one")
     first = (await engine.prepare(max_output_tokens=9)).kwargs["messages"]
     engine.record_reply(reply(Text(text="two")))
@@ -79,7 +77,6 @@ async def test_the_next_request_extends_the_last(engine):
 
 
 async def test_a_stage_that_fails_says_so_and_the_next_one_runs(engine):
-    """Whatever goes wrong in a layer is in the log, and the request goes out."""
     ran = []
 
     async def breaks(engine):
@@ -99,8 +96,6 @@ async def test_a_stage_that_fails_says_so_and_the_next_one_runs(engine):
     "error", [ContextOverflow("full"), StoreError("no disk"), PrefixMoved("moved"), Aborted("stop")]
 )
 async def test_what_no_later_stage_can_mend_is_raised(engine, error):
-    """A window that cannot hold the floor, a disk that says no, a moved prefix, somebody's stop."""
-
     async def raises(engine):
         raise error
 
@@ -110,8 +105,6 @@ async def test_what_no_later_stage_can_mend_is_raised(engine, error):
 
 
 async def test_a_cancelled_stage_is_cancelled(engine):
-    """Whoever stops waiting for a request is not made to wait for it."""
-
     async def waits(engine):
         raise asyncio.CancelledError
 
@@ -121,7 +114,6 @@ async def test_a_cancelled_stage_is_cancelled(engine):
 
 
 async def test_everything_is_weighed_when_it_is_written(engine, tmp_path):
-    """No caller has to; the log carries what was counted."""
     engine.say("some words")
     engine.record_reply(reply(ToolUse(id="t", name="a", input={})))
     engine.take_result("t", "a result")
@@ -135,7 +127,6 @@ def vars_of(measure):
 
 
 async def test_an_answer_says_how_full_the_context_is(engine):
-    """The provider's count, to the token."""
     engine.say("hi")
     engine.record_reply(reply(Text(text="yes")))
     assert engine.fullness().used_tokens == 1_007
@@ -152,7 +143,6 @@ def test_a_margin_counts_only_where_the_window_could_be_full(engine):
 
 
 async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp_path):
-    """What had begun was interrupted; what had not was not run."""
     engine.say("go")
     engine.record_reply(
         reply(ToolUse(id="x", name="a", input={}), ToolUse(id="y", name="a", input={}))
@@ -168,7 +158,6 @@ async def test_what_a_dead_process_left_open_is_answered_and_not_run(engine, tmp
 
 
 def test_the_body_of_a_huge_result_lies_in_a_file(tmp_path):
-    """The log keeps its beginning, its hash and where the whole is."""
     settings = Settings(log=LogSettings(body_limit_bytes=1_024))
     one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
     one.say("go")
@@ -186,7 +175,6 @@ def test_the_body_of_a_huge_result_lies_in_a_file(tmp_path):
 
 
 def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
-    """Its text goes to the file, its pictures stay."""
     settings = Settings(log=LogSettings(body_limit_bytes=1_024))
     one = Engine(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings)
     one.say("go")
@@ -200,7 +188,6 @@ def test_a_huge_result_of_blocks_is_bounded_too(tmp_path):
 
 
 def test_the_same_answer_is_settled_once(engine):
-    """A caller that settles twice does not say everything twice."""
     engine.say("hi")
     engine.record_reply(reply(Text(text="yes")))
     engine.record_reply(reply(Text(text="yes")))
@@ -208,7 +195,6 @@ def test_the_same_answer_is_settled_once(engine):
 
 
 def test_no_block_can_make_a_line_of_the_log_unreadable(engine, tmp_path):
-    """What may not stand where it is put is written out, and everything loads again."""
     odd = ToolResult(tool_use_id="x", content="y")
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
     engine.say((odd, Text(text="hi")))

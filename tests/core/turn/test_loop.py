@@ -122,12 +122,10 @@ def bench(tmp_path):
 
 
 async def test_an_answer_without_tools_completes(bench):
-    """One answer, one stop, with its text."""
     assert await bench("text: all done").run() == Stopped(reason="completed", text="all done")
 
 
 async def test_what_the_user_says_is_in_the_log_before_anything_is_sent(bench):
-    """A model that cannot be reached loses no word."""
     one = bench("error: 400 no")
     end = await one.run("remember me")
     assert end.reason == "model_error"
@@ -135,7 +133,6 @@ async def test_what_the_user_says_is_in_the_log_before_anything_is_sent(bench):
 
 
 async def test_tools_run_and_the_next_turn_follows(bench):
-    """Results come in the order of the calls, whatever order they end in."""
     has_ended = asyncio.Event()
 
     async def slow(given, tool_context):
@@ -154,7 +151,6 @@ async def test_tools_run_and_the_next_turn_follows(bench):
 
 
 async def test_safe_tools_run_together_and_unsafe_ones_alone(bench):
-    """At most one tool that changes something runs, and nothing beside it."""
     running, most = set(), []
 
     def make(name, is_safe):
@@ -178,7 +174,6 @@ async def test_safe_tools_run_together_and_unsafe_ones_alone(bench):
 
 
 async def test_a_cut_answer_is_asked_for_again_with_more_room_and_then_resumed(bench):
-    """Escalate once, resume three times, then leave it; the cut answer left the view, not the log."""
     one = bench("\n---\n".join(["text: a piece\nstop: max_tokens"] * 5))
     end = await one.run()
     assert one.reasons == ["output_escalated", "output_resumed", "output_resumed", "output_resumed"]
@@ -188,7 +183,6 @@ async def test_a_cut_answer_is_asked_for_again_with_more_room_and_then_resumed(b
 
 
 async def test_an_overflow_is_recovered_from_once(bench):
-    """The error is withheld while room is made; a second one in the same turn is shown."""
     tried = []
 
     async def recover(error: ModelError) -> bool:
@@ -205,7 +199,6 @@ async def test_an_overflow_is_recovered_from_once(bench):
 
 
 async def test_an_overload_passes_to_the_fallback_model(bench):
-    """After all retries another model answers, and the log says so."""
     one = bench("\n---\n".join(["error: 529"] * 12), fallback="text: I can")
     end = await one.run()
     assert (end.reason, end.text) == ("completed", "I can")
@@ -214,8 +207,6 @@ async def test_an_overload_passes_to_the_fallback_model(bench):
 
 
 async def test_stop_hooks_keep_it_going_up_to_a_cap(bench):
-    """A hook that never lets go is let go of."""
-
     async def insist(text, is_active):
         return StopVerdict(blocks=("not yet",))
 
@@ -225,8 +216,6 @@ async def test_stop_hooks_keep_it_going_up_to_a_cap(bench):
 
 
 async def test_a_stop_hook_can_end_it(bench):
-    """And says why."""
-
     async def prevent(text, is_active):
         return StopVerdict(prevents="enough")
 
@@ -235,14 +224,12 @@ async def test_a_stop_hook_can_end_it(bench):
 
 
 async def test_a_token_budget_asks_for_more_until_answers_fade(bench):
-    """Three continuations, and then two small answers end it."""
     one = bench("\n---\n".join(["text: a little"] * 20), budget_tokens=1_000_000)
     assert (await one.run()).reason == "completed"
     assert one.reasons == ["budget"] * 3
 
 
 async def test_turns_money_and_the_window_have_limits(bench):
-    """Each limit stops before the next call and says what it was."""
     script = "\n---\n".join(['tool: Echo {"a": 1}'] * 9)
     assert (
         await bench(script, settings=Settings(loop=LoopSettings(max_turns=3))).run()
@@ -255,7 +242,6 @@ async def test_turns_money_and_the_window_have_limits(bench):
 
 
 async def test_what_cannot_be_compacted_away_ends_the_run_item_by_item(bench):
-    """Nothing is sent, and the message says what weighs how much."""
     one = bench("text: never", settings=Settings(window=WindowSettings(limit_tokens=50)))
     end = await one.run("word " * 400)
     assert end.reason == "context_overflow"
@@ -264,8 +250,6 @@ async def test_what_cannot_be_compacted_away_ends_the_run_item_by_item(bench):
 
 
 async def test_a_denial_can_end_the_turn(bench):
-    """The model reads why; the user has the word."""
-
     async def gate(use, tool):
         return Denied(reason="the user said no", ends_turn=True)
 
@@ -275,8 +259,6 @@ async def test_a_denial_can_end_the_turn(bench):
 
 
 async def test_a_gate_can_change_the_input(bench):
-    """What runs is what the gate let pass."""
-
     async def gate(use, tool):
         return Allowed(input={"a": 2})
 
@@ -287,8 +269,6 @@ async def test_a_gate_can_change_the_input(bench):
 
 @pytest.mark.parametrize("wait", ["tool", "model"])
 async def test_an_abort_stops_at_once_and_leaves_nothing_open(bench, wait):
-    """While a tool runs or the model speaks: results for all calls, and one reason."""
-
     async def hang(given, tool_context):
         await asyncio.sleep(60)
         return Outcome(content="never")
@@ -304,8 +284,6 @@ async def test_an_abort_stops_at_once_and_leaves_nothing_open(bench, wait):
 
 
 async def test_a_failing_command_stops_what_was_asked_for_beside_it(bench):
-    """Siblings are answered, the turn goes on."""
-
     async def fail(given, tool_context):
         return Outcome(content="exit 1", is_error=True, exit_status=1)
 
@@ -322,8 +300,6 @@ async def test_a_failing_command_stops_what_was_asked_for_beside_it(bench):
 
 
 async def test_unknown_tools_and_tools_with_bugs_are_results(bench):
-    """Neither ends the loop."""
-
     async def buggy(given, tool_context):
         raise ZeroDivisionError("oops")
 
@@ -335,7 +311,6 @@ async def test_unknown_tools_and_tools_with_bugs_are_results(bench):
 
 
 async def test_a_stream_that_breaks_after_a_tool_call_goes_on_with_its_result(bench):
-    """The tool ran; asking again would run it twice."""
     one = bench('tool: Echo {"a": 1}\nerror: broken\n---\ntext: done')
     assert (await one.run()).reason == "completed"
     assert sum(isinstance(event, ToolRan) for event in one.events) == 1
@@ -356,7 +331,6 @@ async def test_a_stream_that_breaks_after_a_tool_call_goes_on_with_its_result(be
     ],
 )
 def test_a_token_budget_is_read_from_what_the_user_says(text, tokens):
-    """`+500k`, "use 2M tokens"."""
     assert budget_in(text) == tokens
 
 
@@ -382,8 +356,6 @@ ANSWERS = st.sampled_from(
 async def test_no_script_of_answers_keeps_the_loop_going_for_ever(
     tmp_path_factory, answers, insists, recovers
 ):
-    """Whatever the model says, the loop ends, and every request was one the API accepts."""
-
     async def insist(text, is_active):
         return StopVerdict(blocks=("go on",) if insists else ())
 
@@ -405,8 +377,6 @@ async def test_no_script_of_answers_keeps_the_loop_going_for_ever(
 
 
 async def test_a_call_stopped_before_it_began_still_has_a_result(bench):
-    """A command that fails at once stops its siblings before their first step; nothing hangs."""
-
     async def fail(given, tool_context):
         return Outcome(content="exit 1", is_error=True, exit_status=1)
 
@@ -419,8 +389,6 @@ async def test_a_call_stopped_before_it_began_still_has_a_result(bench):
 
 
 async def test_a_denied_command_stops_nobody_else(bench):
-    """Only a command that ran and failed makes its siblings pointless."""
-
     async def gate(use, tool):
         return Denied(reason="no") if use.name == "Shell" else Allowed(input=use.input)
 
@@ -433,8 +401,6 @@ async def test_a_denied_command_stops_nobody_else(bench):
 
 
 async def test_a_result_that_cannot_be_written_ends_the_run_with_the_disks_word(bench):
-    """The disk fills up while a tool runs: the loop neither hangs nor goes on."""
-
     async def fill(given, tool_context):
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, one.session.engine.log._descriptor)
@@ -457,13 +423,10 @@ async def test_a_result_that_cannot_be_written_ends_the_run_with_the_disks_word(
     ],
 )
 async def test_why_an_answer_stopped_is_told_apart(bench, script, reason):
-    """A refusal is no success, a pause goes on, an empty answer is asked for again and then given up."""
     assert (await bench(script).run()).reason == reason
 
 
 async def test_leaving_a_run_early_leaves_nothing_running(bench):
-    """Whoever stops listening stops the tools too, and every call has its result."""
-
     async def hang(given, tool_context):
         await asyncio.sleep(60)
         return Outcome(content="never")
@@ -479,7 +442,6 @@ async def test_leaving_a_run_early_leaves_nothing_running(bench):
 
 
 async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(bench):
-    """It is paid even if its tools are stopped, and what it marked can be shared by a fork."""
     seen = []
 
     async def look(given, tool_context):
@@ -496,7 +458,6 @@ async def test_an_answer_counts_as_soon_as_it_ended_while_its_tools_still_run(be
 
 
 async def test_answers_that_break_after_every_tool_call_are_counted_and_waited_for(bench):
-    """Each may have been paid for: after as many as a call is retried, the run ends."""
     waits = []
 
     async def sleep(seconds):
@@ -513,7 +474,6 @@ async def test_answers_that_break_after_every_tool_call_are_counted_and_waited_f
 
 
 async def test_a_broken_answer_now_and_then_does_not_end_a_run(bench):
-    """Only those in a row count."""
     pair = 'tool: Echo {"n": 1}\nerror: broken\n---\ntool: Echo {"n": 2}'
     end = await bench("\n---\n".join([pair] * 12 + ["text: done"])).run()
     assert (end.reason, end.text) == ("completed", "done")
@@ -521,7 +481,6 @@ async def test_a_broken_answer_now_and_then_does_not_end_a_run(bench):
 
 @pytest.mark.parametrize(("times", "reason"), [(10, "completed"), (11, "model_error")])
 async def test_the_same_failing_call_over_and_over_ends_the_run(bench, times, reason):
-    """A model that repeats an input no tool takes is stuck; each of its answers is paid for."""
     script = "\n---\n".join(['tool: Nothing {"INVALID_JSON": "{"}'] * times + ["text: done"])
     end = await bench(script).run()
     assert end.reason == reason

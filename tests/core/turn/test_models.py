@@ -18,7 +18,6 @@ def made(name):
 
 
 def test_a_fallback_takes_over_once():
-    """There is none behind it."""
     first, second = made("a"), made("b")
     models = Models(first, second)
     assert (models.current(), models.fallback) == (first, second)
@@ -28,7 +27,6 @@ def test_a_fallback_takes_over_once():
 
 
 async def test_a_model_that_is_replaced_is_closed():
-    """The one who picked another no longer holds it."""
     first, other = made("a"), made("b")
     models = Models(first)
     await models.switch(other)
@@ -36,7 +34,6 @@ async def test_a_model_that_is_replaced_is_closed():
 
 
 async def test_closing_closes_every_model_once():
-    """Those that answered before included."""
     first, second = made("a"), made("b")
     models = Models(first, second)
     models.fall_back()

@@ -32,5 +32,4 @@ PROGRAMS = (Configured(n=3),)
     ids=["agent", "agent began", "program", "program began", "import", "ran unannounced", "none"],
 )
 def test_a_denial_is_only_made_where_beginnings_are_recorded(entries, told):
-    """An agent of ours records each; a program that recorded all so far does; nobody else."""
     assert [ran.content for ran in plan_repair(fold(entries))] == told

@@ -80,7 +80,6 @@ def kinds(log):
 
 
 async def test_the_answer_is_written_before_its_tool_begins(round_of, log):
-    """So a killed process never leaves a tool that ran and a log that does not know it."""
     events = await round_of(events_of(calling("Echo", text="look")), tool("Echo", echo))
     assert kinds(log)[0] is Replied and log[0].content[-1].id == "t0"
     assert kinds(log).index(Began) < kinds(log).index(Ran)
@@ -92,8 +91,6 @@ async def test_the_answer_is_written_before_its_tool_begins(round_of, log):
 
 
 async def test_every_call_gets_one_result_whatever_becomes_of_it(round_of, log):
-    """One that is unknown, one that is denied, one that raises, one that works."""
-
     async def fails(given, tool_context):
         raise KeyError("odd")
 
@@ -112,8 +109,6 @@ async def test_every_call_gets_one_result_whatever_becomes_of_it(round_of, log):
 
 
 async def test_a_denial_may_end_the_turn(round_of):
-    """The user's no is not argued with."""
-
     async def gate(use, tool):
         return Denied(reason="no", ends_turn=True)
 
@@ -122,14 +117,12 @@ async def test_a_denial_may_end_the_turn(round_of):
 
 
 async def test_a_stream_that_breaks_before_any_call_is_the_callers_to_see(round_of, log):
-    """Nothing has happened that could not be asked for again."""
     with pytest.raises(StreamBroken):
         await round_of([StreamBroken("cut")], tool("Echo", echo))
     assert log == []
 
 
 async def test_a_stream_that_breaks_after_a_call_ends_the_round_with_what_came(round_of, log):
-    """The tool ran; running it again could do harm."""
     events = [*list(events_of(calling("Echo")))[:-1], StreamBroken("cut")]
     *_, played = await round_of(events, tool("Echo", echo))
     assert isinstance(played.error, StreamBroken) and (played.reply, played.results) == (None, 1)
@@ -137,8 +130,6 @@ async def test_a_stream_that_breaks_after_a_call_ends_the_round_with_what_came(r
 
 
 async def test_a_round_that_is_abandoned_answers_what_ran_and_what_waited(tmp_path, log):
-    """No call is left without its result."""
-
     async def waits(given, tool_context):
         await asyncio.Event().wait()
 
@@ -164,8 +155,6 @@ async def test_a_round_that_is_abandoned_answers_what_ran_and_what_waited(tmp_pa
 
 
 async def test_a_result_that_cannot_be_written_ends_the_round(round_of):
-    """A tool that ran and is not in the log must not be followed by another."""
-
     def record(entry):
         if isinstance(entry, Ran):
             raise StoreError("the disk is full")
@@ -176,7 +165,6 @@ async def test_a_result_that_cannot_be_written_ends_the_round(round_of):
 
 
 async def test_after_a_refusal_that_ends_the_turn_nothing_more_of_the_answer_runs(round_of, log):
-    """Neither what would be asked next nor what a rule allows."""
     asked = []
 
     async def gate(use, tool):

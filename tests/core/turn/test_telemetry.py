@@ -119,14 +119,12 @@ def events(entries):
     ids=lambda value: type(value).__name__ if not isinstance(value, str | dict) else "",
 )
 def test_what_changed_or_failed_is_an_event_with_before_and_after(entry, name, attributes):
-    """With numbers and kinds, and without names, texts and errors."""
     found = events([Said(n=1, content=(Text(text="hello"),)), entry])
     assert attributes.items() <= found[name].items()
     assert "private" not in str(found) and "/home" not in str(found)
 
 
 def test_a_call_without_an_answer_is_an_error():
-    """It is a span by itself once the next one is asked for."""
     first, second = (
         one
         for one in taken([Asked(n=1, at=1.0), Asked(n=2, at=3.0)], model=MODEL)
@@ -137,7 +135,6 @@ def test_a_call_without_an_answer_is_an_error():
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_time():
-    """A span ends no earlier than it began."""
     made = taken([Asked(n=1, at=100.0), Replied(n=2, at=5.0, response_id="r", content=())])
     (span,) = [one for one in made if isinstance(one, CallSpan)]
     assert (span.start, span.end) == (100.0, 100.0)
@@ -145,7 +142,6 @@ def test_a_clock_that_was_set_back_makes_no_negative_time():
 
 
 def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
-    """A session does without OpenTelemetry, installed or not."""
     code = (
         "import sys; from longhold.session import Session\n"
         f"s = Session.open(model={MODEL!r}, system='', tools=[]); s.user('hi'); s.close()\n"
@@ -158,7 +154,6 @@ def test_nothing_is_imported_or_reported_unless_it_is_switched_on(tmp_path):
 
 
 def test_a_project_cannot_switch_it_on(tmp_path):
-    """What leaves the machine is the user's to say."""
     (tmp_path / ".longhold").mkdir()
     (tmp_path / ".longhold" / "settings.toml").write_text("[telemetry]\non = true\n")
     (tmp_path / ".git").mkdir()
@@ -206,7 +201,6 @@ def collected(sdk):
 
 
 async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
-    """By the names of the conventions: input counts what the cache gave and took."""
     session = Session.open(
         model=COUNTED, system="Help.", tools=[], settings=settings(on=True), directory=tmp_path
     )
@@ -245,7 +239,6 @@ async def test_a_programs_call_is_a_span_with_its_usage(collected, tmp_path):
 
 
 async def test_an_agents_tools_are_spans_and_content_is_masked_when_asked_for(collected, tmp_path):
-    """What a tool printed is there if the user wants it, without secrets."""
     given = json.dumps({"command": f"echo {SECRET}; exit 3"})
     model = ScriptedModel(f"tool: Bash {given}\n---\ntext: Done.\n", name=MODEL)
     agent = await build_agent(
@@ -264,7 +257,6 @@ async def test_an_agents_tools_are_spans_and_content_is_masked_when_asked_for(co
 
 
 async def test_a_resumed_session_reports_only_what_is_new(collected, tmp_path):
-    """Resuming a long session is not a thousand calls."""
     given = settings(on=True)
     session = Session.open(model=MODEL, system="", tools=[], settings=given, directory=tmp_path)
     session.user("One.")
@@ -278,7 +270,6 @@ async def test_a_resumed_session_reports_only_what_is_new(collected, tmp_path):
 
 
 def test_an_event_has_its_name_and_time(collected, tmp_path):
-    """As a log record with an event name, at the time of its entry."""
     session = Session.open(
         model=MODEL, system="", tools=[], settings=settings(on=True), directory=tmp_path
     )
@@ -291,7 +282,6 @@ def test_an_event_has_its_name_and_time(collected, tmp_path):
 
 
 async def test_without_the_package_the_session_says_so_once_and_goes_on(tmp_path, monkeypatch):
-    """An entry, not an exception."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.delitem(sys.modules, "longhold.core.turn.telemetry.reporter", raising=False)
     session = Session.open(

@@ -24,7 +24,6 @@ def compact(one, last):
 
 
 def test_the_newest_goes_first(one):
-    """One after another, back to the beginning; then there is nothing left."""
     before = one.sent()
     first = compact(one, one.view.items[2].id)
     second = one.engine.record(Snipped(targets=(one.view.items[-1].id,)))
@@ -42,7 +41,6 @@ def clear(one, how="rewritten"):
 
 
 def test_a_clearing_is_taken_back_like_the_rest(one):
-    """Results that left the view are history that did, named or not."""
     before = one.sent()
     entry = clear(one)
     assert undo(one.engine) == f"#{entry.n} was undone: cleared 1 result"
@@ -53,7 +51,6 @@ def test_a_clearing_is_taken_back_like_the_rest(one):
 
 
 def test_what_the_provider_did_is_not_ours_to_take_back(one):
-    """The model would not see it all the same, so that is said."""
     entry = clear(one, how="server")
     with pytest.raises(NotInHistory, match="done by the provider"):
         undo(one.engine, entry.n)
@@ -62,7 +59,6 @@ def test_what_the_provider_did_is_not_ours_to_take_back(one):
 
 
 def test_anything_that_shaped_the_view_can_be_named(one):
-    """A preview is not taken back unnamed, but by its number."""
     id = one.view.items[1].tool_uses()[0].id
     entry = one.engine.record(Spilled(tool_use_id=id, text="gone", file="f"))
     with pytest.raises(NotInHistory):
@@ -72,7 +68,6 @@ def test_anything_that_shaped_the_view_can_be_named(one):
 
 
 def test_what_rests_on_another_goes_and_comes_with_it(one):
-    """A summary of a summary is nothing without the first."""
     first = compact(one, one.view.items[2].id)
     second = one.engine.record(
         Compacted(first=first.n, last=one.view.items[-1].id, summary=(Text(text="shorter"),))
@@ -88,7 +83,6 @@ def test_what_rests_on_another_goes_and_comes_with_it(one):
 
 @pytest.mark.parametrize("n", [1, 99_999])
 def test_what_is_no_change_is_refused(one, n):
-    """With where to look."""
     with pytest.raises(NotInHistory, match="explain"):
         undo(one.engine, n)
     with pytest.raises(NotInHistory):
@@ -96,7 +90,6 @@ def test_what_is_no_change_is_refused(one, n):
 
 
 def test_a_redo_that_cannot_help_writes_nothing(one):
-    """What rests on something undone is refused before it is recorded."""
     engine = one.engine
     first = engine.record(Snipped(targets=(1,), why="one"))
     second = engine.record(Pinned(targets=(2,), rests_on=(first.n,)))

@@ -43,7 +43,6 @@ def packed(entries):
 
 
 def test_packed_entries_are_read_as_they_were(entries, packed):
-    """By number, from either end, in parts and as a whole."""
     assert len(packed) == MANY and packed == entries
     assert list(reversed(packed)) == entries[::-1]
     for at in (0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5, MANY - RECENT, MANY - 1, -1, -MANY):
@@ -55,13 +54,11 @@ def test_packed_entries_are_read_as_they_were(entries, packed):
 
 @pytest.mark.parametrize("at", [MANY, -MANY - 1])
 def test_a_place_outside_is_an_error(packed, at):
-    """As with any list."""
     with pytest.raises(IndexError):
         packed[at]
 
 
 def test_old_entries_take_little_memory(entries, packed):
-    """Only so many are kept as they are; the packed ones take less than a quarter of their text."""
     blocks, recent = packed._parts
     assert len(recent) < RECENT + BLOCK
     text = sum(len(entry.content) for entry in entries[: 2 * BLOCK] if isinstance(entry, Ran))
@@ -69,7 +66,6 @@ def test_old_entries_take_little_memory(entries, packed):
 
 
 def test_a_resumed_session_is_packed_as_it_goes_on(entries):
-    """Not at once: opening a long log must not take longer for it."""
     found = EntryList(entries)
     assert len(found._parts.recent) == MANY
     for entry in made(4):
@@ -78,7 +74,6 @@ def test_a_resumed_session_is_packed_as_it_goes_on(entries):
 
 
 def test_a_copy_stands_while_the_list_grows(entries, packed):
-    """A thread reads what was there when it was begun."""
     copy, read = packed.copy(), []
     thread = Thread(target=lambda: read.extend(copy))
     thread.start()
@@ -89,7 +84,6 @@ def test_a_copy_stands_while_the_list_grows(entries, packed):
 
 
 def test_what_cannot_be_written_stays_as_it_is():
-    """A lone surrogate, which no JSON can hold, does not lose its block."""
     entries = made(MANY)
     entries[3] = Said(n=4, content=(Text(text="\ud800"),))
     found = EntryList()
@@ -99,7 +93,6 @@ def test_what_cannot_be_written_stays_as_it_is():
 
 
 def test_undo_reaches_back_into_what_is_packed(entries):
-    """The fold of a long session is the fold of its entries, whichever are packed."""
     view = fold([])
     for entry in entries:
         view.apply(entry)

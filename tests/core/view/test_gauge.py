@@ -41,31 +41,26 @@ def size(entries):
 
 
 def test_without_usage_everything_is_estimated():
-    """A session that never got an answer still has a size."""
     view, gauge = replay([said(1)])
     assert not gauge.is_reported
     assert 500 < gauge.size_tokens(view.total) < 1_500
 
 
 def test_after_a_whole_answer_the_size_is_its_usage():
-    """Prompt and output of a finished answer, to the token."""
     assert size([said(1), replied(2, 5_000, 70)]) == 5_070
 
 
 def test_what_comes_after_is_added():
-    """The estimate of an append stands on top of the last usage."""
     before = [said(1), replied(2, 5_000)]
     assert 500 < size([*before, said(3)]) - size(before) < 1_500
 
 
 def test_pieces_of_one_answer_count_once():
-    """Usage repeated on each piece anchors at the first."""
     pieces = [said(1), replied(2, 5_000, 3, "r", ""), replied(3, 5_000, 90, "r", "end_turn")]
     assert size(pieces) == 5_090
 
 
 def test_a_compaction_makes_it_smaller_before_any_new_usage():
-    """What a summary removed is subtracted by weight."""
     entries = [said(n, 2_000) for n in range(1, 9)] + [replied(9, 100_000)]
     summary = (Text(text="short"),)
     cut = Compacted(n=10, first=1, last=8, summary=summary, measure=measure_content(summary))
@@ -73,7 +68,6 @@ def test_a_compaction_makes_it_smaller_before_any_new_usage():
 
 
 def test_sizes_reported_under_an_undone_compaction_are_not_trusted():
-    """After an undo the older, larger size holds again."""
     entries = [said(n, 2_000) for n in range(1, 9)] + [replied(9, 100_000, 10)]
     summary = (Text(text="short"),)
     cut = Compacted(n=10, first=1, last=8, summary=summary, measure=measure_content(summary))
@@ -83,7 +77,6 @@ def test_sizes_reported_under_an_undone_compaction_are_not_trusted():
 
 
 def test_following_live_equals_replaying():
-    """Asked after each entry or only at the end, the gauge comes out the same."""
     entries = list(read_lines(generate(5, 200), "claude-code"))
     view, follower = View(), Follower()
     for entry in entries:
@@ -94,7 +87,6 @@ def test_following_live_equals_replaying():
 
 
 def test_a_session_predicts_its_own_growth():
-    """On a made-up session, the next prompt is met within its margin nearly always."""
     view, follower = View(), Follower()
     met = missed = 0
     for entry in read_lines(generate(11, 400), "claude-code"):
@@ -111,7 +103,6 @@ def test_a_session_predicts_its_own_growth():
 
 
 def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it():
-    """Sonnet 4.5 forgets it when the user speaks; Opus 4.6 keeps it."""
     from longhold.core.messages import Thinking
 
     def history(model):
@@ -128,7 +119,6 @@ def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it()
 
 
 def test_what_was_learnt_is_kept_per_model():
-    """A calibration comes back as it was saved, and only for its own model."""
     learnt = Calibration.fresh(MODEL).learn(measure_content("some text " * 500), 2_000)
     shared = FileRecords(home())
     save_calibration(shared, learnt)
@@ -138,7 +128,6 @@ def test_what_was_learnt_is_kept_per_model():
 
 @pytest.mark.parametrize("body", [b"", b"not json", b"[]", b'{"model":"claude-opus-4-6"}'])
 def test_a_damaged_calibration_counts_as_none(body):
-    """Nothing that lies on disk can break the gauge."""
     shared = FileRecords(home())
     save_calibration(shared, Calibration.fresh(MODEL))
     [file] = (home() / "calibration").iterdir()
@@ -147,7 +136,6 @@ def test_a_damaged_calibration_counts_as_none(body):
 
 
 def test_a_result_of_an_unknown_tool_use_does_not_count():
-    """What the model does not see weighs nothing."""
     entries = [said(1), replied(2, 5_000)]
     stray = Ran(
         n=3, tool_use_id="nobody", content="x" * 9_000, measure=measure_content("x" * 9_000)
@@ -156,12 +144,10 @@ def test_a_result_of_an_unknown_tool_use_does_not_count():
 
 
 def test_calibrations_are_plain_json():
-    """They can be read by anything."""
     assert msgspec.json.decode(msgspec.json.encode(Calibration.fresh(MODEL)))["model"] == MODEL
 
 
 def test_with_calibration_off_nothing_is_learnt():
-    """Sizes still rest on usage; the weights stay the defaults."""
     view, follower = View(), Follower(settings=GaugeSettings(calibrate=False))
     for entry in read_lines(generate(5, 200), "claude-code"):
         view.apply(entry)

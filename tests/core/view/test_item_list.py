@@ -35,13 +35,11 @@ def total(row):
 
 
 def test_a_place_is_found_by_its_order():
-    """Orders have gaps: most entries are no items."""
     row = row_of(said(2), said(5), said(9))
     assert [row.index(order) for order in (2, 5, 9, 3, 0, 10)] == [0, 1, 2, None, None, None]
 
 
 def test_a_span_is_all_between_two_entries():
-    """Its ends need not be in the row."""
     row = row_of(said(2), said(5), said(9))
     assert row.span(2, 5) == (0, 2)
     assert row.span(3, 99) == (1, 3)
@@ -51,7 +49,6 @@ def test_a_span_is_all_between_two_entries():
 
 
 def test_an_entry_is_found_by_the_item_that_shows_it():
-    """Under its own number, or through the item it belongs to."""
     row = row_of(said(1), called(3))
     row.home[4] = 3
     assert row.item_of(4) is row.item_of(3) is row.items[1]
@@ -59,7 +56,6 @@ def test_an_entry_is_found_by_the_item_that_shows_it():
 
 
 def test_what_took_over_a_place_does_not_show_what_stood_there():
-    """A summary stands at the order of the first message it covers, and is not that message."""
     row = row_of(said(1), said(2), called(3))
     row.home |= {4: 3, 9: 1}
     row.splice(0, 3, [Spoken(id=9, order=1, content=(), kind="summary")])
@@ -67,14 +63,12 @@ def test_what_took_over_a_place_does_not_show_what_stood_there():
 
 
 def test_a_span_may_end_at_a_summary():
-    """It counts from where the summary stands."""
     row = row_of(Spoken(id=9, order=1, content=(), kind="summary"), said(5), said(12))
     row.home[9] = 1
     assert row.span(9, 5) == (0, 2)
 
 
 def test_a_result_is_changed_where_it_stands():
-    """And nothing happens where there is none."""
     row = row_of(said(1), called(3))
     row.uses["a"] = 3
     gone = StandIn(text="gone", how="rewritten", measure=Measure(marks=1))
@@ -84,7 +78,6 @@ def test_a_result_is_changed_where_it_stands():
 
 
 def test_messages_are_rendered_again_only_from_where_they_changed():
-    """What stands before the change is the very same value."""
     row = row_of(said(1), called(3), said(5), called(7, "b"))
     before = list(row.messages())
     row.put(3, called(7, "c"))
@@ -105,7 +98,6 @@ _changes = st.lists(
 
 @given(_changes)
 def test_sums_and_rendering_hold_under_any_change(changes):
-    """Whatever was appended, replaced and cut, at whatever moment the messages were asked for."""
     row, n = ItemList(), 0
     for change, a, b in changes:
         n += 2
@@ -132,7 +124,6 @@ def test_sums_and_rendering_hold_under_any_change(changes):
 
 
 def test_what_is_covered_is_forgotten():
-    """Where a result was shown is known while its round is: a long log has thousands of others."""
     row = row_of(called(2, "a"), called(5, "b"), called(9, "c"))
     row.home.update({3: 2, 6: 5, 10: 9, 12: 2})
     row.cover(0, 2, [Spoken(id=12, order=2, content=(Text(text="a summary"),), kind="summary")])

@@ -41,7 +41,6 @@ def fragments(item, projection="sent"):
 
 
 def test_blank_blocks_are_not_sent():
-    """A message of nothing but blanks is no message."""
     assert fragments(spoken("a", " ", "b")) == [Message("user", (Text(text="a"), Text(text="b")))]
     assert fragments(spoken("", "\n")) == []
 
@@ -56,12 +55,10 @@ def test_blank_blocks_are_not_sent():
     ],
 )
 def test_only_what_the_user_said_openly_waits_for_an_answer(kind, hidden, asked):
-    """Reminders, summaries and late results do not."""
     assert spoken("x", kind=kind, hidden=hidden).is_asked() is asked
 
 
 def test_thinking_that_leads_to_nothing_is_left_out():
-    """At the end of an answer, and as all of it."""
     assert fragments(answer(THOUGHT)) == []
     assert fragments(answer(THOUGHT, Text(text="x"), THOUGHT)) == [
         Message("assistant", (THOUGHT, Text(text="x")))
@@ -69,21 +66,18 @@ def test_thinking_that_leads_to_nothing_is_left_out():
 
 
 def test_thinking_that_is_no_longer_valid_is_left_out():
-    """What it led to stays."""
     item = answer(THOUGHT, Text(text="x"), drops_thinking=True)
     assert fragments(item) == [Message("assistant", (Text(text="x"),))]
     assert item.without_thinking().answer_measure == measure_content((Text(text="x"),))
 
 
 def test_thinking_of_past_turns_is_sent_and_not_seen():
-    """The provider removes it on its side."""
     item = answer(THOUGHT, Text(text="x"), is_past=True)
     assert fragments(item) == [Message("assistant", (THOUGHT, Text(text="x")))]
     assert fragments(item, "seen") == [Message("assistant", (Text(text="x"),))]
 
 
 def test_results_follow_the_calls_and_missing_ones_are_said_to_be():
-    """In the order of the calls."""
     other = ToolUse(id="b", name="read", input={})
     _, results = fragments(answer(other, USE, results=(result(),)))
     assert results.content == (
@@ -94,13 +88,11 @@ def test_results_follow_the_calls_and_missing_ones_are_said_to_be():
 
 @pytest.mark.parametrize("content", ["", "  \n", (), (Text(text=" "),)])
 def test_an_empty_result_is_said_to_be_empty(content):
-    """Some models take nothing for the end of their turn; the sentence names the tool."""
     _, results = fragments(answer(USE, results=(result(content),)))
     assert results.content[0].content == "read finished without output."
 
 
 def test_spilling_takes_only_text_away():
-    """Pictures and what nobody knows stay beside the preview."""
     picture, odd = Image(source={}), Opaque(raw={"type": "tomorrow"})
     long = result((Text(text="long"), picture, odd), spilled=replace(GONE, how="spilled"))
     assert long.block("sent").content == (Text(text="gone"), picture, odd)
@@ -108,14 +100,12 @@ def test_spilling_takes_only_text_away():
 
 
 def test_pictures_stay_in_a_result():
-    """Only blanks beside them go."""
     picture = Image(source={})
     assert result((Text(text=""), picture)).block("sent").content == (picture,)
 
 
 @pytest.mark.parametrize("how", ["edited", "server"])
 def test_what_a_provider_clears_is_still_sent(how):
-    """Sent keeps its bytes; seen and its weight change."""
     cleared = result(cleared=replace(GONE, how=how))
     assert cleared.block("sent").content == "ok"
     assert cleared.block("seen").content == "gone"
@@ -123,7 +113,6 @@ def test_what_a_provider_clears_is_still_sent(how):
 
 
 def test_clearing_goes_before_spilling():
-    """Where both happened, the later and harder one shows."""
     both = result(spilled=replace(GONE, text="a preview", how="spilled"), cleared=GONE)
     assert both.block("sent").content == both.block("seen").content == "gone"
     edited = replace(both, cleared=replace(GONE, how="edited"))
@@ -131,38 +120,32 @@ def test_clearing_goes_before_spilling():
 
 
 def test_a_stand_in_without_a_word_says_that_something_stood_there():
-    """Nothing goes out of the view silently."""
     assert result(cleared=replace(GONE, text=" ")).block("sent").content == CLEARED_RESULT
 
 
 def test_marks_and_unknown_fields_of_a_result_stay_on_its_stand_in():
-    """An error that was cleared is still an error."""
     block = result(is_error=True, extra={"n": 1}, cleared=GONE).block("sent")
     assert (block.is_error, block.extra) == (True, {"n": 1})
 
 
 def test_a_round_weighs_its_answer_and_its_results():
-    """Stand-ins weigh what they weigh."""
     item = answer(USE, answer_measure=Measure(calls=1)).with_result(result(cleared=GONE))
     assert item.measure == Measure(calls=1, spaced=1)
 
 
 def test_a_late_result_is_told_with_its_tool_use():
-    """It is the model's to read, not the user's."""
     item = late(Ran(n=7, tool_use_id="a", content="x"))
     assert (item.id, item.order, item.kind, item.hidden) == (7, 7, "late", True)
     assert [block.text for block in item.content] == ["A result came late for tool use a:", "x"]
 
 
 def test_neighbours_of_one_role_become_one_message():
-    """A prompt after results joins them, behind them."""
     items = [spoken("hi"), answer(USE, results=(result(),)), spoken("and")]
     assert [len(message.content) for message in render(items)] == [1, 1, 2]
     assert isinstance(render(items)[-1].content[0], ToolResult)
 
 
 def test_a_list_that_would_begin_with_the_assistant_gets_an_opening():
-    """Once, at the very start."""
     messages = []
     join(messages, Message("assistant", (Text(text="a"),)))
     join(messages, Message("assistant", (Text(text="b"),)))

@@ -36,12 +36,10 @@ def taught(calibration: Calibration, weights_scale: float, rounds: int) -> Calib
 
 @pytest.mark.parametrize(("text", "tokens"), [(PROSE, 601), (CODE, 880), (HASHES, 1_080)])
 def test_openai_defaults_are_near_the_o200k_tokenizer(text, tokens):
-    """Prose, code and hashes are within a tenth of what the tokenizer itself counts."""
     assert weigh(measure_text(text), O200K) == pytest.approx(tokens, rel=0.1)
 
 
 def test_newer_tokenizers_count_more_for_the_same_text_but_not_for_a_picture():
-    """The scale of a tokenizer applies to text, not to media."""
     old, new = default_weights("claude-opus-4-5"), default_weights("claude-opus-5")
     assert old == CLAUDE
     assert new.letters == pytest.approx(1.3 * old.letters)
@@ -49,20 +47,17 @@ def test_newer_tokenizers_count_more_for_the_same_text_but_not_for_a_picture():
 
 
 def test_weighing_is_additive():
-    """What two measures weigh together is what they weigh apart."""
     one, other = measure_text(PROSE), measure_text(CODE)
     assert weigh(one + other, CLAUDE) == pytest.approx(weigh(one, CLAUDE) + weigh(other, CLAUDE))
 
 
 def test_a_fresh_calibration_weighs_by_the_defaults():
-    """Before the first lesson all factors are one."""
     measure = measure_text(CODE)
     fresh = Calibration.fresh("claude-opus-4-5")
     assert fresh.weigh(measure) == pytest.approx(weigh(measure, CLAUDE))
 
 
 def test_it_learns_an_unknown_tokenizer_in_a_few_answers():
-    """A model that counts 40 % more is within 5 % after ten answers."""
     learnt = taught(Calibration.fresh("nobody-knows-1"), 1.4, 10)
     for text in TEXTS:
         measure = measure_result(text)
@@ -70,7 +65,6 @@ def test_it_learns_an_unknown_tokenizer_in_a_few_answers():
 
 
 def test_it_learns_a_class_apart_from_the_others():
-    """Where only digits are dearer, hashes are corrected and prose hardly moves."""
     calibration = Calibration.fresh("nobody-knows-1")
     dearer = msgspec.structs.replace(calibration.defaults, digits=0.35, numbers=1.5)
     for i in range(60):
@@ -82,7 +76,6 @@ def test_it_learns_a_class_apart_from_the_others():
 
 
 def test_an_outlier_hardly_moves_what_was_learnt():
-    """One growth of twenty times the expected size changes estimates by less than 2 %."""
     steady = taught(Calibration.fresh("claude-opus-4-5"), 1.0, 10)
     measure = measure_result(CODE)
     shaken = steady.observe(measure, 20 * steady.weigh(measure))
@@ -90,14 +83,12 @@ def test_an_outlier_hardly_moves_what_was_learnt():
 
 
 def test_a_fitted_model_that_really_changed_still_gets_through():
-    """Deafness to surprises does not keep a lasting change of tokenizer out."""
     measure = measure_result(CODE)
     learnt = taught(Calibration.fresh("claude-opus-4-5"), 1.35, 60)
     assert learnt.weigh(measure) == pytest.approx(1.35 * weigh(measure, CLAUDE), rel=0.06)
 
 
 def test_once_settled_only_news_teaches():
-    """A growth that the noise explains costs nothing; a changed tokenizer still gets through."""
     measure = measure_result(CODE)
     settled = msgspec.structs.replace(Calibration.fresh("claude-opus-4-5"), lessons=500)
     usual = settled.weigh(measure)
@@ -116,7 +107,6 @@ def test_once_settled_only_news_teaches():
     )
 )
 def test_no_history_makes_it_wild(lessons):
-    """Whatever usage says, factors stay in their bounds and margins finite and positive."""
     calibration = Calibration.fresh("claude-opus-4-5")
     for measure, tokens in lessons:
         calibration = calibration.observe(measure, tokens)
@@ -125,14 +115,12 @@ def test_no_history_makes_it_wild(lessons):
 
 
 def test_margins_narrow_with_what_is_learnt():
-    """Ten good answers of an unknown model make the margin much smaller."""
     fresh = Calibration.fresh("nobody-knows-1")
     big = measure_result(CODE * 20)
     assert taught(fresh, 1.2, 10).margin_tokens(big) < 0.7 * fresh.margin_tokens(big)
 
 
 def test_margins_widen_when_estimates_were_too_small():
-    """Growths past the margin, again and again, widen it."""
     steady = taught(Calibration.fresh("claude-opus-4-5"), 1.0, 20)
     measure = measure_result(PROSE)
     shaken = steady
@@ -142,7 +130,6 @@ def test_margins_widen_when_estimates_were_too_small():
 
 
 def test_a_tiny_or_shrinking_growth_teaches_nothing():
-    """Frames and removals say nothing about a tokenizer."""
     calibration = Calibration.fresh("claude-opus-4-5")
     assert calibration.observe(measure_text("ok"), 500) == calibration
     assert calibration.observe(measure_text(CODE), -500) == calibration
@@ -150,7 +137,6 @@ def test_a_tiny_or_shrinking_growth_teaches_nothing():
 
 
 def test_a_calibration_survives_the_disk():
-    """What was learnt is plain JSON and comes back equal."""
     learnt = taught(Calibration.fresh("gpt-5"), 1.1, 4)
     line = msgspec.json.encode(learnt)
     assert msgspec.json.decode(line, type=Calibration) == learnt
@@ -158,7 +144,6 @@ def test_a_calibration_survives_the_disk():
 
 
 def test_a_calibration_on_other_defaults_is_not_current():
-    """After an upgrade that changes the defaults, what was learnt on the old ones is void."""
     fresh = Calibration.fresh("claude-opus-4-5")
     older = msgspec.structs.replace(fresh, defaults=O200K)
     assert fresh.is_current()
@@ -166,7 +151,6 @@ def test_a_calibration_on_other_defaults_is_not_current():
 
 
 def test_without_any_usage_everything_is_estimated_with_a_wide_margin():
-    """A gauge works before the first answer, and says how little it knows."""
     total = measure_text(CODE * 30)
     gauge = Gauge.fresh("claude-opus-4-5")
     assert gauge.size_tokens(total) == round(weigh(total, CLAUDE))
@@ -174,7 +158,6 @@ def test_without_any_usage_everything_is_estimated_with_a_wide_margin():
 
 
 def test_the_size_is_the_last_usage_plus_what_came_after():
-    """The anchor is the prompt, so the pieces of the answer count as what came after."""
     before, reply = measure_text(PROSE), measure_text(CODE)
     gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=before)
     assert gauge.size_tokens(before) == 50_000
@@ -182,7 +165,6 @@ def test_the_size_is_the_last_usage_plus_what_came_after():
 
 
 def test_final_output_tokens_stand_for_the_reply():
-    """Once the answer is complete its own usage is exact, and only later text is estimated."""
     before, reply, result = measure_text(PROSE), measure_text(CODE), measure_result("done")
     gauge = Gauge.fresh("claude-opus-4-5").observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=1_234, is_final=True
@@ -193,7 +175,6 @@ def test_final_output_tokens_stand_for_the_reply():
 
 
 def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
-    """A stale count below the estimate changes nothing; one above it wins."""
     before, reply = measure_text(PROSE), measure_text(CODE)
     fresh = Gauge.fresh("claude-opus-4-5")
     stale = fresh.observe_usage(prompt_tokens=50_000, before=before, reply=reply, output_tokens=3)
@@ -205,7 +186,6 @@ def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
 
 
 def test_an_answer_teaches_from_the_growth_since_the_one_before():
-    """Two usages and what lay between them are one lesson; the first usage is none."""
     grown = measure_result(CODE)
     first = Gauge.fresh("nobody-knows-1").observe_usage(prompt_tokens=9_000, before=NOTHING)
     second = first.observe_usage(
@@ -217,14 +197,12 @@ def test_an_answer_teaches_from_the_growth_since_the_one_before():
 
 
 def test_what_leaves_the_view_leaves_the_size():
-    """A cleared result makes the size smaller by what it weighed."""
     total, cleared = measure_text(CODE * 5), measure_text(CODE)
     gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
     assert gauge.size_tokens(total - cleared) == round(50_000 - weigh(cleared, CLAUDE))
 
 
 def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
-    """Subtracting what left would leave less than nothing; what is left weighs what it weighs."""
     before, rest = Measure(spaced=100_000), Measure(spaced=1_800)
     weight = Calibration.fresh("claude-opus-4-5").weigh
     gauge = Gauge(
@@ -238,7 +216,6 @@ def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
 
 
 def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
-    """A tenth that is left brings a tenth of the error along; a frame nobody measured stays."""
     before, rest = Measure(spaced=100_000), Measure(spaced=10_000)
     weight = Calibration.fresh("claude-opus-4-5").weigh
     prompt = round(1.2 * weight(before))
@@ -255,7 +232,6 @@ def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
 
 
 def test_another_model_sees_the_same_view_at_its_own_scale():
-    """After a switch the known size is carried over to the new tokenizer."""
     total = measure_text(CODE * 5)
     old = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
     new = old.switched(Calibration.fresh("claude-opus-5"))

@@ -23,31 +23,26 @@ def fate_of(*entries):
 
 
 def test_nothing_undone_is_the_plain_fate():
-    """Most logs have nothing to work out."""
     assert fate_of(compacted(), Snipped(targets=(2,))) == InForce()
 
 
 def test_an_undo_takes_a_whole_chain_along():
-    """What rests on what rests on the undone entry is dead too."""
     chain = (compacted(), Restored(compaction=2, content=()), Snipped(targets=(3,)))
     assert fate_of(*chain, Undone(target=2)).dead == {2, 3, 4}
 
 
 def test_undoing_the_end_of_a_chain_leaves_its_beginning():
-    """Resting on something does not carry it."""
     chain = (compacted(), Restored(compaction=2, content=()))
     assert fate_of(*chain, Undone(target=3)).dead == {3}
 
 
 def test_a_redo_leaves_what_was_undone_on_its_own():
-    """Two undos, one redo: one undo stands."""
     chain = (compacted(), Restored(compaction=2, content=()))
     undone = (*chain, Undone(target=3), Undone(target=2), Redone(target=2))
     assert fate_of(*undone).dead == {3}
 
 
 def test_only_what_was_undone_itself_is_vetoed():
-    """What merely rested on it may be planned again."""
     found = fate_of(
         Cleared(ids=("a", "b"), texts=("", "")),
         Snipped(targets=(1,), rests_on=(2,)),
@@ -58,25 +53,21 @@ def test_only_what_was_undone_itself_is_vetoed():
 
 
 def test_undo_of_what_is_not_there_yet_means_nothing():
-    """An undo reaches back only."""
     assert fate_of(Undone(target=3), compacted()) == InForce()
 
 
 def test_sizes_between_an_entry_and_its_undo_are_not_trusted():
-    """They were those of another view."""
     found = fate_of(compacted(), Said(content=()), Undone(target=2), Said(content=()))
     assert [found.distrusts(n) for n in range(1, 6)] == [False, False, True, False, False]
 
 
 def test_what_comes_to_rest_on_a_dead_entry_is_dead_from_the_start():
-    """So that a view need not be folded again for it."""
     dead = InForce(dead=frozenset({2}))
     assert dead.joined_by(Snipped(n=9, targets=(2,))).dead == {2, 9}
     assert dead.joined_by(Snipped(n=9, targets=(3,))) is dead
 
 
 def test_a_rewind_takes_what_was_said_since_and_the_summaries_over_it():
-    """A summary of what stays remains, with what rests on it; a snip holds for what is left."""
     said = Said(content=())
     stays, covers = compacted(), Compacted(first=1, last=2, summary=())
     found = fate_of(said, stays, Restored(compaction=3, content=()), covers, Rewound(after=1))

@@ -87,7 +87,6 @@ TALK = (
 
 
 def test_an_empty_log_is_an_empty_view():
-    """Nothing said, nothing sent."""
     view = fold([])
     assert view.messages() == [] == view.seen()
     assert view.total == Measure()
@@ -95,7 +94,6 @@ def test_an_empty_log_is_an_empty_view():
 
 
 def test_a_conversation_is_shown_as_it_was_had():
-    """A prompt, a call, its result and an answer come out in the API's words."""
     view = view_of(
         said("hi"), replied("r1", use("a")), ran("a", "body"), replied("r2", Text(text="done"))
     )
@@ -114,25 +112,21 @@ def test_a_conversation_is_shown_as_it_was_had():
 
 
 def test_pieces_of_one_response_are_one_answer():
-    """Results between the pieces of a response do not part it."""
     view = view_of(said("hi"), replied("r1", use("a")), ran("a"), replied("r1", use("b")), ran("b"))
     assert len(view.items) == 2
     assert [len(message.content) for message in view.messages()] == [1, 2, 2]
 
 
 def test_answers_without_an_id_are_not_pieces_of_one():
-    """Two answers whose response nobody named stay where they were given."""
     view = view_of(said("1"), replied("", Text(text="2")), said("3"), replied("", Text(text="4")))
     assert told(view) == ["1", "2", "3", "4"]
 
 
 def test_a_view_that_would_begin_with_the_assistant_gets_an_opening():
-    """The API wants the user first."""
     assert told(view_of(replied("r1", Text(text="hello")))) == [OPENING, "hello"]
 
 
 def test_results_stand_in_the_order_of_the_calls():
-    """Whichever tool finished first, results follow the order they were asked in."""
     view = view_of(
         said("hi"), replied("r1", use("a"), use("b")), ran("b", "second"), ran("a", "first")
     )
@@ -140,7 +134,6 @@ def test_results_stand_in_the_order_of_the_calls():
 
 
 def test_a_result_that_never_came_is_replaced():
-    """Every tool use is answered, as an error where nothing was recorded."""
     view = view_of(said("hi"), replied("r1", use("a")))
     assert view.messages()[-1].content == (
         ToolResult(tool_use_id="a", content=NO_RESULT, is_error=True),
@@ -148,19 +141,16 @@ def test_a_result_that_never_came_is_replaced():
 
 
 def test_a_result_told_twice_is_shown_once():
-    """The same result again changes nothing."""
     view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "x"))
     assert told(view) == ["hi", "x"]
 
 
 def test_a_second_result_that_differs_is_told_beside_the_first():
-    """What was sent stays as it was sent."""
     view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "y"))
     assert told(view) == ["hi", "x", "A result came late for tool use a:", "y"]
 
 
 def test_a_result_after_the_next_answer_is_told_as_late():
-    """Its place was sent already, with the words that stand in for it."""
     view = view_of(
         said("hi"), replied("r1", use("a")), replied("r2", Text(text="on")), ran("a", "x")
     )
@@ -168,18 +158,15 @@ def test_a_result_after_the_next_answer_is_told_as_late():
 
 
 def test_a_result_after_the_round_was_sent_without_it_is_told_as_late():
-    """A request seals an open round."""
     view = view_of(said("hi"), replied("r1", use("a")), Asked(), ran("a", "x"))
     assert told(view) == ["hi", NO_RESULT, "A result came late for tool use a:", "x"]
 
 
 def test_a_result_nobody_asked_for_is_left_out():
-    """An orphan has no place the API would accept."""
     assert told(view_of(said("hi"), ran("nobody"))) == ["hi"]
 
 
 def test_a_tool_use_id_is_used_once():
-    """A second call under the same id is left out, since its result could not be told apart."""
     view = view_of(
         said("hi"), replied("r1", use("a"), use("a")), ran("a", "x"), replied("r2", use("a"))
     )
@@ -187,7 +174,6 @@ def test_a_tool_use_id_is_used_once():
 
 
 def test_what_began_and_never_ended_is_interrupted():
-    """Only what began: a call that was never run is not."""
     view = view_of(said("hi"), replied("r1", use("a"), use("b"), use("c")), Began(tool_use_id="a"))
     view.apply(Began(n=4, tool_use_id="b"))
     view.apply(ran("b", n=5))
@@ -195,7 +181,6 @@ def test_what_began_and_never_ended_is_interrupted():
 
 
 def test_what_ran_and_is_called_again_has_not_begun():
-    """A server may repeat an id once its first use is summarised; only a new start counts."""
     view = view_of(
         said("hi"),
         replied("r1", use("a")),
@@ -209,7 +194,6 @@ def test_what_ran_and_is_called_again_has_not_begun():
 
 
 def test_a_spilled_result_shows_its_preview():
-    """The preview stands in for the full text, and weighs what it weighs."""
     view = view_of(
         said("hi"), replied("r1", use("a")), ran("a", "long " * 99, measure=Measure(spaced=99))
     )
@@ -221,14 +205,12 @@ def test_a_spilled_result_shows_its_preview():
 
 
 def test_a_late_result_is_spilled_where_it_is_told():
-    """The one that was sent in its place stays as it was."""
     view = view_of(said("hi"), replied("r1", use("a")), ran("a", "x"), ran("a", "y" * 99))
     view.apply(Spilled(n=5, tool_use_id="a", text="y …", rests_on=(4,), measure=Measure(spaced=2)))
     assert told(view) == ["hi", "x", "A result came late for tool use a:", "y …"]
 
 
 def test_clearing_by_rewriting_changes_what_is_sent_and_seen():
-    """We empty the result ourselves."""
     view = view_of(
         said("hi"), replied("r1", use("a")), ran("a", "x"), Cleared(ids=("a",), texts=("gone",))
     )
@@ -237,7 +219,6 @@ def test_clearing_by_rewriting_changes_what_is_sent_and_seen():
 
 
 def test_clearing_on_the_providers_side_changes_only_what_is_seen():
-    """What is sent keeps its bytes; the model reads the stand-in."""
     talk = (said("hi"), replied("r1", use("a")), ran("a", "x"))
     for how in ("edited", "server"):
         view = view_of(*talk, Cleared(ids=("a",), texts=("gone",), how=how))
@@ -246,7 +227,6 @@ def test_clearing_on_the_providers_side_changes_only_what_is_seen():
 
 
 def test_an_edit_becomes_a_rewriting_when_the_cache_dies():
-    """The later entry decides, from the provider's side to ours."""
     view = view_of(
         said("hi"),
         replied("r1", use("a")),
@@ -258,7 +238,6 @@ def test_an_edit_becomes_a_rewriting_when_the_cache_dies():
 
 
 def test_what_we_rewrote_is_not_sent_again_because_a_provider_cleared_it():
-    """Only an undo brings content back into what is sent."""
     view = view_of(
         said("hi"),
         replied("r1", use("a")),
@@ -270,72 +249,60 @@ def test_what_we_rewrote_is_not_sent_again_because_a_provider_cleared_it():
 
 
 def test_a_snip_takes_whole_rounds():
-    """A result's number stands for the round it belongs to."""
     view = view_of(said("hi"), replied("r1", use("a")), ran("a"), said("on"), Snipped(targets=(3,)))
     assert told(view) == ["hi", "on"]
 
 
 def test_a_snip_leaves_an_open_round():
-    """Its results are still to come."""
     view = view_of(said("hi"), replied("r1", use("a")), Snipped(targets=(1, 2)), ran("a", "x"))
     assert told(view) == [OPENING, "x"]
 
 
 def test_a_compaction_puts_a_summary_in_place_of_a_span():
-    """What comes after the span stays."""
     assert told(view_of(*TALK, summary(1, 3))) == ["a summary", "four"]
 
 
 def test_a_compaction_from_a_point_keeps_what_came_before():
-    """The summary stands where the span stood."""
     assert told(view_of(*TALK, summary(3, 4, kind="from"))) == ["one", "two", "a summary"]
 
 
 def test_a_compaction_keeps_what_is_pinned():
-    """Pinned messages follow the summary, those at the start of the span stay before it."""
     view = view_of(*TALK, Pinned(targets=(1, 3)), summary(1, 4))
     assert told(view) == ["one", "a summary", "three"]
 
 
 def test_what_is_no_longer_pinned_is_compacted():
-    """A pin can be taken out."""
     view = view_of(*TALK, Pinned(targets=(3,)), Pinned(targets=(3,), on=False), summary(1, 4))
     assert told(view) == ["a summary"]
 
 
 def test_a_pin_on_what_left_the_view_does_not_pin_the_summary():
-    """The summary that took a message's place is not the message."""
     view = view_of(*TALK, summary(1, 3), Pinned(targets=(1,)), summary(5, 4, text="all of it"))
     assert told(view) == ["all of it"]
 
 
 def test_a_snip_of_what_left_the_view_does_not_take_the_summary():
-    """A summary is snipped by its own number only."""
     compacted = (*TALK, summary(1, 3))
     assert told(view_of(*compacted, Snipped(targets=(1,)))) == ["a summary", "four"]
     assert told(view_of(*compacted, Snipped(targets=(5,)))) == [OPENING, "four"]
 
 
 def test_a_pin_says_nothing_about_messages_to_come():
-    """A number that is not there yet is not pinned."""
     view = view_of(Pinned(targets=(2,)), said("two"), summary(1, 2))
     assert told(view) == ["a summary"]
 
 
 def test_a_compaction_keeps_the_open_round_at_its_end():
-    """The tools are still running."""
     view = view_of(said("hi"), replied("r1", use("a")), summary(1, 2), ran("a", "x"))
     assert told(view) == ["a summary", "x"]
 
 
 def test_a_later_compaction_covers_an_earlier_summary():
-    """The old summary takes part in the next one under its own number."""
     view = view_of(*TALK, summary(1, 3), said("five"), summary(5, 6, text="all of it"))
     assert told(view) == ["all of it"]
 
 
 def test_a_collapsed_span_is_one_line():
-    """The line is the user's to read and the model's."""
     assert told(view_of(*TALK, Collapsed(first=2, last=3, text="a line"))) == [
         "one",
         "a line",
@@ -344,13 +311,11 @@ def test_a_collapsed_span_is_one_line():
 
 
 def test_what_was_restored_comes_after_the_summary():
-    """Restored state is part of the view from where it was written."""
     view = view_of(*TALK, summary(1, 4), Restored(compaction=5, content=(Text(text="a file"),)))
     assert told(view) == ["a summary", "a file"]
 
 
 def test_undo_takes_along_what_rests_on_it():
-    """A restored file goes with its compaction, and comes back with it."""
     entries = (*TALK, summary(1, 4), Restored(compaction=5, content=(Text(text="a file"),)))
     assert told(view_of(*entries, Undone(target=5))) == ["one", "two", "three", "four"]
     again = view_of(*entries, Undone(target=5), Redone(target=5))
@@ -358,7 +323,6 @@ def test_undo_takes_along_what_rests_on_it():
 
 
 def test_what_comes_to_rest_on_an_undone_entry_has_no_effect():
-    """Entry by entry as in one fold: made from something that is not in force, it is not either."""
     entries = numbered(
         (*TALK, summary(1, 2), Undone(target=5), Collapsed(first=3, last=5, text="no"))
     )
@@ -369,13 +333,11 @@ def test_what_comes_to_rest_on_an_undone_entry_has_no_effect():
 
 
 def test_an_entry_cannot_rest_on_a_later_one():
-    """A number that came to mean something afterwards does not undo what was done before."""
     view = view_of(*TALK, Snipped(targets=(3, 6)), summary(1, 2), Undone(target=6))
     assert told(view) == ["one", "two", "four"]
 
 
 def test_only_shaping_entries_can_be_undone():
-    """What was said was said."""
     assert told(view_of(*TALK, Undone(target=3), Undone(target=99))) == [
         "one",
         "two",
@@ -385,7 +347,6 @@ def test_only_shaping_entries_can_be_undone():
 
 
 def test_a_compaction_stops_before_an_open_round_whose_result_still_comes():
-    """Neither the round nor what was said after it is covered, before an undo or after."""
     view = view_of(said("hi"), replied("r1", use("a")), said("wait"), summary(1, 3), ran("a", "x"))
     assert told(view) == ["a summary", "x", "wait"]
     view.apply(Undone(n=6, target=4))
@@ -393,7 +354,6 @@ def test_a_compaction_stops_before_an_open_round_whose_result_still_comes():
 
 
 def test_thinking_after_a_change_is_dropped_where_the_entry_says_so():
-    """Thinking bound to the old prefix is not sent; the thinking before the change is."""
     thought = Thinking(thinking="hm", signature="s")
     talk = (
         Switched(model=KEEPS_THINKING),
@@ -407,7 +367,6 @@ def test_thinking_after_a_change_is_dropped_where_the_entry_says_so():
 
 
 def test_a_later_piece_of_an_answer_that_lost_its_thinking_weighs_without_it():
-    """The total counts what is shown."""
     thought = Thinking(thinking="a long thought indeed")
     talk = (
         Switched(model=KEEPS_THINKING),
@@ -422,7 +381,6 @@ def test_a_later_piece_of_an_answer_that_lost_its_thinking_weighs_without_it():
 
 
 def test_a_model_that_is_not_shown_old_thinking_sees_that_of_its_turn_only():
-    """It is sent all the same: the provider removes it on its side."""
     thought = Thinking(thinking="hm")
     view = view_of(
         Switched(model="claude-sonnet-4-5"),
@@ -436,7 +394,6 @@ def test_a_model_that_is_not_shown_old_thinking_sees_that_of_its_turn_only():
 
 
 def test_a_full_compaction_may_cover_all_that_is_answered():
-    """What the user said last and nobody answered stays, and so does an open round."""
     assert view_of(*TALK).compactable() == 4
     assert view_of(*TALK, said("and now?")).compactable() == 4
     assert view_of(*TALK, said("a reminder", hidden=True)).compactable() == 5
@@ -445,7 +402,6 @@ def test_a_full_compaction_may_cover_all_that_is_answered():
 
 
 def test_the_frame_the_model_and_the_title_are_the_last_ones():
-    """The frame weighs on the window too."""
     view = view_of(
         Framed(measure=Measure(spaced=5)),
         Framed(measure=Measure(spaced=7)),
@@ -459,7 +415,6 @@ def test_the_frame_the_model_and_the_title_are_the_last_ones():
 
 
 def test_an_answer_in_pieces_is_anchored_at_its_first():
-    """The last usage of a response counts, with the view as it was before the response."""
     view = view_of(
         said("hi", measure=Measure(spaced=3)),
         replied("r1", use("a"), measure=Measure(calls=1)),
@@ -472,7 +427,6 @@ def test_an_answer_in_pieces_is_anchored_at_its_first():
 
 
 def test_a_size_reported_for_a_view_that_is_no_more_is_not_an_anchor():
-    """Not even when the last piece of that response came after the undo."""
     usage = Usage(input_tokens=9)
     before = (*TALK, summary(1, 2), said("on"), replied("r3", use("a"), usage=usage))
     assert view_of(*before).reported.n == 7
@@ -482,14 +436,12 @@ def test_a_size_reported_for_a_view_that_is_no_more_is_not_an_anchor():
 
 
 def test_undone_targets_are_vetoed_until_redone():
-    """No stage acts on them again of its own accord."""
     entries = (*TALK, Snipped(targets=(1, 2)), Undone(target=5))
     assert view_of(*entries).in_force.vetoes == {1, 2}
     assert view_of(*entries, Redone(target=5)).in_force.vetoes == frozenset()
 
 
 def test_thinking_bound_to_what_was_undone_is_not_sent():
-    """The model would refuse it: it was made under another prefix."""
     thought = Replied(
         response_id="r",
         model="claude-opus-5-5",
@@ -503,7 +455,6 @@ def test_thinking_bound_to_what_was_undone_is_not_sent():
 
 
 def test_edits_that_the_provider_ignored_do_not_count_once_they_are_text():
-    """The reported size had the results in it that the next prompt has not."""
     body = "some words of a result " * 2_000
     use = ToolUse(id="a", name="read", input={})
     entries = [
@@ -529,7 +480,6 @@ def test_edits_that_the_provider_ignored_do_not_count_once_they_are_text():
 
 
 def test_shorter_inputs_and_hidden_thinking_are_sent_and_measured():
-    """The measure is that of what is sent, the round keeps the whole, and undo restores both."""
     first = ToolUse(id="a", name="Write", input={"file_path": "x", "content": "long " * 99})
     second = ToolUse(id="b", name="Write", input={"file_path": "y", "content": "text " * 99})
     thought = Thinking(thinking="hm " * 50, signature="s")

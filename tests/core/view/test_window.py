@@ -28,7 +28,6 @@ def window(limit=200_000, *, output=PLENTY_OUTPUT, **settings):
     ids=["200K", "200K with 8K output", "1M"],
 )
 def test_the_table(limit, output, effective, auto, warning, blocking):
-    """Every line of the three windows people have, to the token."""
     found = window(limit, output=output)
     assert found.effective_tokens == effective
     assert found.auto_tokens == auto
@@ -39,7 +38,6 @@ def test_the_table(limit, output, effective, auto, warning, blocking):
 
 @pytest.mark.parametrize("limit", [8_000, 32_000, 64_000, 128_000, 200_000, 400_000, 2_000_000])
 def test_lines_are_in_order_in_windows_of_every_size(limit):
-    """Warning, auto, blocking, effective, limit: each above nothing and below the next."""
     found = window(limit)
     assert (
         0
@@ -52,14 +50,12 @@ def test_lines_are_in_order_in_windows_of_every_size(limit):
 
 
 def test_an_8k_window_to_the_token():
-    """Every distance is an eighth of a fifth of what it is at 200K."""
     found = window(8_000)
     assert (found.reserve_tokens, found.effective_tokens) == (800, 7_200)
     assert (found.auto_tokens, found.warning_tokens, found.blocking_tokens) == (6_680, 5_880, 7_080)
 
 
 def test_a_32k_window_to_the_token():
-    """In proportion, too."""
     found = window(32_000)
     assert (found.effective_tokens, found.auto_tokens) == (28_800, 26_720)
     assert (found.warning_tokens, found.blocking_tokens) == (23_520, 28_320)
@@ -67,14 +63,12 @@ def test_a_32k_window_to_the_token():
 
 @given(st.integers(1, 3_000_000))
 def test_no_window_is_too_small_for_its_lines(limit):
-    """However few tokens, no line is negative or out of order."""
     found = window(limit)
     assert 0 < found.warning_tokens <= found.auto_tokens <= found.blocking_tokens
     assert found.blocking_tokens <= found.effective_tokens <= found.limit_tokens == limit
 
 
 def test_a_window_of_nothing_is_refused():
-    """With the least that is allowed."""
     with pytest.raises(ConfigError, match="holds nothing; give at least 1"):
         window(0)
 
@@ -100,7 +94,6 @@ def test_a_window_of_nothing_is_refused():
     ],
 )
 def test_the_auto_line_is_where_the_user_wants_it(wish, auto):
-    """A share of the effective window or a number of tokens, never past the window's own line."""
     assert window(auto_line=wish).auto_tokens == auto
 
 
@@ -108,30 +101,25 @@ def test_the_auto_line_is_where_the_user_wants_it(wish, auto):
     "wish", ["0%", "-5%", "101%", "nan", "nan%", "0", "-1", "half", "%", "5%%"]
 )
 def test_a_line_that_makes_no_sense_is_refused(wish):
-    """The message says what is allowed."""
     with pytest.raises(ConfigError, match=r"window\.auto_line is .* a share such as '80%'"):
         window(auto_line=wish)
 
 
 def test_a_percentage_is_rounded_down():
-    """As the rule says."""
     assert window(199_999, auto_line="50%").auto_tokens == (199_999 - 19_999) // 2
 
 
 def test_the_auto_window_moves_only_the_auto_line():
-    """Room is made as if the window were smaller; what blocks is the real one."""
     found = window(1_000_000, auto_window_tokens=200_000)
     assert (found.auto_tokens, found.warning_tokens) == (167_000, 147_000)
     assert (found.effective_tokens, found.blocking_tokens) == (980_000, 977_000)
 
 
 def test_an_auto_window_larger_than_the_real_one_changes_nothing():
-    """It can only make room earlier."""
     assert window(auto_window_tokens=500_000) == window()
 
 
 def test_without_auto_the_base_is_the_effective_window():
-    """Warnings are counted from there, and the auto level is never reached."""
     found = window(auto=False)
     assert found.base_tokens == 180_000
     assert found.warning_tokens == 160_000
@@ -152,7 +140,6 @@ def test_without_auto_the_base_is_the_effective_window():
     ],
 )
 def test_a_line_is_reached_when_it_is_touched(used, level):
-    """At the very token, not one after."""
     assert window().level(used) == level
 
 
@@ -160,12 +147,10 @@ def test_a_line_is_reached_when_it_is_touched(used, level):
     ("used", "percent"), [(0, 100), (83_500, 50), (167_000, 0), (200_000, 0), (1_000, 99)]
 )
 def test_the_percentage_left_is_of_the_base(used, percent):
-    """Whole percents, never below nothing."""
     assert window().percent_left(used) == percent
 
 
 def test_a_model_brings_its_window():
-    """The table, the suffix, and the guess for names nobody knows."""
     assert window_for("claude-sonnet-4-5").limit_tokens == 200_000
     assert window_for("claude-sonnet-4-5[1m]").limit_tokens == 1_000_000
     assert window_for("Claude-Sonnet-4-5[1M]").limit_tokens == 1_000_000
@@ -174,7 +159,6 @@ def test_a_model_brings_its_window():
 
 
 def test_long_windows_can_be_turned_off():
-    """Whatever the model, the suffix or the setting says."""
     short = WindowSettings(allow_long=False)
     assert window_for("claude-opus-5-5", short).limit_tokens == 200_000
     assert window_for("claude-sonnet-4-5[1m]", short).limit_tokens == 200_000
@@ -187,13 +171,11 @@ def test_long_windows_can_be_turned_off():
 
 
 def test_a_setting_beats_the_table():
-    """For a model behind a gateway that gives less, or one that nobody knows."""
     assert window_for("claude-opus-5-5", WindowSettings(limit_tokens=64_000)).limit_tokens == 64_000
     assert window_for("my-model", WindowSettings(limit_tokens=500_000)).limit_tokens == 500_000
 
 
 def test_a_models_output_limit_bounds_the_reserve():
-    """A summary cannot be longer than the longest answer."""
     assert window_for("claude-haiku-3-5").reserve_tokens == 8_192
 
 
@@ -211,7 +193,6 @@ def test_a_models_output_limit_bounds_the_reserve():
     ids=str,
 )
 def test_unusual_settings_leave_no_line_below_nothing(settings):
-    """An empty context is never past a line."""
     found = window(**settings)
     assert min(found.warning_tokens, found.error_tokens, found.blocking_tokens) > 0
     assert found.level(0) == "ok"
@@ -240,5 +221,4 @@ def compacted(before: int, trigger: str = "auto", by: str = "import") -> Compact
     ],
 )
 def test_a_window_is_taken_from_what_a_transcript_proves(history, window):
-    """Its client's word, an automatic compaction, a call larger than the model's window; else nothing."""
     assert evident_window(history) == window

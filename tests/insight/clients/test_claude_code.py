@@ -55,20 +55,17 @@ def transcript(tmp_path):
     ],
 )
 def test_the_status_line_counts_the_cache_down(transcript, writes, later, says):
-    """From the last answer on, by the lifetime that was paid for; then what the next call costs."""
     path = transcript(record("user", 0, "hi"), answer(1, "hello", **writes))
     given = {"transcript_path": path, "cost": {"total_cost_usd": 1.5}, "context_window": WINDOW}
     assert status_line(given, AT + later) == f"context 51K of 200K, 26 % · {says} · $1.50"
 
 
 def test_a_status_line_is_made_of_whatever_is_there():
-    """A client that sends nothing gets an empty line, not an error."""
     assert status_line({}, AT) == ""
     assert status_line({"cost": {"total_cost_usd": 0.5}, "transcript_path": "/none"}, AT) == "$0.50"
 
 
 def test_before_a_compaction_the_client_is_told_what_to_keep(transcript):
-    """Names in use and the user's own words, without the client's commands."""
     path = transcript(
         record("user", 0, "Never rename kingfisher_total in billing/store.py"),
         answer(1, "I will leave it."),
@@ -81,7 +78,6 @@ def test_before_a_compaction_the_client_is_told_what_to_keep(transcript):
 
 
 def test_after_a_compaction_only_what_the_summary_lacks_is_given_back(transcript):
-    """What it does say is not said twice."""
     boundary = {
         "type": "system",
         "subtype": "compact_boundary",
@@ -103,7 +99,6 @@ def test_after_a_compaction_only_what_the_summary_lacks_is_given_back(transcript
 
 
 def test_a_secret_is_not_carried_over(transcript):
-    """It would be in every request from then on."""
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     path = transcript(record("user", 0, f"use the token {key}"), answer(1, "ok"))
     assert key not in keep({"transcript_path": path, "hook_event_name": "PreCompact"})

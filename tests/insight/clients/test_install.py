@@ -35,7 +35,6 @@ def read(path):
 
 
 def test_nothing_is_changed_before_it_was_shown_and_agreed_to(claude):
-    """A no leaves every file as it was."""
     (claude / "settings.json").write_text('{"model": "opus"}')
     done = longhold("install", "claude-code", input="n\n")
     assert done.returncode != 0
@@ -46,7 +45,6 @@ def test_nothing_is_changed_before_it_was_shown_and_agreed_to(claude):
 
 
 def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
-    """Beside what the user had, in its order."""
     mine = {"hooks": [{"type": "command", "command": "say done"}]}
     before = {"model": "opus", "hooks": {"Stop": [mine]}}
     (claude / "settings.json").write_text(json.dumps(before))
@@ -64,7 +62,6 @@ def test_claude_code_gets_a_status_line_hooks_and_a_server(claude):
 
 
 def test_a_status_line_of_the_user_s_own_stays(claude):
-    """Also when everything else is taken out again."""
     mine = {"type": "command", "command": "my-line"}
     (claude / "settings.json").write_text(json.dumps({"statusLine": mine}))
     assert "which stays" in longhold("install", "claude-code", "--yes").stdout
@@ -74,7 +71,6 @@ def test_a_status_line_of_the_user_s_own_stays(claude):
 
 
 def test_codex_gets_a_server(codex):
-    """Its settings stay to the letter, comments included, and are whole again afterwards."""
     before = '# mine\nmodel = "gpt-5.5"\n\n[mcp_servers.other]\ncommand = "x"\n'
     (codex / "config.toml").write_text(before)
     assert longhold("install", "codex", "--yes").returncode == 0
@@ -86,7 +82,6 @@ def test_codex_gets_a_server(codex):
 
 
 def test_pi_gets_an_extension_that_calls_this_installation(pi):
-    """One file, renewed by a later install and gone after undoing it."""
     assert longhold("install", "pi", "--yes").returncode == 0
     source = pi.read_text()
     line = next(line for line in source.splitlines() if line.startswith("const PROGRAM"))
@@ -102,7 +97,6 @@ def test_pi_gets_an_extension_that_calls_this_installation(pi):
 
 
 def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
-    """It is named, and neither replaced nor removed."""
     pi.parent.mkdir(parents=True)
     pi.write_text("// mine\n")
     for words in ([], ["--undo"]):
@@ -116,7 +110,6 @@ def test_an_extension_of_the_same_name_that_is_the_user_s_stays(pi):
     ("client", "name"), [("claude-code", "settings.json"), ("codex", "config.toml")]
 )
 def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, client, name):
-    """Nothing is written over what a typo broke."""
     place = (claude if client == "claude-code" else codex) / name
     place.write_text("{ = ,")
     done = longhold("install", client, "--yes")
@@ -127,7 +120,6 @@ def test_a_file_that_cannot_be_read_is_named_and_left_alone(claude, codex, clien
 
 @pytest.mark.parametrize("hooks", ["[1]", '{"PreCompact": {}}', "null"])
 def test_settings_of_another_shape_are_named_and_left_alone(claude, hooks):
-    """Neither adding nor undoing guesses what was meant."""
     place = claude / "settings.json"
     place.write_text(before := f'{{"hooks": {hooks}}}')
     done = longhold("install", "claude-code", "--yes")

@@ -61,7 +61,6 @@ def test_what_the_last_compaction_left_out_is_printed(session):
 
 
 def test_a_file_without_an_answer_has_no_status_line(tmp_path):
-    """The extension shows nothing then."""
     path = tmp_path / "new.jsonl"
     path.write_text(json.dumps({"type": "session", "version": 3, "id": "s", "cwd": "/"}) + "\n")
     done = longhold("statusline", path)

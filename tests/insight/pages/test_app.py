@@ -59,7 +59,6 @@ def ids(address):
 
 
 def test_the_page_lists_the_sessions_and_gives_each(address):
-    """With a policy that lets nothing else in."""
     status, headers, body = ask(address)
     assert status == 200
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -83,13 +82,11 @@ def test_the_page_lists_the_sessions_and_gives_each(address):
     ],
 )
 def test_other_origins_and_rebound_names_are_refused(address, path, headers, status):
-    """Even with the right key."""
     assert ask(address, path, **headers)[0] == status
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "é", "a" * 32])
 def test_without_the_key_there_is_nothing(address, token):
-    """Neither pages nor the reason why."""
     from urllib.parse import quote
 
     assert ask(address, token=quote(token))[0] == 404
@@ -97,20 +94,17 @@ def test_without_the_key_there_is_nothing(address, token):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_nothing_can_be_changed(address, method):
-    """There is only GET."""
     assert ask(address, method=method)[0] == 405
 
 
 @pytest.mark.parametrize("id", ["../../etc/passwd", "/etc/passwd", "nosuch", ""])
 def test_only_listed_sessions_can_be_read(address, id):
-    """An id is looked up in the list, never a path."""
     from urllib.parse import quote
 
     assert ask(address, f"api/session?session={quote(id)}")[0] == 404
 
 
 def test_the_whole_text_of_a_cut_message_can_be_had(address):
-    """And what stands only there is found by its words."""
     (id,) = ids(address)
     table = json.loads(ask(address, f"api/session?session={id}")[2])["tables"]["messages"]
     cut = [row for row in zip(*table.values(), strict=True) if row[6] > len(row[5])]
@@ -125,7 +119,6 @@ def test_the_whole_text_of_a_cut_message_can_be_had(address):
 
 
 def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
-    """And get them again when they have grown."""
     path, rest = session
     sessions = FollowedSessions(
         partial(listed, [path.parent]),
@@ -147,7 +140,6 @@ def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
 
 
 def test_figures_that_were_read_too_early_are_read_again(session):
-    """A gateway bills a session after its first answer; the page may have read it before that."""
     path, rest = session
     whole = path.read_bytes()
     path.write_bytes(whole.partition(b"\n")[0] + b"\n")
@@ -172,7 +164,6 @@ def test_figures_that_were_read_too_early_are_read_again(session):
 
 @needs_chromium
 def test_a_page_grows_with_its_session(address, session, tmp_path_factory):
-    """New calls and messages appear by themselves; the sorting and the search stay."""
     path, rest = session
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
         browser.open(address)

@@ -56,7 +56,6 @@ def column(browser, place, index):
 
 
 def test_the_page_draws_itself_and_asks_for_nothing(browser, made_up):
-    """Three plots, every section, no error on the console, no request to anywhere."""
     browser.open(made_up)
     assert browser.run("document.querySelectorAll('.uplot canvas').length") == 3
     there = browser.run("[...document.querySelectorAll('section')].map(s => s.id)")
@@ -67,7 +66,6 @@ def test_the_page_draws_itself_and_asks_for_nothing(browser, made_up):
 
 
 def test_the_plots_have_ink(browser, made_up):
-    """Each canvas has pixels of several colours."""
     browser.open(made_up)
     colours = browser.run(
         """[...document.querySelectorAll('.uplot canvas')].map(c => {
@@ -79,7 +77,6 @@ def test_the_plots_have_ink(browser, made_up):
 
 
 def test_dragging_over_a_plot_zooms_all_of_them_and_reset_undoes_it(browser, made_up):
-    """They share their x axis."""
     browser.open(made_up)
     is_whole = "document.querySelector('.reset').hidden"
     picture = "document.querySelector('#money canvas').toDataURL()"
@@ -94,7 +91,6 @@ def test_dragging_over_a_plot_zooms_all_of_them_and_reset_undoes_it(browser, mad
 
 
 def test_tables_sort_by_any_column(browser, made_up):
-    """Once down, twice up; numbers as numbers."""
     browser.open(made_up)
     browser.run("document.querySelectorAll('#calls th button')[2].click()")
     shown = column(browser, "calls", 2)
@@ -105,7 +101,6 @@ def test_tables_sort_by_any_column(browser, made_up):
 
 
 def test_a_search_leaves_what_matches_and_marks_it(browser, made_up):
-    """In every table at once; without words everything is back."""
     browser.open(made_up)
     every = browser.run("document.querySelector('#messages .count').textContent")
     word = browser.run(
@@ -121,7 +116,6 @@ def test_a_search_leaves_what_matches_and_marks_it(browser, made_up):
 
 
 def test_a_message_opens_and_the_next_one_follows(browser, made_up):
-    """With its whole text as the page has it."""
     browser.open(made_up)
     browser.run("document.querySelector('#messages tbody tr').click()")
     assert browser.run("byId('dialog').open") is True
@@ -133,7 +127,6 @@ def test_a_message_opens_and_the_next_one_follows(browser, made_up):
 
 
 def test_a_session_full_of_markup_does_nothing(browser, tmp_path):
-    """It is shown letter for letter, in every place where a session's text is shown."""
     data = session_data(
         hostile_history(),
         id="<script>window.hit=5</script>",
@@ -157,7 +150,6 @@ def test_a_session_full_of_markup_does_nothing(browser, tmp_path):
 
 
 def test_no_markup_can_be_made_from_text(browser, made_up):
-    """Trusted types: a slip in the page's own script would raise instead of run."""
     browser.open(made_up)
     tried = browser.run(
         "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'made'; }"
@@ -168,7 +160,6 @@ def test_no_markup_can_be_made_from_text(browser, made_up):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_phone_in_both_schemes(browser, made_up, scheme):
-    """Nothing hangs over the edge, and the text stands out from what is behind it."""
     browser.prefer(scheme)
     browser.size(390, 844, is_phone=True)
     try:
@@ -182,7 +173,6 @@ def test_the_page_fits_a_phone_in_both_schemes(browser, made_up, scheme):
 
 
 def test_several_sessions_of_a_directory_are_one_file_with_a_list(browser, tmp_path):
-    """Each opens from the list, and the way back leads to it."""
     for seed in (1, 2):
         write(tmp_path / f"session-{seed}.jsonl", seed, 30)
     longhold("inspect", tmp_path, "--html", tmp_path / "all.html")
@@ -196,5 +186,4 @@ def test_several_sessions_of_a_directory_are_one_file_with_a_list(browser, tmp_p
 
 
 def test_data_cannot_end_its_script():
-    """No `<` is left in it, and it is still the same JSON."""
     assert "<" not in json_in_html({"a": "</script><!--"})

@@ -37,7 +37,6 @@ def report(**groups):
 
 
 def test_names_and_titles_are_safe_to_show():
-    """They come from sessions, as everything else."""
     data = report_data(report(session=[group("s1", title=HOSTILE)]), [HOSTILE])
     assert "\x1b" not in data.lines[0] + data.tables["session"]["title"][0]
     page = render_report(data)
@@ -45,7 +44,6 @@ def test_names_and_titles_are_safe_to_show():
 
 
 def test_a_table_keeps_what_matters_most():
-    """The newest days, and of all else the dearest, which come first."""
     many = [group(f"{n:06}") for n in range(MOST_ROWS + 5)]
     tables = report_data(report(day=many, session=many), ["$1"]).tables
     assert tables["day"]["name"][-1] == many[-1]["name"]
@@ -55,7 +53,6 @@ def test_a_table_keeps_what_matters_most():
 
 @needs_chromium
 def test_the_report_draws_itself_and_sorts(tmp_path):
-    """The verdict is the heading, days are a plot, and the dearest day can be found by a click."""
     file = tmp_path / "report.html"
     data = report_data(
         report(session=[group("s1", title=HOSTILE)]), ["$46.50 in 30 days", "  1. a remedy"]
@@ -75,6 +72,5 @@ def test_the_report_draws_itself_and_sorts(tmp_path):
 
 @pytest.mark.parametrize("lines", [[], ["No session with calls was found."]])
 def test_a_report_of_nothing_is_a_page_all_the_same(lines):
-    """An empty period is no error."""
     empty = {"total": dict.fromkeys(SPENDING, 0), "losses": [], "groups": {}}
     assert render_report(report_data(empty, lines)).startswith("<!doctype html>")

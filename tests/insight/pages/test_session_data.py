@@ -70,7 +70,6 @@ def rows(table):
 
 
 def test_the_data_of_a_page_is_the_golden_one(tmp_path):
-    """Whoever changes what a page is drawn from sees it in a diff; prices are left out."""
     path = tmp_path / "made-up.jsonl"
     write(path, 3, 14, compactions=1)
     data = json.loads(read(entries_of(path)[:-1]).encoded())
@@ -88,7 +87,6 @@ def test_the_data_of_a_page_is_the_golden_one(tmp_path):
 
 
 def test_the_parts_of_every_prompt_add_up_to_what_the_provider_counted(tmp_path):
-    """Nothing is negative, whatever the estimates say; rounding aside, the sum is the prompt."""
     path = tmp_path / "made-up.jsonl"
     write(path, 4, 120, compactions=2)
     data = read(entries_of(path))
@@ -99,7 +97,6 @@ def test_the_parts_of_every_prompt_add_up_to_what_the_provider_counted(tmp_path)
 
 
 def test_the_calls_of_a_page_are_those_of_the_cache_command(tmp_path):
-    """One reader of calls: the page and the terminal never disagree."""
     path = tmp_path / "made-up.jsonl"
     write(path, 5, 100)
     found = json.loads(longhold("cache", path, "--json").stdout)
@@ -110,7 +107,6 @@ def test_the_calls_of_a_page_are_those_of_the_cache_command(tmp_path):
 
 
 def test_a_compaction_says_what_survived_it():
-    """Names and the user's words are looked up in all that the model reads afterwards."""
     read_file = ToolUse(id="t1", name="Read", input={"file_path": "/src/login.py"})
     history = [
         said(1, "Fix parse_cookie, and never touch auth_legacy."),
@@ -139,7 +135,6 @@ def test_a_compaction_says_what_survived_it():
 
 
 def test_an_undone_compaction_is_marked_and_its_messages_are_shown():
-    """The page shows what happened, and what holds at the end."""
     summary = (Text(text="A greeting."),)
     history = [
         said(1, "Hello"),
@@ -154,7 +149,6 @@ def test_an_undone_compaction_is_marked_and_its_messages_are_shown():
 
 
 def test_agents_are_listed_with_what_they_took():
-    """By the log's own entries, with the price of their calls; one without an end is running."""
     usage = Usage(input_tokens=1_000_000, output_tokens=0)
     history = [
         said(1, "Look around, both of you."),
@@ -171,7 +165,6 @@ def test_agents_are_listed_with_what_they_took():
 
 
 def test_agents_of_another_transcript_are_known_by_the_calls_that_started_them():
-    """With their result, or without one."""
     task = ToolUse(id="t1", name="Task", input={"subagent_type": "explore", "prompt": "Look."})
     lost = ToolUse(id="t2", name="Task", input={"description": "Wait."})
     history = [
@@ -187,7 +180,6 @@ def test_agents_of_another_transcript_are_known_by_the_calls_that_started_them()
 
 
 def test_memory_and_notes_are_listed():
-    """What was written down, shown to the model, and merged."""
     history = [
         said(1, "Deploys go out on Tuesdays."),
         Noted(n=2, at=2.0, cursor=1, tokens=300),
@@ -202,7 +194,6 @@ def test_memory_and_notes_are_listed():
 
 
 def test_a_cleared_result_names_what_cleared_it():
-    """A message leads to the change, and the change says what it saved."""
     call = ToolUse(id="t1", name="Bash", input={"command": "make"})
     history = [
         said(1, "Build it."),
@@ -219,13 +210,11 @@ def test_a_cleared_result_names_what_cleared_it():
 
 
 def test_an_answer_without_words_is_no_message():
-    """An answer that came in pieces may have one that only carries its usage."""
     history = [said(1, "Hello"), replied(2), replied(3, Text(text="Hello."))]
     assert read(history).tables["messages"]["n"] == [1, 3]
 
 
 def test_secrets_and_what_steers_a_terminal_are_not_on_a_page():
-    """Neither a key nor an escape sequence nor an override of the reading order."""
     text = f"\x1b[31mred\x1b[0m token={KEY} \u202egnp.exe\x07 end"
     history = [said(1, text), replied(2, Text(text=text))]
     page = render([row_of(read(history))], {"s1": read(history)})
@@ -236,12 +225,10 @@ def test_secrets_and_what_steers_a_terminal_are_not_on_a_page():
 
 
 def test_a_secret_at_a_cut_is_not_shown_in_half():
-    """The text is searched past the cut."""
     assert "ghp_" not in shown(f"token={KEY}", 20)
 
 
 def test_the_page_of_ten_megabytes_stays_under_three(tmp_path):
-    """Long texts are cut fairly, and the page says how many were."""
     path = tmp_path / "large.jsonl"
     write_large(path, 5, 10_000_000)
     data = read(entries_of(path))
@@ -253,7 +240,6 @@ def test_the_page_of_ten_megabytes_stays_under_three(tmp_path):
 
 
 def test_markup_cannot_blow_the_budget():
-    """Every `<` takes six bytes in the page, and is counted so."""
     history = [said(n, "<b>" * 20_000) for n in range(1, 40)]
     data = read(history, replace(PageSettings(), text_bytes=100_000))
     assert len(render([row_of(data)], {"s1": data})) < 400_000
@@ -261,7 +247,6 @@ def test_markup_cannot_blow_the_budget():
 
 @given(st.lists(st.integers(0, 500), max_size=30), st.integers(0, 4_000))
 def test_texts_cut_to_the_fair_limit_fit_the_budget(sizes, budget):
-    """And none is cut while all fit."""
     limit = fair_limit(sizes, budget)
     assert sum(min(size, limit) for size in sizes) <= max(budget, 0)
     if sum(sizes) <= budget:
@@ -269,7 +254,6 @@ def test_texts_cut_to_the_fair_limit_fit_the_budget(sizes, budget):
 
 
 def test_what_a_growing_session_adds_makes_the_old_tables_the_new_ones(tmp_path):
-    """Rows that changed are sent again with all after them; nothing else is."""
     path = tmp_path / "made-up.jsonl"
     write(path, 6, 90, compactions=1)
     history = entries_of(path)[:-1]

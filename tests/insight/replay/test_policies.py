@@ -38,7 +38,6 @@ def test_policies_that_watch_the_window_stay_within_it(played, name):
 
 @pytest.mark.parametrize("name", ["sliding_window", "mask_results"])
 def test_a_cut_that_moves_with_every_call_rewrites_the_cache(played, name):
-    """Less is sent and more is written than if everything had stayed."""
     found, everything = played(name), played("send_everything")
     assert sum(found.prompts) < sum(everything.prompts)
     assert found.usage.cache_write_tokens > everything.usage.cache_write_tokens
@@ -57,7 +56,6 @@ def test_without_a_model_ours_asks_for_nothing(played):
 
 
 def test_the_providers_clearing_starts_at_its_own_line(recording):
-    """It is known which results are gone, so that they can be missed."""
     policy = POLICIES["provider_clearing"]
     early = policy.play(recording, model=MODEL, lifetime="1h", window_tokens=200_000)
     sent = POLICIES["send_everything"].play(

@@ -23,7 +23,6 @@ def test_the_frame_is_what_the_first_prompt_has_beyond_the_record(recording):
 
 
 def test_history_before_the_first_record_is_not_taken_for_the_frame(tmp_path):
-    """A file that begins half way still has a frame of a usual size."""
     path = tmp_path / "late.jsonl"
     write(path, 5, 80)
     records = [json.loads(line) for line in path.read_text().splitlines()]
@@ -37,7 +36,6 @@ def test_history_before_the_first_record_is_not_taken_for_the_frame(tmp_path):
 
 
 def test_names_come_in_the_order_of_the_text():
-    """Whatever a process's hashes are: the order decides what is missed first, so figures repeat."""
     paths = [f"src/part_{n}.py" for n in (7, 2, 9, 4, 1, 8)]
     said = Said(n=1, content=(Text(text=f"Look at {', then '.join(paths)}."),))
     assert list(RecordedSession("one", [said]).names(said)) == paths
@@ -55,7 +53,6 @@ def test_broken_records_are_counted_and_the_rest_is_read(tmp_path):
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded transcripts here")
 def test_the_recorded_cache_reads_come_out_of_the_simulator():
-    """Within 5 % in total, from the recorded requests, times and compactions."""
     folder = RECORDED / "claude-code" / "entire-cli"
     files = [path for path in folder.iterdir() if path.name.startswith(SMALL)]
     found = replay(files, [], ReplayOptions())

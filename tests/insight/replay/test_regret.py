@@ -66,7 +66,6 @@ PATH = "/home/ann/shop/billing/invoices/totals.py"
 
 
 def test_a_path_is_known_by_its_end(followed):
-    """A summary names files from the project's root on."""
     followed(Said(n=1, content=(Text(text="Find the bug."),)))
     followed(asked(2, "t1"))
     followed(Ran(n=3, tool_use_id="t1", content=f"{PATH}:3: total"))
@@ -92,7 +91,6 @@ def edit(n):
 
 
 def test_a_result_shown_as_the_same_as_another_is_missed_only_with_that(followed):
-    """The other one holds it."""
     entries = [
         Said(n=1, content=(Text(text="Fix it."),)),
         *read(2, "t1", "total = 1"),
@@ -105,7 +103,6 @@ def test_a_result_shown_as_the_same_as_another_is_missed_only_with_that(followed
 
 
 def test_a_file_that_a_compaction_offered_is_missed_unless_it_was_brought_back(followed):
-    """There may have been no room for it."""
     said = Said(n=1, content=(Text(text="Fix it."),))
     for entry in (said, *read(2, "t1", "total = 1")):
         followed(entry)

@@ -9,7 +9,6 @@ COARSE, FINE = "claude-opus-4-6", "claude-opus-4-8"
 
 
 def test_a_recording_priced_as_another_model_is_counted_in_its_tokens(long_file):
-    """At the same prices a tokenizer that makes a third more of a text makes a prompt so much dearer."""
     assert prices(COARSE) == prices(FINE)
     paid = [
         replay_file(long_file, (), ReplayOptions(model=model), reproduces=False)

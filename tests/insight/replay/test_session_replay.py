@@ -31,7 +31,6 @@ async def played(recording, settings, tmp_path):
 
 
 async def test_every_recorded_call_is_made_once(recording, tmp_path):
-    """An answer in pieces is one call, and each is billed."""
     found = await played(recording, PLAIN, tmp_path)
     calls = {e.response_id for e in recording.entries if isinstance(e, Replied) and e.usage}
     assert len(found.prompts) == len(calls) and found.usd > 0
@@ -42,7 +41,6 @@ async def test_every_recorded_call_is_made_once(recording, tmp_path):
 async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_layer(
     recording, tmp_path
 ):
-    """Within its share of what was spent, and never more calls than the session's own."""
     found = await played(recording, SMALL, tmp_path)
     assert found.compactions and max(found.gauged) < 60_000
     assert found.prefix_moves >= found.compactions
@@ -53,7 +51,6 @@ async def test_a_small_window_is_compacted_and_the_engines_calls_are_booked_by_l
 
 
 async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recording, tmp_path):
-    """Results that are cleared at once are missed by the calls that need them."""
     greedy = ClearSettings(keep_results=1, smallest_tokens=0, warm_share=0.0)
     settings = replace(SMALL, clear=greedy, cost=replace(SMALL.cost, need_weight=0.0))
     found = await played(recording, settings, tmp_path)
@@ -62,7 +59,6 @@ async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recor
 
 
 async def test_what_was_learnt_on_this_machine_changes_nothing(recording, tmp_path):
-    """Anyone gets the same figures, but for tokens of the place where results lie."""
     settings = replace(SMALL, gauge=GaugeSettings())
     plain = await played(recording, settings, tmp_path / "plain")
     fresh = Calibration.fresh("claude-opus-4-5")
@@ -74,7 +70,6 @@ async def test_what_was_learnt_on_this_machine_changes_nothing(recording, tmp_pa
 
 
 async def test_a_session_that_cannot_go_on_says_why(recording, tmp_path):
-    """A window smaller than the frame ends the replay, not the program."""
     tiny = replace(PLAIN, window=WindowSettings(limit_tokens=10_000))
     found = await played(recording, tiny, tmp_path)
     assert "system" in found.stopped

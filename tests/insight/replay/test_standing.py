@@ -12,7 +12,6 @@ def figures(usd, *, context=100_000, regret=10, over=0, stopped=""):
 
 
 def test_cheaper_counts_only_what_stays_under_the_window_and_comes_to_its_end():
-    """A policy that a provider would refuse is no alternative."""
     policies = {
         "ours": figures(10.0),
         "cheap": figures(9.0),
@@ -25,7 +24,6 @@ def test_cheaper_counts_only_what_stays_under_the_window_and_comes_to_its_end():
 
 
 def test_less_regret_counts_only_at_the_same_size_of_context():
-    """Whoever keeps much more misses less; that is no win."""
     policies = {
         "ours": figures(10.0),
         "same_size": figures(20.0, context=104_000, regret=9),
@@ -36,7 +34,6 @@ def test_less_regret_counts_only_at_the_same_size_of_context():
 
 
 def test_ours_are_compared_with_others_and_not_among_themselves():
-    """Each by itself; what beats one may lose to the other."""
     policies = {
         "ours": figures(10.0, regret=5),
         "ours_lean": figures(8.0, regret=20),

@@ -34,7 +34,6 @@ def roles(view: View) -> list[str]:
 
 
 def test_a_request_brings_its_frame():
-    """System, tools, limits and other parameters become the frame, the model a switch."""
     tool = {"name": "f", "input_schema": {"type": "object"}}
     system = [{"type": "text", "text": "A", "cache_control": {"type": "ephemeral"}}, "B"]
     entries, _, view = imported(
@@ -61,7 +60,6 @@ def test_a_request_brings_its_frame():
 
 
 def test_a_request_that_is_written_is_the_one_that_was_read():
-    """What can be sent stays what was sent, but for shorthand and streaming."""
     request = {
         "model": "claude-sonnet-5-5",
         "max_tokens": 8000,
@@ -76,20 +74,17 @@ def test_a_request_that_is_written_is_the_one_that_was_read():
 
 
 def test_an_empty_view_is_written_as_no_messages():
-    """There is nothing to say, and that is a document too."""
     assert json.loads(b"".join(anthropic.write(View()))) == {"messages": []}
 
 
 @pytest.mark.parametrize("indent", [None, 2], ids=["one line", "indented"])
 def test_a_document_may_lie_on_one_line_or_many(indent: int | None):
-    """Indented or not, a list of messages reads the same."""
     text = json.dumps([HELLO, {"role": "assistant", "content": "yo"}], indent=indent)
     view = fold(anthropic.read(text.encode().splitlines(keepends=True), TranscriptWriter()))
     assert roles(view) == ["user", "assistant"]
 
 
 def test_one_message_per_line_is_a_list_too():
-    """Lines are read one by one, broken ones counted with their numbers."""
     writer = TranscriptWriter()
     lines = [
         json.dumps(HELLO).encode() + b"\n",
@@ -105,7 +100,6 @@ def test_one_message_per_line_is_a_list_too():
 
 
 def test_lines_are_read_as_they_are_asked_for():
-    """A long list does not have to fit into memory."""
     taken = []
 
     def lines():
@@ -118,7 +112,6 @@ def test_lines_are_read_as_they_are_asked_for():
 
 
 def test_a_document_cut_short_is_one_malformed_record():
-    """Half a document is told once, not line by line."""
     writer = TranscriptWriter()
     text = json.dumps([HELLO] * 3, indent=2).encode()[:-20]
     assert list(anthropic.read(text.splitlines(keepends=True), writer)) == []
@@ -126,14 +119,12 @@ def test_a_document_cut_short_is_one_malformed_record():
 
 
 def test_members_that_are_no_messages_are_counted_by_place():
-    """The rest of the list is read."""
     _, account, view = imported([HELLO, 5, "x", {"role": None}])
     assert [number for number, _ in account.malformed] == [2, 3, 4]
     assert len(view.messages()) == 1
 
 
 def test_unknown_blocks_and_fields_survive():
-    """What nobody told us about goes out as it came in; a cache marker is no content."""
     strange = {"type": "server_thing", "deep": {"a": [1]}}
     marked = {"type": "text", "text": "hi", "citations": [], "cache_control": {"type": "x"}}
     _, _, view = imported([{"role": "user", "content": [strange, marked]}])
@@ -147,7 +138,6 @@ def test_unknown_blocks_and_fields_survive():
 
 
 def test_neighbours_of_one_role_are_one_answer():
-    """Two pieces of an answer share the results that follow them."""
     entries, account, view = imported(
         [
             HELLO,
@@ -165,7 +155,6 @@ def test_neighbours_of_one_role_are_one_answer():
 
 
 def test_a_missing_result_is_filled_in_and_told_late():
-    """The use is answered at once, the real result where it came."""
     _, account, view = imported(
         [
             HELLO,
@@ -183,7 +172,6 @@ def test_a_missing_result_is_filled_in_and_told_late():
 
 
 def test_a_repeated_id_gets_a_new_one_with_its_result():
-    """Servers that number calls from one in each answer lose nothing."""
     rounds = [
         {"role": "assistant", "content": [use("call_0")]},
         {"role": "user", "content": [result("call_0", "first")]},
@@ -199,21 +187,18 @@ def test_a_repeated_id_gets_a_new_one_with_its_result():
 
 
 def test_an_assistant_first_gets_an_opening():
-    """The API wants the user first."""
     _, _, view = imported([{"role": "assistant", "content": "yo"}])
     assert view.messages()[0] == Message("user", (Text(text=OPENING),))
 
 
 @pytest.mark.parametrize("content", ["", " \n", [], None, [{"type": "text", "text": ""}]])
 def test_an_empty_message_is_counted(content: object):
-    """It says nothing, so nothing is written, and the account knows."""
     entries, account, _ = imported([{"role": "user", "content": content}])
     assert entries == []
     assert account.repaired == {"empty message": 1}
 
 
 def test_other_roles_are_told_on_the_users_side():
-    """A system message in the middle is heard; a role nobody knows is counted besides."""
     entries, account, _ = imported(
         [{"role": "system", "content": "mind"}, {"role": "robot", "content": "beep"}]
     )
@@ -222,7 +207,6 @@ def test_other_roles_are_told_on_the_users_side():
 
 
 def test_a_stored_answer_brings_its_usage():
-    """Answers kept as the API gave them have ids, models and counts."""
     usage = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7}
     entries, account, _ = imported(
         [
@@ -247,7 +231,6 @@ def test_a_stored_answer_brings_its_usage():
 
 
 def test_a_block_whose_type_is_no_name_survives():
-    """Even what no provider could have sent is kept."""
     _, _, view = imported([{"role": "user", "content": [{"type": ["x"]}]}])
     assert view.messages() == [Message("user", (Opaque(raw={"type": ["x"]}),))]
     assert violations(view.messages()) == []

@@ -96,7 +96,6 @@ def session():
 
 
 def test_a_prompt_a_call_and_an_answer(session):
-    """The plain course of things, with times and origins."""
     session.user("hi")
     session.call("a", message={"stop_reason": "tool_use"})
     session.result("a", "body")
@@ -113,7 +112,6 @@ def test_a_prompt_a_call_and_an_answer(session):
 
 
 def test_records_of_one_response_are_one_answer(session):
-    """Parallel calls are stored one by one, with results between them."""
     session.user("hi")
     session.call("a")
     session.result("a")
@@ -123,7 +121,6 @@ def test_records_of_one_response_are_one_answer(session):
 
 
 def test_usage_comes_with_all_its_counts(session):
-    """The split of what was written to the cache is kept, and so is what we do not know."""
     usage = {
         "input_tokens": 1,
         "output_tokens": 2,
@@ -149,7 +146,6 @@ def test_usage_comes_with_all_its_counts(session):
     "usage", [{"input_tokens": "many"}, {"input_tokens": [1]}, {"cache_creation": 5}]
 )
 def test_usage_that_cannot_be_read_is_counted(session, usage):
-    """The answer stays; only its price is unknown."""
     session.answer("hi", message={"usage": usage})
     [entry] = session.read()
     assert entry.usage is None
@@ -157,7 +153,6 @@ def test_usage_that_cannot_be_read_is_counted(session, usage):
 
 
 def test_images_and_unknown_blocks_survive(session):
-    """In what was said, in results, and in answers."""
     strange = {"type": "tomorrow", "deep": [1, None]}
     session.user([PICTURE, strange, {"type": "document", "source": {"type": "text"}}])
     session.answer([strange, {"type": "text", "text": "x", "citations": [1]}])
@@ -167,14 +162,12 @@ def test_images_and_unknown_blocks_survive(session):
 
 
 def test_cache_markers_are_left_behind(session):
-    """They steered one request and are no content."""
     session.user([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}])
     [said] = session.read()
     assert said.content == (Text(text="x"),)
 
 
 def test_a_compaction_is_a_boundary_and_its_summary(session):
-    """All before it is covered; what it cost and who asked for it is kept."""
     session.user("one")
     session.answer("two")
     session.boundary(trigger="manual", preTokens=167_189)
@@ -192,7 +185,6 @@ def test_a_compaction_is_a_boundary_and_its_summary(session):
 
 
 def test_a_picture_in_a_summary_is_kept(session):
-    """Whatever the summary is made of is shown in place of the history."""
     session.user("one")
     session.boundary()
     session.summary([{"type": "text", "text": "a summary"}, PICTURE])
@@ -202,7 +194,6 @@ def test_a_picture_in_a_summary_is_kept(session):
 
 @pytest.mark.parametrize("metadata", [{"preTokens": [1]}, {"preTokens": "lots"}, {"trigger": 3}])
 def test_odd_numbers_at_a_boundary_do_not_stop_the_import(session, metadata):
-    """A boundary is a boundary, whatever it says about itself."""
     session.user("one")
     session.boundary(**metadata)
     session.summary()
@@ -210,7 +201,6 @@ def test_odd_numbers_at_a_boundary_do_not_stop_the_import(session, metadata):
 
 
 def test_a_kept_segment_stays_behind_the_summary(session):
-    """Up to a point: the newest messages were kept as they were."""
     session.user("one")
     session.answer("two")
     head = session.user("three")
@@ -222,7 +212,6 @@ def test_a_kept_segment_stays_behind_the_summary(session):
 
 
 def test_a_compaction_from_a_point_keeps_what_came_before(session):
-    """From a point: the oldest messages were kept as they were."""
     head = session.user("one")
     tail = session.answer("two")
     session.user("three")
@@ -233,7 +222,6 @@ def test_a_compaction_from_a_point_keeps_what_came_before(session):
 
 
 def test_a_boundary_without_a_summary_is_counted(session):
-    """Nothing is covered by a compaction that never finished."""
     session.user("one")
     session.boundary()
     assert session.told() == ["one"]
@@ -241,7 +229,6 @@ def test_a_boundary_without_a_summary_is_counted(session):
 
 
 def test_a_second_compaction_covers_the_first_summary(session):
-    """Summaries chain."""
     session.user("one")
     session.boundary()
     session.summary("first summary")
@@ -252,7 +239,6 @@ def test_a_second_compaction_covers_the_first_summary(session):
 
 
 def test_a_microcompaction_clears_the_results_it_names(session):
-    """Others stay; ids nobody used are left out."""
     session.user("hi")
     session.call("a")
     session.result("a", "long")
@@ -275,7 +261,6 @@ def test_a_microcompaction_clears_the_results_it_names(session):
 
 
 def test_going_back_to_an_earlier_prompt_leaves_the_first_try_out(session):
-    """The second prompt under one parent replaces the first, which stays in the log."""
     session.user("one")
     place = session.answer("two")
     session.user("three")
@@ -287,7 +272,6 @@ def test_going_back_to_an_earlier_prompt_leaves_the_first_try_out(session):
 
 
 def test_going_back_to_the_first_prompt_leaves_the_first_try_out(session):
-    """It has no parent, and neither has the one that replaces it."""
     session.user("one")
     session.answer("two")
     session.user("instead", parentUuid=None)
@@ -297,7 +281,6 @@ def test_going_back_to_the_first_prompt_leaves_the_first_try_out(session):
 
 
 def test_records_without_parents_follow_one_another(session):
-    """In a file made by hand nobody has a parent, and nobody went back."""
     session.user("one")
     session.answer("two", parentUuid=None)
     session.user("three", parentUuid=None)
@@ -306,7 +289,6 @@ def test_records_without_parents_follow_one_another(session):
 
 
 def test_a_call_that_was_still_open_leaves_with_the_first_try(session):
-    """The user did not wait for the tool before going back."""
     session.user("one")
     session.call("a")
     session.result("a")
@@ -316,7 +298,6 @@ def test_a_call_that_was_still_open_leaves_with_the_first_try(session):
 
 
 def test_going_back_before_a_compaction_takes_it_back(session):
-    """What the compaction had covered is there again, up to the place gone back to."""
     session.user("one")
     place = session.answer("two")
     session.user("three")
@@ -330,7 +311,6 @@ def test_going_back_before_a_compaction_takes_it_back(session):
 
 
 def test_going_back_before_two_compactions_takes_both_back(session):
-    """Each had covered something else."""
     place = session.user("one")
     session.answer("two")
     session.boundary()
@@ -344,7 +324,6 @@ def test_going_back_before_two_compactions_takes_both_back(session):
 
 
 def test_a_compaction_after_going_back_covers_what_is_there(session):
-    """And nothing of what was abandoned comes back."""
     session.user("one")
     place = session.answer("two")
     session.user("three")
@@ -358,7 +337,6 @@ def test_a_compaction_after_going_back_covers_what_is_there(session):
 
 
 def test_a_dangling_parent_is_mended_and_counted(session):
-    """The message is taken where it stands."""
     session.user("one")
     session.user("two", parentUuid="nowhere")
     assert session.told() == ["one\ntwo"]
@@ -366,7 +344,6 @@ def test_a_dangling_parent_is_mended_and_counted(session):
 
 
 def test_a_repeated_record_is_taken_once(session):
-    """Some writers store a record again when a session is resumed."""
     session.user("one")
     session.records.append(session.records[-1])
     assert session.told() == ["one"]
@@ -374,7 +351,6 @@ def test_a_repeated_record_is_taken_once(session):
 
 
 def test_a_result_nobody_asked_for_is_counted(session):
-    """It stays in the log and has no place in the view."""
     session.user("one")
     session.result("nobody")
     assert session.told() == ["one"]
@@ -382,7 +358,6 @@ def test_a_result_nobody_asked_for_is_counted(session):
 
 
 def test_what_a_sub_agent_said_in_the_main_file_is_counted(session):
-    """The model of the main session never saw it."""
     session.user("one")
     session.user("for the agent", isSidechain=True)
     assert session.told() == ["one"]
@@ -390,14 +365,12 @@ def test_what_a_sub_agent_said_in_the_main_file_is_counted(session):
 
 
 def test_a_sub_agents_own_file_is_a_session(session):
-    """There the side is the main thing."""
     session.user("for the agent", isSidechain=True)
     session.answer("done", isSidechain=True)
     assert session.told() == ["for the agent", "done"]
 
 
 def test_a_sub_agent_at_the_start_does_not_hide_the_conversation(session):
-    """What it said leaves the view when the main conversation shows."""
     session.user("for the agent", isSidechain=True)
     session.answer("its answer", "s1", isSidechain=True)
     session.user("one", parentUuid=None)
@@ -409,7 +382,6 @@ def test_a_sub_agent_at_the_start_does_not_hide_the_conversation(session):
 
 
 def test_a_sub_agent_at_the_start_leaves_with_its_open_call_and_its_compaction(session):
-    """Whatever state it was in."""
     session.user("for the agent", isSidechain=True)
     session.boundary()
     session.summary()
@@ -422,7 +394,6 @@ def test_a_sub_agent_at_the_start_leaves_with_its_open_call_and_its_compaction(s
 
 
 def test_a_compaction_of_a_sub_agent_says_nothing_about_the_conversation(session):
-    """Its boundary does not wait for a summary of the main conversation."""
     session.user("one")
     session.boundary(trigger="manual")
     session.records[-1]["isSidechain"] = True
@@ -433,7 +404,6 @@ def test_a_compaction_of_a_sub_agent_says_nothing_about_the_conversation(session
 
 
 def test_a_sub_agents_file_is_a_stream_too(session):
-    """Nothing is held back until it is known whether a main conversation follows."""
     session.user("for the agent", isSidechain=True)
     taken = []
     entries = claude_code.read(
@@ -450,7 +420,6 @@ def busy(session):
 
 
 def test_words_queued_while_the_agent_worked_stand_where_the_model_got_them(session):
-    """They were given to it with the result it waited for, and are written nowhere else."""
     busy(session)
     session.queue("enqueue", "and the tests")
     session.queue("remove")
@@ -463,7 +432,6 @@ def test_words_queued_while_the_agent_worked_stand_where_the_model_got_them(sess
 
 
 def test_a_removal_between_two_blocks_of_an_answer_waits_for_its_results(session):
-    """The records of an answer come late; the words were read after its results."""
     session.user("go")
     session.queue("enqueue", "and the tests")
     session.answer("Let me look.", "m1")
@@ -476,7 +444,6 @@ def test_a_removal_between_two_blocks_of_an_answer_waits_for_its_results(session
 
 @pytest.mark.parametrize("way", ["dequeue", "attachment", "attachment first", "beside a result"])
 def test_queued_words_that_have_a_record_come_once(session, way):
-    """Whatever a version writes besides the queue, the user said it once."""
     busy(session)
     session.queue("enqueue", "and the tests")
     match way:
@@ -505,7 +472,6 @@ def test_queued_words_that_have_a_record_come_once(session, way):
 
 
 def test_words_taken_back_into_the_input_line_were_not_said(session):
-    """They may be edited and sent later, or never."""
     busy(session)
     session.queue("enqueue", "and the tests")
     session.queue("popAll", "and the tests")
@@ -515,7 +481,6 @@ def test_words_taken_back_into_the_input_line_were_not_said(session):
 
 
 def test_words_that_were_still_queued_when_the_file_ended_are_not_lost(session):
-    """They are the last thing the user asked for; a command was for the program."""
     busy(session)
     session.result("t1")
     session.answer("Done.", "m2")
@@ -525,7 +490,6 @@ def test_words_that_were_still_queued_when_the_file_ended_are_not_lost(session):
 
 
 def test_a_queued_notification_is_for_the_model_and_not_the_users(session):
-    """A background task reports through the same queue."""
     busy(session)
     session.queue("enqueue", "<task-notification><task-id>a1</task-id></task-notification>")
     session.queue("enqueue", "and the tests")
@@ -553,7 +517,6 @@ REFUSED = "The user doesn't want to proceed with this tool use. The tool use was
     ],
 )
 def test_a_refused_call_is_known_by_its_record(session, text, fields, refused):
-    """Only an error that begins as this format's refusals do, from a tool that did not run."""
     session.call("t1")
     result = {"type": "tool_result", "tool_use_id": "t1", "content": text, "is_error": True}
     session.user([result], **fields)
@@ -561,7 +524,6 @@ def test_a_refused_call_is_known_by_its_record(session, text, fields, refused):
 
 
 def test_reminders_and_attachments_are_for_the_model_only(session):
-    """They are in the view, but nobody waits for an answer to them."""
     session.user("a reminder", isMeta=True)
     session.add("attachment", {"attachment": {"type": "file", "content": "a file"}})
     session.add("attachment", {"attachment": {"type": "todo", "items": [1]}})
@@ -570,7 +532,6 @@ def test_reminders_and_attachments_are_for_the_model_only(session):
 
 
 def test_errors_of_the_api_are_no_answers(session):
-    """They are kept as what went wrong."""
     session.user("one")
     session.answer("API Error", message={"model": "<synthetic>"})
     session.answer("Overloaded", isApiErrorMessage=True)
@@ -587,7 +548,6 @@ def test_errors_of_the_api_are_no_answers(session):
 
 
 def test_the_title_is_the_last_that_belongs_here(session):
-    """Titles of other sessions' leaves are not ours."""
     leaf = session.user("one")
     session.add("summary", {"summary": "Ours", "leafUuid": leaf})
     session.add("summary", {"summary": "Theirs", "leafUuid": "elsewhere"})
@@ -595,7 +555,6 @@ def test_the_title_is_the_last_that_belongs_here(session):
 
 
 def test_malformed_lines_are_reported_with_their_numbers():
-    """None is dropped silently, none stops the import."""
     lines = [
         b"not json\n",
         b'{"type":"user","message":{"content":"one"}}\n',
@@ -614,7 +573,6 @@ def test_malformed_lines_are_reported_with_their_numbers():
 
 
 def test_half_a_character_costs_no_more_than_itself(session):
-    """Output that was cut in the middle of an emoji is kept, with a mark where the half stood."""
     session.user("one")
     [line] = session.lines()
     writer = TranscriptWriter()
@@ -625,7 +583,6 @@ def test_half_a_character_costs_no_more_than_itself(session):
 
 
 def test_a_byte_order_mark_is_no_reason_to_lose_the_first_record(session):
-    """Some editors put one there."""
     session.user("one")
     [line] = session.lines()
     assert claude_code.sniff(b"\xef\xbb\xbf" + line)
@@ -634,7 +591,6 @@ def test_a_byte_order_mark_is_no_reason_to_lose_the_first_record(session):
 
 
 def test_a_time_without_a_zone_is_in_utc(session):
-    """Wherever the file is read."""
     session.user("one", timestamp="2026-01-05T10:00:00")
     [said] = session.read()
     assert said.at == 1767607200.0
@@ -642,14 +598,12 @@ def test_a_time_without_a_zone_is_in_utc(session):
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00", "9999-12-31T23:59:59-23:59", 7, None])
 def test_odd_times_are_no_times(session, time):
-    """A date that no clock can have is left out."""
     session.user("one", timestamp=time)
     [said] = session.read()
     assert 0.0 <= said.at < 1.0
 
 
 def test_what_the_api_forbids_on_the_users_side_is_not_sent_there(session):
-    """A tool use that a broken record puts into the user's mouth would be a 400."""
     session.user([{"type": "tool_use", "id": "a", "name": "Read", "input": {}}])
     for message in session.view().messages():
         wires = [block.raw for block in message.content if isinstance(block, Opaque)]
@@ -657,7 +611,6 @@ def test_what_the_api_forbids_on_the_users_side_is_not_sent_there(session):
 
 
 def test_a_tool_use_that_cannot_be_typed_is_still_answered(session):
-    """Whatever goes out as a tool use must have a result behind it."""
     session.user("hi")
     session.answer([{"type": "tool_use", "id": "a", "name": "Read", "input": "a.py"}])
     session.result("a", "body")
@@ -671,7 +624,6 @@ def exported(view):
 
 
 def test_an_export_names_its_session_and_directory(session):
-    """Each record has its own id and hangs on the one before."""
     session.user("hi")
     session.answer("yes")
     lines = list(claude_code.write(session.view(), session="abc", directory="/somewhere"))
@@ -681,7 +633,6 @@ def test_an_export_names_its_session_and_directory(session):
 
 
 def test_a_summary_is_exported_with_its_boundary(session):
-    """Another reader of the format sees that it is one."""
     session.user("one")
     session.boundary()
     session.summary()
@@ -692,7 +643,6 @@ def test_a_summary_is_exported_with_its_boundary(session):
 
 
 def test_a_summary_behind_kept_messages_does_not_cover_them_after_an_export(session):
-    """A boundary there would say that they were summarised."""
     head = session.user("one")
     session.answer("two")
     session.boundary(preservedSegment={"headUuid": head, "tailUuid": head})
@@ -703,7 +653,6 @@ def test_a_summary_behind_kept_messages_does_not_cover_them_after_an_export(sess
 
 
 def test_a_missing_result_is_missing_after_an_export(session):
-    """The words that stand in for it are not taken for a result."""
     session.user("hi")
     session.call("a")
     again = exported(session.view())
@@ -724,7 +673,6 @@ def test_a_missing_result_is_missing_after_an_export(session):
     ],
 )
 def test_the_format_is_recognised_by_its_records(first, expected):
-    """One odd line at the start does not decide."""
     assert claude_code.sniff(first) is expected
 
 
@@ -740,14 +688,12 @@ def test_the_format_is_recognised_by_its_records(first, expected):
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_generated_sessions_go_round(seed, options):
-    """A made-up session imports to a legal view, and its export to the same one."""
     view = fold(claude_code.read(generate(seed, 150, **options), TranscriptWriter()))
     assert violations(view.messages()) == violations(view.seen()) == []
     assert exported(view).messages() == view.messages()
 
 
 def test_recorded_sessions_go_round(recorded):
-    """Every recorded session imports to a legal view, and its export to the same one."""
     with open_transcript(recorded) as transcript:
         view = fold(transcript.entries)
     assert view.items
@@ -756,7 +702,6 @@ def test_recorded_sessions_go_round(recorded):
 
 
 def test_a_summary_longer_than_the_beginning_that_is_looked_at_is_still_recognised():
-    """The boundary before it is enough: what was compacted and written out reads back."""
     boundary = b'{"type":"system","subtype":"compact_boundary","uuid":"u","sessionId":"s"}\n'
     assert claude_code.sniff(boundary + b'{"type":"user","message":{"role":"user","content":"cut')
     assert not claude_code.sniff(b'{"type":"system","subtype":"init","session_id":"s"}\n')

@@ -84,7 +84,6 @@ def imported(*lines: bytes) -> tuple[list[AnyEntry], ImportAccount, View]:
 
 
 def test_a_turn_becomes_an_answer_in_one_piece_with_its_result():
-    """Thought, text and call of one response are one round; the event copies are counted."""
     entries, account, view = imported(
         record("session_meta", id="s", cwd="/p", base_instructions={"text": "Be brief."}),
         record("turn_context", model="gpt-5-codex", cwd="/p"),
@@ -130,7 +129,6 @@ SECOND = Usage(
 
 
 def test_usage_counted_after_the_items_goes_to_them():
-    """Cached input is taken out of the input, which includes it in this format."""
     first, second = tokens(100, 40, 9, 109), tokens(140, 90, 5, 254)
     assert usages(
         user("go"), call("c1"), first, output("c1", "x"), answer("done"), second
@@ -138,7 +136,6 @@ def test_usage_counted_after_the_items_goes_to_them():
 
 
 def test_usage_counted_before_the_items_goes_to_them():
-    """Older clients count a response before they write its items."""
     first, second = tokens(100, 40, 9, 109), tokens(140, 90, 5, 254)
     assert usages(
         user("go"), first, call("c1"), output("c1", "x"), second, answer("done")
@@ -146,7 +143,6 @@ def test_usage_counted_before_the_items_goes_to_them():
 
 
 def test_usage_counted_after_the_results_goes_to_the_answer():
-    """A count that comes after an answer's results is still that answer's."""
     first, second = tokens(100, 40, 9, 109), tokens(140, 90, 5, 254)
     assert usages(
         user("go"), call("c1"), output("c1", "x"), first, answer("done"), second
@@ -154,14 +150,12 @@ def test_usage_counted_after_the_results_goes_to_the_answer():
 
 
 def test_a_repeated_count_says_nothing_new():
-    """The same total twice is the same response, reported again."""
     first = tokens(100, 40, 9, 109)
     _, account, _ = imported(user("go"), answer("done"), first, first)
     assert account.skipped == {"event token_count": 1}
 
 
 def test_every_kind_of_call_becomes_a_tool_use():
-    """Freeform, shell and search calls are tool uses with their results."""
     action = {"type": "exec", "command": ["ls"]}
     _, account, view = imported(
         user("go"),
@@ -190,7 +184,6 @@ def test_every_kind_of_call_becomes_a_tool_use():
 
 
 def test_pictures_come_from_their_urls():
-    """A data URL is a base64 source, any other a URL; fields beside it stay."""
     parts = [
         {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "high"},
         {"type": "input_image", "image_url": "https://example.com/a.png"},
@@ -204,7 +197,6 @@ def test_pictures_come_from_their_urls():
 
 
 def test_items_without_a_shape_are_kept_whole_on_their_side():
-    """A web search stays with the model, an encrypted compaction with what it is told."""
     search = {"type": "web_search_call", "status": "completed", "action": {"type": "search"}}
     sealed = {"type": "compaction", "encrypted_content": "gAAA"}
     _, account, view = imported(
@@ -221,7 +213,6 @@ def test_items_without_a_shape_are_kept_whole_on_their_side():
 
 
 def test_what_the_client_says_for_the_user_is_hidden():
-    """Environment, instructions and developer messages are not questions of the user."""
     entries, _, _ = imported(
         item("message", role="developer", content=[{"type": "input_text", "text": "rules"}]),
         user("<environment_context>\n</environment_context>"),
@@ -231,7 +222,6 @@ def test_what_the_client_says_for_the_user_is_hidden():
 
 
 def test_a_compaction_shows_what_replaced_the_history():
-    """The replacing messages are the summary, and what follows comes after it."""
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
     summary = kept | {"content": [{"type": "input_text", "text": "Summary: did it."}]}
     entries, _, view = imported(
@@ -248,7 +238,6 @@ def test_a_compaction_shows_what_replaced_the_history():
 
 
 def test_what_the_model_says_in_a_replacement_is_told_again():
-    """Answers kept by a compaction stay the model's."""
     user_item = {
         "type": "message",
         "role": "user",
@@ -271,7 +260,6 @@ def test_what_the_model_says_in_a_replacement_is_told_again():
 
 
 def test_an_old_compaction_keeps_what_the_user_said():
-    """Without a recorded replacement, the user's messages and the summary stand for it."""
     _, _, view = imported(
         user("<environment_context>"),
         user("go"),
@@ -282,7 +270,6 @@ def test_an_old_compaction_keeps_what_the_user_said():
 
 
 def test_an_old_compaction_leaves_out_what_does_not_fit():
-    """Only the newest messages within the budget are kept, and the log still has the rest."""
     entries, _, view = imported(
         user("x" * 79_000), user("y" * 2_000), answer("ok"), record("compacted", message="S")
     )
@@ -291,7 +278,6 @@ def test_an_old_compaction_leaves_out_what_does_not_fit():
 
 
 def test_a_rollback_takes_turns_out_of_the_view():
-    """The turns gone back over are snipped, an open call among them, and stay in the log."""
     entries, _, view = imported(
         user("one"),
         answer("1"),
@@ -310,7 +296,6 @@ def test_a_rollback_takes_turns_out_of_the_view():
 
 
 def test_a_rollback_past_a_compaction_is_counted():
-    """Turns that a compaction swallowed cannot be taken back one by one."""
     _, account, view = imported(
         user("one"),
         answer("1"),
@@ -323,14 +308,12 @@ def test_a_rollback_past_a_compaction_is_counted():
 
 
 def test_a_title_is_kept():
-    """The name a thread is given becomes the session's title."""
     entries, _, view = imported(event("thread_name_updated", thread_id="s", thread_name="Login"))
     assert [type(entry) for entry in entries] == [Titled]
     assert view.title == "Login"
 
 
 def test_the_first_versions_wrote_bare_items():
-    """Without envelopes, the header and the items are read all the same."""
     lines = (
         b'{"id":"s","timestamp":"2025-06-01T00:00:00Z","instructions":"Be brief."}',
         b'{"record_type":"state"}',
@@ -345,14 +328,12 @@ def test_the_first_versions_wrote_bare_items():
 
 
 def test_broken_lines_are_counted_with_their_numbers():
-    """Nothing that cannot be read disappears without a word."""
     _, account, view = imported(user("hi"), b'{"torn', b"", b"[1]", b"{}", answer("yo"))
     assert [number for number, _ in account.malformed] == [2, 4, 5]
     assert len(view.messages()) == 2
 
 
 def test_broken_arguments_are_kept_as_they_are():
-    """A call whose arguments are no JSON object still shows them."""
     bad = item("function_call", name="f", arguments="{oops", call_id="c1")
     _, account, view = imported(user("go"), bad, output("c1", "?"))
     assert view.messages()[1].content == (ToolUse(id="c1", name="f", input={"arguments": "{oops"}),)
@@ -360,13 +341,11 @@ def test_broken_arguments_are_kept_as_they_are():
 
 
 def test_unknown_records_are_counted_by_kind():
-    """Kinds that later versions add are named in the account."""
     _, account, _ = imported(record("world_state", x=1), record("world_state", x=2))
     assert account.skipped == {"world_state": 2}
 
 
 def test_redacted_thinking_and_error_marks_come_back():
-    """What codex has no field for stands beside its own and is read again."""
     _, _, view = imported(
         user("go"),
         item("reasoning", summary=[], encrypted_content="x", redacted=True),
@@ -382,7 +361,6 @@ def test_redacted_thinking_and_error_marks_come_back():
 
 
 def test_the_frame_the_model_and_the_title_are_written():
-    """An export names what the session was called and ran on."""
     _, _, view = imported(
         record("session_meta", id="s", base_instructions={"text": "Be brief."}),
         record("turn_context", model="gpt-5-codex"),
@@ -397,7 +375,6 @@ def test_the_frame_the_model_and_the_title_are_written():
 
 
 def test_other_formats_are_not_claimed():
-    """A log of ours, a Claude Code transcript and a pi session are none of its business."""
     assert not codex.sniff(b'{"longhold":1,"session":"s"}\n')
     assert not codex.sniff(b'{"type":"user","uuid":"u","sessionId":"s","message":{}}\n')
     assert not codex.sniff(b'{"type":"session","id":"s","cwd":"/"}\n')
@@ -433,7 +410,6 @@ lines = st.one_of(
 
 @given(st.lists(lines, max_size=14))
 def test_any_rollout_folds_to_what_the_api_accepts(records: list[bytes]):
-    """Items in any order and of any shape give a legal view that can be written and read."""
     view = fold(codex.read(records, TranscriptWriter()))
     assert violations(view.messages()) == []
     assert (

@@ -16,7 +16,6 @@ def ids(entries: list[AnyEntry]) -> list[str]:
 
 
 def test_the_same_id_twice_in_one_answer_takes_results_in_order():
-    """Each of the two uses gets the result that came for it."""
     writer = TranscriptWriter()
     dialogue = Dialogue(writer)
     entries = list(dialogue.replied((use("a"), use("a"))))
@@ -29,7 +28,6 @@ def test_the_same_id_twice_in_one_answer_takes_results_in_order():
 
 
 def test_a_result_prefers_the_last_answer():
-    """An id left open earlier does not catch the result of its namesake."""
     writer = TranscriptWriter()
     dialogue = Dialogue(writer)
     list(dialogue.replied((use("a"),)))
@@ -40,14 +38,12 @@ def test_a_result_prefers_the_last_answer():
 
 
 def test_a_new_id_never_takes_one_that_is_there():
-    """What was made up earlier counts as taken."""
     dialogue = Dialogue(TranscriptWriter())
     entries = [e for id in ("a", "a", "a-2", "a") for e in dialogue.replied((use(id),))]
     assert ids(entries) == ["a", "a-2", "a-2-2", "a-3"]
 
 
 def test_a_second_result_is_counted():
-    """The view tells it late; the account says why."""
     writer = TranscriptWriter()
     dialogue = Dialogue(writer)
     list(dialogue.replied((use("a"),)))
@@ -57,7 +53,6 @@ def test_a_second_result_is_counted():
 
 
 def test_results_go_before_what_was_said_with_them():
-    """In one message of the user, the answer to the tool comes first."""
     dialogue = Dialogue(TranscriptWriter())
     list(dialogue.replied((use("a"),)))
     said = list(dialogue.said((Text(text="and"), ToolResult(tool_use_id="a", content="x"))))
@@ -65,7 +60,6 @@ def test_results_go_before_what_was_said_with_them():
 
 
 def test_an_answer_named_like_the_last_is_another_one():
-    """A name used again after something came between does not reach back."""
     dialogue = Dialogue(TranscriptWriter())
     first = list(dialogue.replied((Text(text="1"),), answer="m"))
     between = list(dialogue.said((Text(text="?"),)))
@@ -75,7 +69,6 @@ def test_an_answer_named_like_the_last_is_another_one():
 
 
 def test_what_waits_is_known():
-    """Uses without a result are listed until one comes."""
     dialogue = Dialogue(TranscriptWriter())
     list(dialogue.replied((use("a"), use("b"))))
     assert isinstance(dialogue.ran(ToolResult(tool_use_id="a", content="")), Ran)

@@ -47,7 +47,6 @@ def read(path, progress=None):
 
 
 def test_a_plain_file_and_a_gzipped_one_read_alike(tmp_path):
-    """Packed or not, the same entries come out, the account last."""
     (tmp_path / "a.jsonl").write_bytes(CLAUDE)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(CLAUDE))
     format, entries, account = read(tmp_path / "a.jsonl")
@@ -60,7 +59,6 @@ def test_a_plain_file_and_a_gzipped_one_read_alike(tmp_path):
 
 
 def test_progress_is_told_in_bytes_of_the_file(tmp_path):
-    """It only grows, and ends at the size of the file as it lies there."""
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(CLAUDE))
     steps = []
@@ -71,7 +69,6 @@ def test_progress_is_told_in_bytes_of_the_file(tmp_path):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_recognises_what_it_writes(tmp_path, name):
-    """A view written in a format is read back as that format, to the same talk."""
     view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
     path = tmp_path / "file"
     path.write_bytes(b"".join(named(name).write(view)))
@@ -84,7 +81,6 @@ def test_every_format_recognises_what_it_writes(tmp_path, name):
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("at", [1e300, -1e300, 2.0**62])
 def test_a_date_that_is_none_does_not_stop_an_export(name, at):
-    """The log may say what it likes."""
     view = fold([Said(n=1, at=at, content=(Text(text="hi"),))])
     again = fold(read_lines(named(name).write(view), name))
     assert again.messages() == view.messages()
@@ -92,7 +88,6 @@ def test_a_date_that_is_none_does_not_stop_an_export(name, at):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
-    """It is one malformed line among the others, in the middle as at the start."""
     view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
     lines = b"".join(named(name).write(view)).splitlines(keepends=True)
     if name in ("anthropic", "openai"):  # one document, which can also be one message per line
@@ -105,7 +100,6 @@ def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
 
 
 def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):
-    """The account of the import can be written down."""
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl"))
     path.write_bytes(CLAUDE)
     *_, imported = read(path)[1]
@@ -114,7 +108,6 @@ def test_a_name_that_is_no_text_is_kept_in_a_form_that_is(tmp_path):
 
 
 def test_a_path_may_be_given_as_text(tmp_path):
-    """As from a command line."""
     path = tmp_path / "file.jsonl"
     path.write_bytes(CLAUDE)
     with open_transcript(str(path)) as transcript:
@@ -123,13 +116,11 @@ def test_a_path_may_be_given_as_text(tmp_path):
 
 
 def test_a_format_nobody_has():
-    """The known ones are named."""
     with pytest.raises(TranscriptError, match="is not a format; there are claude-code, codex, pi"):
         named("emacs")
 
 
 def test_lines_are_read_in_a_format_that_is_known():
-    """Without a file, without an account at the end."""
     assert [type(entry) for entry in read_lines([LIST], "anthropic")] == [Said, Replied, Ran]
 
 
@@ -154,7 +145,6 @@ def test_lines_are_read_in_a_format_that_is_known():
     ids=itertools.count(),
 )
 def test_a_file_that_is_no_transcript_gets_one_clear_line(tmp_path, content, says):
-    """Empty, unknown, binary or badly packed: each is told what it is."""
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(TranscriptError) as caught:
@@ -166,7 +156,6 @@ def test_a_file_that_is_no_transcript_gets_one_clear_line(tmp_path, content, say
 
 @pytest.mark.parametrize("damage", ["cut", "spoilt"])
 def test_a_packed_file_that_breaks_midway_is_reported(tmp_path, damage):
-    """The entries before the break came; then it is said where the trouble is."""
     noise = random.Random(1)
     lines = [
         json.dumps(
@@ -189,7 +178,6 @@ def test_a_packed_file_that_breaks_midway_is_reported(tmp_path, damage):
 
 
 def test_zeroes_a_crash_left_do_not_make_a_transcript_binary(tmp_path):
-    """The line is malformed, the file is what it is."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\0" * 512 + b"\n" + CLAUDE)
     format, _, account = read(path)
@@ -198,7 +186,6 @@ def test_zeroes_a_crash_left_do_not_make_a_transcript_binary(tmp_path):
 
 
 def test_a_directory_a_missing_file_and_a_stream(tmp_path):
-    """Each gets its own sentence; a pipe nobody writes to is not waited for."""
     os.mkfifo(tmp_path / "pipe")
     for path, says in [
         (tmp_path, "is a directory; name a transcript inside it"),
@@ -212,7 +199,6 @@ def test_a_directory_a_missing_file_and_a_stream(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_one_may_not_read(tmp_path):
-    """The permissions are named as the reason."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(CLAUDE)
     path.chmod(0)
@@ -221,7 +207,6 @@ def test_a_file_one_may_not_read(tmp_path):
 
 
 def test_an_import_is_a_stream(tmp_path):
-    """Entries come while the file is still being read."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(CLAUDE * 40)
     steps = []
@@ -231,14 +216,12 @@ def test_an_import_is_a_stream(tmp_path):
 
 
 def test_a_recorded_file_is_recognised(recorded: Path):
-    """By the folder it was put in."""
     with open_transcript(recorded) as transcript:
         assert f"/{transcript.format}/" in str(recorded)
 
 
 @pytest.mark.parametrize("piece", [b" " * (1 << 20), (b"x" * 1_023 + b"\n") * 1_024])
 def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, piece):
-    """In one line or in many, it is refused long before memory is full."""
     file = tmp_path / "bomb.jsonl.gz"
     with gzip.open(file, "wb") as packed:
         packed.write(CLAUDE)
@@ -251,7 +234,6 @@ def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, piece):
 
 @pytest.mark.parametrize("before", [[], [{"type": "queue-operation", "operation": "enqueue"}]])
 def test_a_session_that_begins_with_a_long_paste_is_recognised(tmp_path, before):
-    """Longer than what is looked at to tell one format from another."""
     said = {"role": "user", "content": "x" * 300_000}
     record = {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/home/dev", "message": said}
     path = tmp_path / "long.jsonl"

@@ -46,7 +46,6 @@ def exported(messages: object) -> tuple[dict[str, object], ImportAccount]:
 
 
 def test_leading_system_messages_and_tools_are_the_frame():
-    """Later system messages are said where they stand."""
     function = {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}
     entries, _, view = imported(
         {
@@ -78,7 +77,6 @@ def test_leading_system_messages_and_tools_are_the_frame():
 
 
 def test_a_request_that_is_written_is_the_one_that_was_read():
-    """What can be sent stays what was sent."""
     request = {
         "model": "gpt-5.5",
         "max_completion_tokens": 900,
@@ -106,7 +104,6 @@ def test_a_request_that_is_written_is_the_one_that_was_read():
 
 
 def test_calls_and_results_become_rounds():
-    """A tool message answers the call it names, text or parts."""
     _, _, view = imported(
         [
             HELLO,
@@ -121,7 +118,6 @@ def test_calls_and_results_become_rounds():
 
 
 def test_pictures_and_files_come_from_their_urls():
-    """Base64 files are documents; a file known by id only stays as it is."""
     by_id = {"type": "file", "file": {"file_id": "f1"}}
     parts = [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}},
@@ -137,7 +133,6 @@ def test_pictures_and_files_come_from_their_urls():
 
 
 def test_calls_in_the_old_style_get_ids():
-    """A function call had no id; its result follows it."""
     _, account, view = imported(
         [
             HELLO,
@@ -152,7 +147,6 @@ def test_calls_in_the_old_style_get_ids():
 
 
 def test_a_custom_call_and_one_that_is_no_call_survive():
-    """Freeform input becomes an input; what has no shape stays as it is."""
     odd = {"type": "odd", "id": "x"}
     custom = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "***"}}
     _, _, view = imported([HELLO, {"role": "assistant", "tool_calls": [custom, odd]}])
@@ -163,14 +157,12 @@ def test_a_custom_call_and_one_that_is_no_call_survive():
 
 
 def test_broken_arguments_are_kept_as_they_are():
-    """A call whose arguments are no JSON object still shows them."""
     _, account, view = imported([HELLO, {"role": "assistant", "tool_calls": [call("c1", "{oops")]}])
     assert view.messages()[1].content == (ToolUse(id="c1", name="f", input={"arguments": "{oops"}),)
     assert account.repaired == {"arguments that are not an object": 1}
 
 
 def test_refusals_and_reasoning_are_read():
-    """A refusal is part of the answer, reasoning a thought before it."""
     message = {"role": "assistant", "content": None, "refusal": "No.", "reasoning_content": "hm"}
     _, _, view = imported([HELLO, message])
     assert view.messages()[1].content == (
@@ -180,7 +172,6 @@ def test_refusals_and_reasoning_are_read():
 
 
 def test_what_cannot_be_held_is_counted():
-    """Thinking, error marks, order among calls and pictures in results are named."""
     use = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
     request, account = exported(
         [
@@ -212,7 +203,6 @@ def test_what_cannot_be_held_is_counted():
 
 
 def test_fields_nobody_knows_survive():
-    """Beside a part, a call and a result they are kept, and written again."""
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "hi", "lang": "en"}]},
         {"role": "assistant", "content": None, "tool_calls": [call("c1", index=0)]},
@@ -223,7 +213,6 @@ def test_fields_nobody_knows_survive():
 
 
 def test_messages_that_are_none_are_counted():
-    """A message without a role, and one with a role nobody knows."""
     _, account, view = imported([{"content": "x"}, {"role": "robot", "content": "beep"}])
     assert account.malformed == [(1, "a message without a role")]
     assert account.repaired == {"message of the role robot": 1}

@@ -13,20 +13,17 @@ KNOWN = frozenset({"type", "id"})
     [None, {"a": 1}, {"id": 2}, {"extra": 3}, {"extra": {"a": 1}}, {"a": None, "id": {}, "extra": []}],
 )  # fmt: skip
 def test_unknown_fields_come_back_whatever_they_are_called(extra: dict[str, object] | None):
-    """Names the format uses itself go under a field of their own."""
     record = with_extra({"type": "t", "id": "own"}, extra, KNOWN)
     assert (record["type"], record["id"]) == ("t", "own")
     assert extra_of(record, KNOWN) == extra
 
 
 def test_a_marker_for_the_cache_is_no_content():
-    """It steers one request and does not enter a log."""
     assert extra_of({"type": "t", "cache_control": {}}, KNOWN) is None
 
 
 @pytest.mark.parametrize("block", [Opaque(raw={"type": "odd"}), Text(text="x", extra={"a": 1})])
 def test_a_wrapped_block_comes_back(block: Opaque | Text):
-    """What a format has no shape for travels whole."""
     assert unwrap(wrap(block)) == block
 
 
@@ -38,7 +35,6 @@ def test_a_wrapped_block_comes_back(block: Opaque | Text):
     ],
 )
 def test_a_source_comes_back_from_its_url(source: dict[str, str]):
-    """Both kinds of sources are told apart by the URL alone."""
     url = data_url(source)
     assert url is not None and source_of(url) == source
 
@@ -53,5 +49,4 @@ def test_a_source_comes_back_from_its_url(source: dict[str, str]):
     ],
 )
 def test_a_source_that_a_url_cannot_tell_has_none(source: dict[str, object]):
-    """Rather no URL than one that reads back as something else."""
     assert data_url(source) is None

@@ -71,7 +71,6 @@ def texts(view: View) -> list[str]:
 
 
 def test_an_old_session_is_a_line_of_records():
-    """Messages, results, thinking and pictures of a session without ids come over."""
     call = {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a"}}
     thought = {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"}
     sealed = {"type": "thinking", "thinking": "", "thinkingSignature": "x", "redacted": True}
@@ -110,7 +109,6 @@ def test_an_old_session_is_a_line_of_records():
 
 
 def test_only_the_active_branch_of_a_tree_is_read():
-    """The last entry's ancestors are the session; what hangs beside them is counted."""
     _, account, view = imported(
         HEADER,
         entry("a", None, message=user("start")),
@@ -125,14 +123,12 @@ def test_only_the_active_branch_of_a_tree_is_read():
 
 
 def test_a_parent_that_is_missing_is_told():
-    """A branch whose root was lost is read from where it begins."""
     _, account, view = imported(HEADER, entry("b", "gone", message=user("here")))
     assert texts(view) == ["here"]
     assert account.repaired == {"parent that is not there": 1}
 
 
 def test_entries_in_a_circle_end():
-    """A parent that is its own descendant stops the walk instead of turning for ever."""
     _, account, view = imported(
         HEADER, entry("a", "b", message=user("1")), entry("b", "a", message=user("2"))
     )
@@ -141,7 +137,6 @@ def test_entries_in_a_circle_end():
 
 
 def test_a_compaction_covers_what_lies_before_the_first_kept_entry():
-    """The summary comes first, then what was kept, then what followed."""
     made, _, view = imported(
         HEADER,
         entry("a", None, message=user("old")),
@@ -158,7 +153,6 @@ def test_a_compaction_covers_what_lies_before_the_first_kept_entry():
 
 
 def test_a_second_compaction_covers_the_first_summary():
-    """Of several compactions only the last one's summary is seen."""
     _, _, view = imported(
         HEADER,
         entry("a", None, message=user("1")),
@@ -172,7 +166,6 @@ def test_a_second_compaction_covers_the_first_summary():
 
 
 def test_a_compaction_whose_first_kept_entry_is_unknown_keeps_none():
-    """Then the summary stands for all that came before."""
     _, _, view = imported(
         HEADER,
         entry("a", None, message=user("old")),
@@ -183,7 +176,6 @@ def test_a_compaction_whose_first_kept_entry_is_unknown_keeps_none():
 
 
 def test_an_old_compaction_names_its_first_kept_entry_by_place():
-    """Sessions without ids count their records from the header."""
     _, _, view = imported(
         OLD_HEADER,
         {"type": "message", "message": user("old")},
@@ -194,7 +186,6 @@ def test_an_old_compaction_names_its_first_kept_entry_by_place():
 
 
 def test_a_summary_of_nothing_is_still_told():
-    """A compaction that keeps everything leaves its summary as a message."""
     _, account, view = imported(
         HEADER,
         entry("a", None, "compaction", summary="S", firstKeptEntryId="a", tokensBefore=1),
@@ -205,7 +196,6 @@ def test_a_summary_of_nothing_is_still_told():
 
 
 def test_summaries_custom_messages_and_commands_are_told_but_not_asked():
-    """What others put on the user's side is hidden unless the user was shown it."""
     command = {"role": "bashExecution", "command": "ls", "output": "a.py", "exitCode": 2}
     made, account, view = imported(
         HEADER,
@@ -227,7 +217,6 @@ def test_summaries_custom_messages_and_commands_are_told_but_not_asked():
 
 
 def test_an_answer_that_broke_off_is_kept_as_a_failure():
-    """Pi does not send it again, so the view leaves it out; the log has all of it."""
     partial = answer(said("I was about"), stopReason="aborted", errorMessage="Request was aborted")
     made, _, view = imported(OLD_HEADER, {"type": "message", "message": partial})
     assert view.messages() == []
@@ -237,7 +226,6 @@ def test_an_answer_that_broke_off_is_kept_as_a_failure():
 
 
 def test_usage_is_mapped_by_name():
-    """Pi counts uncached input apart from cached, as we do; zeros are no usage."""
     usage = {"input": 3, "output": 5, "cacheRead": 100, "cacheWrite": 20, "cost": {}}
     made, _, _ = imported(
         OLD_HEADER,
@@ -253,7 +241,6 @@ def test_usage_is_mapped_by_name():
 
 
 def test_a_text_result_stays_text_and_blocks_stay_blocks():
-    """The format has only blocks; a mark tells which results were a string before."""
     calls = [{"type": "toolCall", "id": i, "name": "f", "arguments": {}} for i in ("t1", "t2")]
     result = {"role": "toolResult", "content": [said("x")]}
     _, _, view = imported(
@@ -269,7 +256,6 @@ def test_a_text_result_stays_text_and_blocks_stay_blocks():
 
 
 def test_broken_lines_are_counted_with_their_numbers():
-    """In a tree as in a line, what cannot be read is named."""
     writer = TranscriptWriter()
     good = lines(HEADER, entry("a", None, message=user("hi")))
     made = list(pi.read([*good, b'{"torn\n', b'{"type":"message"}\n'], writer))
@@ -278,7 +264,6 @@ def test_broken_lines_are_counted_with_their_numbers():
 
 
 def test_a_result_nobody_asked_for_stays_in_the_log():
-    """It has no place in a view, and the account says so."""
     orphan = {"role": "toolResult", "toolCallId": "zz", "content": [said("x")]}
     made, account, view = imported(OLD_HEADER, {"type": "message", "message": orphan})
     assert any(isinstance(e, Ran) for e in made)
@@ -287,7 +272,6 @@ def test_a_result_nobody_asked_for_stays_in_the_log():
 
 
 def test_only_pi_sessions_are_claimed():
-    """The header says what it is; nobody else's first line does."""
     assert pi.sniff(lines(OLD_HEADER)[0])
     assert pi.sniff(lines(HEADER)[0])
     assert not pi.sniff(b'{"longhold":1,"session":"s"}\n')
@@ -297,7 +281,6 @@ def test_only_pi_sessions_are_claimed():
 
 
 def test_the_model_and_the_title_are_written():
-    """An export names what the session was called and ran on, in one branch."""
     _, _, view = imported(
         HEADER,
         entry("a", None, "model_change", provider="anthropic", modelId="claude-opus-4-5"),
@@ -317,7 +300,6 @@ def test_the_model_and_the_title_are_written():
 @pytest.mark.skipif(not RECORDED, reason="no recorded sessions here")
 @pytest.mark.parametrize("session", RECORDED, ids=lambda path: path.name)
 def test_recorded_sessions_hold_and_come_back(session: Path):
-    """A recorded session folds to a legal view, and its export to the same one."""
     with gzip.open(session) as file:
         writer = TranscriptWriter()
         view = fold(pi.read(file, writer))
@@ -372,7 +354,6 @@ entries = st.builds(
 @pytest.mark.parametrize("header", [HEADER, OLD_HEADER], ids=["tree", "line"])
 @given(made=st.lists(entries, max_size=12))
 def test_any_session_folds_to_what_the_api_accepts(header: dict[str, object], made: list[dict]):
-    """Entries in any order and of any shape give a legal view that can be written and read."""
     view = fold(pi.read(lines(header, *made), TranscriptWriter()))
     assert violations(view.messages()) == []
     assert fold(pi.read(list(pi.write(view)), TranscriptWriter())).messages() == view.messages()

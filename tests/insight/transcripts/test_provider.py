@@ -40,12 +40,10 @@ def encoded(value: object) -> bytes:
     ],
 )
 def test_the_beginning_tells_the_provider(first: bytes, provider: str | None):
-    """Marks of either format decide; without any it is Anthropic's; else nobody's."""
     assert provider_of(first) == provider
 
 
 def test_a_beginning_cut_anywhere_is_enough_once_a_mark_was_seen():
-    """Sniffing sees only the first bytes of a large document."""
     text = encoded([USER, CALL, {"role": "user", "content": 'she said "tool_use": ' * 50}])
     end = text.index(b"tool_calls") + len('tool_calls": []')
     assert {provider_of(text[:cut]) for cut in range(end, len(text))} == {"openai"}
@@ -60,17 +58,14 @@ def test_a_beginning_cut_anywhere_is_enough_once_a_mark_was_seen():
     ],
 )
 def test_a_request_cut_before_its_messages_is_known(request_: object, provider: str):
-    """Prompts and tools may be longer than the beginning that is looked at."""
     assert provider_of(encoded(request_)[:400]) == provider
 
 
 def test_a_whole_object_without_messages_is_none():
-    """Many files have tools in them."""
     assert provider_of(encoded({"tools": [], "system": "linux"})) is None
 
 
 def test_what_stands_inside_a_tools_input_says_nothing():
-    """Keys of the other format deep in an input or quoted in a text do not mislead."""
     use = {"type": "tool_use", "id": "t", "name": "f", "input": {"tool_calls": [], "role": "tool"}}
     quoted = json.dumps([CALL])
     messages = [{"role": "user", "content": quoted}, {"role": "assistant", "content": [use]}]

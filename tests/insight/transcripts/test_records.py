@@ -35,18 +35,15 @@ from longhold.session.importing.writer import ImportAccount
     ],
 )
 def test_moments_are_read_in_every_shape(timestamp: object, expected: float):
-    """Text with or without a zone, milliseconds, and nothing for what is neither."""
     assert seconds(timestamp) == expected
 
 
 def test_a_moment_that_is_written_is_read_again():
-    """To the millisecond."""
     assert seconds(timestamp(1769940000.5)) == 1769940000.5
 
 
 @pytest.mark.parametrize("at", [1e300, -1e300, float("inf"), float("nan"), 253402300799.9999])
 def test_a_moment_that_is_no_date_is_written_as_none(at: float):
-    """Whatever a log may say."""
     assert possible(at) == 0.0
     assert timestamp(at) == "1970-01-01T00:00:00.000Z"
 
@@ -56,7 +53,6 @@ def test_a_moment_that_is_no_date_is_written_as_none(at: float):
     [(7, 7), (0, 0), (True, 0), (-1, 0), (10**25, 0), (7.0, 0), ("7", 0), (None, 0), ([], 0)],
 )
 def test_a_count_is_a_whole_number_or_nothing(value: object, expected: int):
-    """A yes is no number: a log with one in it could not be loaded again."""
     assert type(count(value)) is int and count(value) == expected
 
 
@@ -71,14 +67,12 @@ def test_a_count_is_a_whole_number_or_nothing(value: object, expected: int):
     ],
 )
 def test_half_a_character_is_replaced_and_counted(text: bytes, expected: str):
-    """Written as an escape or as bytes; a backslash before the letters is something else."""
     account = ImportAccount()
     assert decoded(text, account) == expected
     assert account.repaired == {"characters cut in half": 1}
 
 
 def test_text_that_is_no_json_is_not_mended():
-    """And not counted."""
     account = ImportAccount()
     assert isinstance(decoded(rb'{"\ud83d', account), UnreadableRecord)
     assert account.repaired == {}
@@ -87,27 +81,23 @@ def test_text_that_is_no_json_is_not_mended():
 @pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 990, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
 def test_what_is_nested_too_deep_is_malformed(levels: int, opening: bytes, closing: bytes):
-    """It is told in words, wherever the stack would have ended."""
     inner = b"0" if closing == b"}" else b""
     line = opening * levels + inner + closing * levels
     assert decoded(line) == UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
 
 
 def test_what_is_nested_less_deep_is_read():
-    """Many brackets alone do not make it deep."""
     assert not isinstance(decoded(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), UnreadableRecord)
     assert decoded(b"[" + b"[]," * 500 + b"[]]") == [[]] * 501
 
 
 def test_the_first_record_is_behind_marks_and_blank_lines():
-    """What a file begins with is what its first words say."""
     assert first_record(b"\xef\xbb\xbf\n \n{}\n[]") == {}
     assert first_record(b"\xef\xbb\xbf{}\n") == {}
     assert isinstance(first_record(b"\n"), UnreadableRecord)
 
 
 def test_lines_keep_their_numbers_past_blank_ones():
-    """A malformed line is named by where it stands in the file."""
     account = ImportAccount()
     read = list(records([b"\xef\xbb\xbf{}\n", b" \n", b"[]\n", b'{"a":1}\n', b"\xff\n"], account))
     assert read == [(1, {}), (4, {"a": 1})]
@@ -117,7 +107,6 @@ def test_lines_keep_their_numbers_past_blank_ones():
 
 
 def test_what_stands_after_a_document_is_counted():
-    """A document ends the file; more of it is not read as if it belonged there."""
     account = ImportAccount()
     _, messages = message_list([b'[{"role":"user"}]\n', b'{"role":"user"}\n'], account)
     assert list(messages) == [(1, {"role": "user"})]
@@ -125,13 +114,11 @@ def test_what_stands_after_a_document_is_counted():
 
 
 def test_a_document_is_written_piece_by_piece():
-    """It is whole JSON, with or without anything beside the messages."""
     assert b"".join(document({}, [])) == b'{"messages":[\n]}\n'
     assert b"".join(document({"a": 1}, [{}, {}])) == b'{"a":1,"messages":[\n{},\n{}\n]}\n'
 
 
 def test_a_broken_first_line_does_not_spoil_the_others():
-    """Lines keep their numbers when the file turns out not to be one document."""
     account = ImportAccount()
     lines = [b'{"role": "us\n', b"\n", b'{"role":"user"}', b"{}"]
     assert list(message_list(lines, account).messages) == [(3, {"role": "user"}), (4, {})]

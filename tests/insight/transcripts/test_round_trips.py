@@ -120,7 +120,6 @@ message_lists = st.lists(
 @pytest.mark.parametrize("module", ALL, ids=lambda module: module.NAME)
 @given(messages=message_lists)
 def test_any_message_list_folds_to_what_the_api_accepts(module: ModuleType, messages: Json):
-    """However a list is broken, the view of it breaks no rule."""
     view = imported(module, [msgspec.json.encode(messages)])
     assert violations(view.messages()) == []
 
@@ -128,14 +127,12 @@ def test_any_message_list_folds_to_what_the_api_accepts(module: ModuleType, mess
 @pytest.mark.parametrize("module", LOSSLESS, ids=lambda module: module.NAME)
 @given(messages=message_lists)
 def test_export_and_import_again_gives_the_same_messages(module: ModuleType, messages: Json):
-    """A format that can hold all blocks gives back whole, equal values."""
     view = view_of(messages)
     assert imported(module, list(module.write(view))).messages() == view.messages()
 
 
 @given(messages=message_lists)
 def test_openai_gives_back_all_it_can_hold(messages: Json):
-    """Beside what the format has no place for, everything comes back equal."""
     view = view_of(messages)
     again = imported(openai, list(openai.write(view)))
     assert again.messages() == [held_by_openai(message) for message in view.messages()]
@@ -144,14 +141,12 @@ def test_openai_gives_back_all_it_can_hold(messages: Json):
 @pytest.mark.parametrize("module", ALL, ids=lambda module: module.NAME)
 @given(junk=st.lists(st.binary(max_size=30) | values.map(msgspec.json.encode), max_size=5))
 def test_junk_is_counted_not_raised(module: ModuleType, junk: list[bytes]):
-    """Lines of anything leave entries or an account of why not."""
     writer = TranscriptWriter()
     view = fold(module.read([line.replace(b"\n", b"") + b"\n" for line in junk], writer))
     assert violations(view.messages()) == []
 
 
 def test_recorded_transcripts_come_back_from_every_format(recorded: Path):
-    """Sessions people had are exported and imported again without a difference."""
     with open_transcript(recorded) as transcript:
         view = fold(transcript.entries)
     for module in LOSSLESS:

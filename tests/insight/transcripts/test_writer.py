@@ -15,7 +15,6 @@ def writer():
 
 
 def test_entries_are_numbered_from_one(writer):
-    """As a log would number them."""
     assert writer.last == 0
     assert [
         writer.said(()).n,
@@ -26,14 +25,12 @@ def test_entries_are_numbered_from_one(writer):
 
 
 def test_a_date_is_taken_from_the_file_or_from_the_entry(writer):
-    """What has neither has none."""
     assert writer.write(Titled(title="a", at=5.0), 7.0).at == 7.0
     assert writer.write(Titled(title="a", at=5.0)).at == 5.0
     assert writer.said(()).at == 0.0
 
 
 def test_entries_carry_their_measure(writer):
-    """So that loading never counts again."""
     content = (Text(text="fix the bug"),)
     assert writer.said(content).measure == measure_content(content)
     assert writer.replied("r", content).measure == measure_content(content)
@@ -41,7 +38,6 @@ def test_entries_carry_their_measure(writer):
 
 
 def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
-    """Nothing is dropped, and nothing is sent where an API refuses it."""
     picture, thought = Image(source={"type": "url"}), Thinking(thinking="hm")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "tool_use", "id": 1})
     kept = writer.said((picture, thought, strange, broken)).content
@@ -55,7 +51,6 @@ def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
 
 
 def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):
-    """Tool uses and unknown blocks may stand there, results and broken blocks may not."""
     use, result = ToolUse(id="a", name="b", input={}), ToolResult(tool_use_id="a", content="x")
     strange, broken = Opaque(raw={"type": "tomorrow"}), Opaque(raw={"type": "thinking"})
     kept = writer.replied("r", (use, result, strange, broken)).content
@@ -68,14 +63,12 @@ def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):
 
 
 def test_a_picture_on_the_models_side_stays_a_picture(writer):
-    """It goes out again as it came in."""
     picture = Image(source={"type": "url"})
     [kept] = writer.replied("r", (picture,)).content
     assert kept == Opaque(raw={"type": "image", "source": {"type": "url"}})
 
 
 def test_blocks_that_cannot_stand_in_a_result_are_written_out(writer):
-    """A result holds text, pictures and files, and what nobody knows."""
     strange = Opaque(raw={"type": "tomorrow"})
     inside = Opaque(raw={"type": "tool_use", "id": "a", "name": "b", "input": {}})
     kept = writer.ran(ToolResult(tool_use_id="a", content=(strange, inside))).content
@@ -83,7 +76,6 @@ def test_blocks_that_cannot_stand_in_a_result_are_written_out(writer):
 
 
 def test_usage_is_read_or_counted(writer):
-    """A report that cannot be read is not a reason to stop."""
     assert writer.account.usage({"input_tokens": 3}) == Usage(input_tokens=3)
     assert writer.account.usage(None) is None
     assert writer.account.repaired == {}
@@ -92,7 +84,6 @@ def test_usage_is_read_or_counted(writer):
 
 
 def test_the_account_is_the_last_entry(writer):
-    """It says what of the file has no place in a view."""
     writer.account.records = 9
     writer.account.skipped["progress"] += 2
     writer.account.malformed.append((4, "not JSON"))

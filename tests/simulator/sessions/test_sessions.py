@@ -95,13 +95,11 @@ def chars_by_role(records):
 
 
 def test_the_same_seed_gives_the_same_bytes():
-    """Two runs agree byte for byte, another seed does not."""
     assert list(generate(7, 120)) == list(generate(7, 120))
     assert list(generate(7, 120)) != list(generate(8, 120))
 
 
 def test_the_hash_seed_of_the_process_does_not_matter():
-    """Another process with another order of sets and hashes writes the same file."""
     script = (
         "import hashlib;from longhold.simulator.sessions import generate;"
         "print(hashlib.sha256(b''.join(generate(3, 150))).hexdigest())"
@@ -120,7 +118,6 @@ def test_the_hash_seed_of_the_process_does_not_matter():
 
 
 def test_characters_are_shared_between_roles_as_in_recorded_sessions(sessions):
-    """Results hold 68 %, the assistant 29 %, the user 3 %, over a dozen sessions."""
     chars = sum((chars_by_role(records) for records in sessions), Counter())
     total = chars.total()
     assert chars["result"] / total == pytest.approx(0.68, abs=0.03)
@@ -129,7 +126,6 @@ def test_characters_are_shared_between_roles_as_in_recorded_sessions(sessions):
 
 
 def test_no_single_session_strays_far_from_the_shares(sessions):
-    """Each session alone is still recognisable."""
     for records in sessions:
         chars = chars_by_role(records)
         assert chars["result"] / chars.total() == pytest.approx(0.68, abs=0.08)
@@ -137,7 +133,6 @@ def test_no_single_session_strays_far_from_the_shares(sessions):
 
 
 def test_result_sizes_have_a_long_tail(sessions):
-    """Half of the results are short and a few are very long, as recorded (520 and 5,479)."""
     sizes = sorted(
         len(text_of_result(block))
         for records in sessions
@@ -150,7 +145,6 @@ def test_result_sizes_have_a_long_tail(sessions):
 
 
 def test_parallel_calls_are_as_common_as_recorded(sessions):
-    """Around one answer with tools in twelve makes several calls, both stored ways."""
     counts, streamed, batched = Counter(), 0, 0
     for records in sessions:
         position = {record.get("uuid"): index for index, record in enumerate(records)}
@@ -178,7 +172,6 @@ def test_parallel_calls_are_as_common_as_recorded(sessions):
 def test_every_tool_use_has_its_one_result_before_the_next_answer(
     seed, records, compactions, microcompactions, images, sidechain
 ):
-    """Whatever was asked for, calls and results pair up and hang together."""
     lines = generate(
         seed,
         records,
@@ -204,7 +197,6 @@ def test_every_tool_use_has_its_one_result_before_the_next_answer(
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), records=st.integers(1, 160), events=st.integers(0, 4))
 def test_a_session_has_what_was_asked_for(seed, records, events):
-    """Counts are exact for events and hardly exceeded for records."""
     wished = {"compactions": events, "microcompactions": events // 2, "images": events}
     told = parse(generate(seed, records, **wished))
     subtypes = Counter(record.get("subtype") for record in told)
@@ -218,7 +210,6 @@ def test_a_session_has_what_was_asked_for(seed, records, events):
 
 
 def test_pieces_of_a_response_share_id_request_and_prompt(sessions):
-    """One block a piece; only the last piece may know the output count and the stop reason."""
     for pieces in itertools.chain.from_iterable(answers(records) for records in sessions):
         first, *_ = pieces
         assert {piece["requestId"] for piece in pieces} == {first["requestId"]}
@@ -229,7 +220,6 @@ def test_pieces_of_a_response_share_id_request_and_prompt(sessions):
 
 
 def test_the_chain_of_parents_holds_but_for_a_few(sessions):
-    """Nearly every parent was written before its child; some dangle, as in recorded files."""
     dangling = total = 0
     for records in sessions:
         seen = set()
@@ -245,14 +235,12 @@ def test_the_chain_of_parents_holds_but_for_a_few(sessions):
 
 
 def test_time_never_runs_backwards(sessions):
-    """Timestamps are in file order."""
     for records in sessions:
         stamps = [record["timestamp"] for record in records if "timestamp" in record]
         assert stamps == sorted(stamps)
 
 
 def test_prompts_grow_by_what_was_appended(sessions):
-    """Characters per token stay near the recorded 2.77, apart from hash lines, CJK and the like."""
     ratios = []
     for records in sessions:
         appended, prompt, answer = 0, None, None
@@ -275,7 +263,6 @@ def test_prompts_grow_by_what_was_appended(sessions):
 
 
 def test_a_warm_cache_is_read_up_to_the_last_prompt(sessions):
-    """Most calls read exactly what the one before had cached; after long pauses they start over."""
     warm = cold = 0
     for records in sessions:
         usages = [pieces[0]["message"]["usage"] for pieces in answers(records)]
@@ -289,7 +276,6 @@ def test_a_warm_cache_is_read_up_to_the_last_prompt(sessions):
 
 
 def test_a_compaction_restarts_the_chain_and_the_prompt():
-    """The boundary has no parent but remembers one; its summary follows and the prompt shrinks."""
     records = parse(generate(5, 400, compactions=2))
     for index, record in enumerate(records):
         if record.get("subtype") != "compact_boundary":
@@ -305,7 +291,6 @@ def test_a_compaction_restarts_the_chain_and_the_prompt():
 
 
 def test_a_microcompaction_clears_earlier_results_and_breaks_the_cache():
-    """It names results since the last boundary, and the next prompt is smaller by what it saved."""
     records = parse(generate(9, 300, microcompactions=1))
     index = next(
         i for i, each in enumerate(records) if each.get("subtype") == "microcompact_boundary"
@@ -322,7 +307,6 @@ def test_a_microcompaction_clears_earlier_results_and_breaks_the_cache():
 
 
 def test_malformed_lines_come_on_top_and_are_not_json():
-    """Without the spoiled lines the file is the one that was not spoiled."""
     spoiled = list(generate(4, 200, malformed=6))
     clean = list(generate(4, 200))
     extra = Counter(spoiled) - Counter(clean)
@@ -335,7 +319,6 @@ def test_malformed_lines_come_on_top_and_are_not_json():
 
 
 def test_a_sidechain_is_one_prompt_and_its_rounds():
-    """Every record carries the flag and the agent; the user speaks once."""
     records = parse(generate(6, 150, sidechain=True))
     assert all(
         record["isSidechain"] and record["agentId"] == records[0]["agentId"] for record in records
@@ -349,7 +332,6 @@ def test_a_sidechain_is_one_prompt_and_its_rounds():
 
 
 def test_all_kinds_of_records_occur():
-    """Over some sessions every kind is met."""
     met = set()
     for seed in SEEDS:
         for record in parse(generate(seed, 400, compactions=1, microcompactions=1, images=1)):
@@ -366,7 +348,6 @@ def test_all_kinds_of_records_occur():
 
 
 def test_edits_are_what_later_edits_find(sessions):
-    """The replaced text is there once, and the next edit of a file starts from what this one left."""
     checked = 0
     for records in sessions:
         files = {}
@@ -396,7 +377,6 @@ def test_edits_are_what_later_edits_find(sessions):
 
 
 def test_texts_do_not_repeat_everywhere(sessions):
-    """Long thoughts and results differ but for files read again unchanged."""
     long_texts = Counter(
         text
         for records in sessions
@@ -411,7 +391,6 @@ def test_texts_do_not_repeat_everywhere(sessions):
 
 
 def test_write_puts_the_same_lines_into_a_file(tmp_path):
-    """The file holds what the generator yields, and its size is returned."""
     path = tmp_path / "session.jsonl"
     size = write(path, 11, 100, compactions=1)
     assert path.read_bytes() == b"".join(generate(11, 100, compactions=1))
@@ -419,7 +398,6 @@ def test_write_puts_the_same_lines_into_a_file(tmp_path):
 
 
 def test_a_large_file_has_the_wanted_size_and_mean_record(tmp_path):
-    """Records are about 5 KB on average, the prompt stays inside its window, the last turn is closed."""
     path = tmp_path / "large.jsonl"
     size = write_large(path, 2, size_bytes=6_000_000)
     records = parse(path.read_bytes().splitlines())

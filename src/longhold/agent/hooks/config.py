@@ -136,7 +136,6 @@ def load_hooks(project: Path | None, *, at: Path | None = None) -> HookPlan:
 
 
 def hooks_in(section: SettingsSection) -> tuple[list[Hook], list[str]]:
-    """Return the hooks of a section, and a line for each part that was not understood."""
     found = list(_read(section))
     skipped = [f"{section.file}: {line}" for line in found if isinstance(line, str)]
     return [hook for hook in found if isinstance(hook, Hook)], skipped
@@ -182,7 +181,6 @@ def _hook(event: str, matcher: str, command: _Command, section: SettingsSection)
 
 
 def matches(matcher: str, value: str) -> bool:
-    """Return whether a matcher fits a name: everything, a list of names, or an expression."""
     if matcher in ("", "*"):
         return True
     if _is_plain(matcher):
@@ -195,7 +193,6 @@ def _is_plain(matcher: str) -> bool:
 
 
 def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
-    """Return the hooks an event runs; of identical ones only the first."""
     value = str(fields.get(EVENTS[event].matches_on, ""))
     picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
     for hook in hooks:

@@ -127,7 +127,6 @@ def _shorten(verdict: HookVerdict, scratch: Path) -> HookVerdict:
 
 
 def _move_to_file(text: str, scratch: Path) -> str:
-    """Move a long text to a file, leaving its beginning."""
     if len(text) <= TEXT_CHARS:
         return text
     name = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

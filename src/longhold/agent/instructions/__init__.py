@@ -37,7 +37,6 @@ __all__ = [
 
 
 def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
-    """Read the instructions for a session's start."""
     if not ground.settings.on:
         return Gathered()
     return gather(at_start(ground), ground, trusted=trusted)
@@ -46,6 +45,5 @@ def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
 def imports_waiting(
     ground: Ground, *, trusted: frozenset[str] = frozenset()
 ) -> tuple[Waiting, ...]:
-    """List the project's imports from outside it that the user has not trusted yet."""
     found = gather(everywhere(ground), ground, trusted=trusted, ignore_paths=True)
     return found.waiting

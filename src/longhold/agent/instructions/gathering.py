@@ -255,7 +255,6 @@ class _Gatherer:
         return self._may_leave(Waiting(importer=candidate.path, path=path), "is a link to")
 
     def _has_twin(self, part: InstructionPart) -> bool:
-        """Return whether a file in the same directory has the same text, as a copy under another name."""
         return any(
             node.part.path.parent == part.path.parent and node.part.text == part.text
             for node in self._found.values()
@@ -401,7 +400,6 @@ class _Gatherer:
 
 
 def _patterns(written: Json) -> tuple[str, ...]:
-    """Read a rule's `paths`: one pattern, or several as a list or separated by commas."""
     if isinstance(written, list):
         written = ",".join(map(str, written))
     else:

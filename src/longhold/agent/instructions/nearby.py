@@ -74,7 +74,6 @@ def source_of(part: InstructionPart) -> Source:
 def loaded_fields(
     part: InstructionPart, reason: LoadReason, touched: Path | None = None
 ) -> JsonObject:
-    """Return a hook's fields for a file whose instructions are loaded."""
     how = _LOAD_REASONS[reason]
     if reason != "compact" and part.imported_by:
         how = "include"

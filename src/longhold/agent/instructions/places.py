@@ -68,7 +68,6 @@ class Ground:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The trees from which the project's files may import."""
         return (self.top, *self.more)
 
     def is_users(self, path: Path) -> bool:
@@ -150,7 +149,6 @@ def everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
 
 
 def _holder(directory: Path) -> Path:
-    """Return the directory that a directory of instructions belongs to."""
     for name in (".claude", ".longhold"):
         if name in directory.parts:
             return Path(*directory.parts[: directory.parts.index(name)])
@@ -179,7 +177,6 @@ def _in_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]
 
 
 def real_path(path: Path) -> Path | None:
-    """Resolve all links; None if there is no such file or the path is invalid."""
     try:
         return path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):

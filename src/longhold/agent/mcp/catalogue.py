@@ -98,16 +98,13 @@ class McpTools:
 
     @property
     def loaded(self) -> tuple[Tool, ...]:
-        """The tools that were found, sorted by name; the next frame lists their definitions."""
         return tuple(self._tools[name] for name in sorted(self._loaded))
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All tools, sorted by name."""
         return tuple(self._tools[name] for name in self.names)
 
     async def connect(self) -> tuple[str, ...]:
-        """Ask every server for its tools at once; return a line for each that failed."""
         found = await asyncio.gather(*(self._ask(link) for link in self._links.values()))
         return tuple(problem for problem in found if problem)
 
@@ -118,7 +115,6 @@ class McpTools:
         return known
 
     def find(self, query: str, limit: int = FOUND) -> tuple[Tool, ...]:
-        """Find tools by words, best first; a word in a name counts more than in a description."""
         words = set(re.findall(r"[a-z0-9]+", query.casefold()))
         scored = [(_score(tool, words), tool.name) for tool in self._tools.values()]
         best = sorted((-score, name) for score, name in scored if score)
@@ -193,7 +189,6 @@ def as_tool(offered: "Offered", link: McpLink) -> Tool:
 
 
 def _limit(meta: JsonObject | None) -> int:
-    """Return how long a tool's results may be: what it asks for, within reason."""
     asked = (meta or {}).get(ASKS)
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked >= 1:
         return MCP_CHARS

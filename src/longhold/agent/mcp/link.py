@@ -60,11 +60,9 @@ class McpLink:
 
     @property
     def is_away(self) -> bool:
-        """True if the server could not be reached when it was last tried."""
         return self._failed_at is not None
 
     def is_worth_retrying(self) -> bool:
-        """True if the server is away, and was not tried a moment ago."""
         failed = self._failed_at
         return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
 
@@ -82,7 +80,6 @@ class McpLink:
 
     @property
     def instructions(self) -> str:
-        """What the server says of itself, while it is connected."""
         return (self._client.instructions or "") if self._client is not None else ""
 
     async def call(self, tool: str, given: JsonObject) -> "CallToolResult":
@@ -194,7 +191,6 @@ class McpLink:
         raise ServerFailed(f"The MCP server {name!r} {said}{self._last_words()}")
 
     def _break(self) -> None:
-        """Drop the connection; the next call makes another."""
         self._client = None
         self._stop.set()
 
@@ -218,7 +214,6 @@ def load_sdk() -> None:
 
 
 def _innermost(error: BaseException | None) -> str:
-    """Return the first real cause inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__

@@ -66,7 +66,6 @@ def load_servers(project: Path | None, *, at: Path | None = None) -> McpPlan:
 
 
 def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
-    """Read one server from a settings file or an agent's definition."""
     file = section.file
     if isinstance(value, dict):
         value = {key: item for key, item in value.items() if key != "section"}

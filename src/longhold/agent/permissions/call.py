@@ -114,7 +114,6 @@ _GIT_PLAIN = names(
 
 
 def find_danger(script: Script, text: str) -> Danger | None:
-    """Return the worst danger in a command line, or None."""
     found = list(_dangers(script, text))
     return next((danger for danger in found if danger.level == "ruin"), found[0] if found else None)
 
@@ -157,7 +156,6 @@ def _letters(command: Command) -> str:
 
 
 def _has_long(command: Command, *wanted: str) -> bool:
-    """Return whether a long option is present, also abbreviated or with a value."""
     given = (a.partition("=")[0] for a in command.arguments if a.startswith("--") and len(a) > 4)
     return any(name.startswith(option) for option in given for name in wanted)
 
@@ -310,7 +308,6 @@ def find_reach(script: Script, places: Places) -> CommandReach:
 
 
 def _names_no_file(redirect: Redirect) -> bool:
-    """Return whether a redirection takes a text, joins streams or discards output."""
     text = redirect.target.text
     return redirect.operator == "<<<" or redirect.joins_streams or text == "/dev/null"
 
@@ -381,7 +378,6 @@ def _with_parts(word: Word) -> Iterator[Word]:
 
 
 def _option_value(word: Word) -> Iterator[Word]:
-    """Yield what may be a value glued to an option."""
     values = {word.text[2:]} if not word.text.startswith("--") else set()
     values |= {found[1] for found in re.finditer(r"(?:=|(?=[/~]|\.\.))(.+)", word.text, re.S)}
     for value in sorted(values - {""}):
@@ -459,7 +455,6 @@ def _examine_shell(text: str, places: Places) -> ShellCall:
 
 
 def _suspicion(script: Script, reach: CommandReach, places: Places) -> Suspicion | None:
-    """Look at the repositories in which git would run."""
     runs = [command for command in script.commands if program(command.name) == "git"]
     if not any(command.arguments[:1] != ("--version",) for command in runs):
         return None

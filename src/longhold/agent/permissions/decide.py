@@ -52,7 +52,6 @@ _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 
 
 def narrower(one: Mode, other: Mode) -> Mode:
-    """Return the mode of the two that lets less through."""
     return min(one, other, key=_WIDTH.__getitem__)
 
 

@@ -64,17 +64,14 @@ class Gate:
         """The calls the user refused, and the reasons."""
 
     def switch_mode(self, mode: Mode) -> Mode:
-        """Decide by another mode from now on; return the one before."""
         before, self.mode = self.mode, mode
         return before
 
     @property
     def in_force(self) -> Mode:
-        """The mode that applies now: this gate's own, or the narrower one of a gate above."""
         return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
 
     def judge(self, tool: Tool, given: JsonObject, places: Places) -> Decision:
-        """Decide without asking anyone."""
         return decide(examine(tool, given, places), self.rules, self.in_force, places)
 
     async def check(

@@ -202,7 +202,6 @@ _FORMAT = re.compile(r"([^%]|%%|%[-+ #0]*\d*(\.\d+)?[sbqdiouxXcfeg])*")
 
 
 def is_read_only_command(text: str) -> bool:
-    """Return whether every part of a command line is proved to change nothing."""
     return is_read_only_script(read_script(text))
 
 

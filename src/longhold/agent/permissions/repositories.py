@@ -51,7 +51,6 @@ class Suspicion:
 
 
 def suspect(directory: Path, verbs: frozenset[str], places: Places) -> Suspicion | None:
-    """Return why git should not run here unasked, or None."""
     if not directory.is_dir():
         return None
     try:

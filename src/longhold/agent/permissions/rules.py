@@ -70,7 +70,6 @@ def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> R
 
 
 def names_tool(rule: Rule, tool: str) -> bool:
-    """Return whether a rule is about this tool: by name, by family, or by MCP server."""
     if rule.tool.startswith("mcp__"):
         return fnmatchcase(tool, rule.tool) or tool.startswith(rule.tool + "__")
     same_family = any({rule.tool, tool} <= family for family in (READERS, WRITERS))
@@ -100,7 +99,6 @@ def denies_command(rule: Rule, command: Command) -> bool:
 
 
 def _follows(given: list[str], wanted: list[str], is_open: bool) -> bool:
-    """Match the wanted words in front, skipping options and what may be their values."""
     reached = _past_options(given, {0})
     for pattern in wanted:
         matched = {at + 1 for at in reached if at < len(given) and _same_word(given[at], pattern)}
@@ -127,7 +125,6 @@ def _matches(word: str, pattern: str) -> bool:
 
 
 def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
-    """Split a command rule into words; return them and whether more words may follow."""
     is_open = content.endswith((":*", " *"))
     head = content[:-2] if is_open else content
     commands = read_script(head).commands

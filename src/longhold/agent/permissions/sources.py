@@ -144,7 +144,6 @@ class _Tree:
             self._runnable.append(path)
 
     def cover_paths(self, texts: Iterable[str]) -> None:
-        """Cover files whose path from the top is named, also where nothing else is looked for."""
         for text in texts:
             for command in read_script(text).commands:
                 found = (
@@ -288,7 +287,6 @@ def _value(name: str, file: Path, project: Path | None) -> JsonObject | None:
 
 
 def is_unchanged(section: SettingsSection) -> bool:
-    """Return whether what a trusted section may run is still what the user trusted."""
     if section.project is None:
         return True
     now = _fingerprint(section.name, section.file, section.value, section.project)

@@ -96,7 +96,6 @@ def _lines(text: str) -> str:
 
 
 def _cut(text: str, chars: int) -> str:
-    """Cut at a line's end and count the lines left out."""
     if len(text) <= chars:
         return text
     kept = text[:chars].rpartition("\n")[0]
@@ -132,7 +131,6 @@ class Environment:
 
 
 def sections(given: Environment) -> tuple[Section, ...]:
-    """Render all sections; empty ones are left out."""
     static = tuple(Section(name=name, text=_text(name), scope="global") for name in STATIC)
     dynamic = {
         "guidance": _guidance(given.tools),
@@ -177,7 +175,6 @@ def _state(repository: Repository | None) -> str:
 
 
 def filled(name: str, **values: str) -> str:
-    """Fill in a section's template; "" if all values are empty."""
     if not any(value.strip() for value in values.values()):
         return ""
     return Template(_text(name)).substitute(values).strip()
@@ -203,7 +200,6 @@ def servers_text(offers: Iterable[ServerOffer]) -> str:
 
 
 def server_digests(offers: Iterable[ServerOffer]) -> dict[str, str]:
-    """Return a digest of what is said of each server."""
     return {
         offer.server: blake2b(_server(offer).encode(), digest_size=8).hexdigest()
         for offer in offers

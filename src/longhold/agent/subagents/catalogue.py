@@ -40,7 +40,6 @@ class Definitions:
     skipped: tuple[str, ...] = ()
 
     def find(self, name: str) -> Definition | None:
-        """Find a definition by its name, in any case."""
         wanted = name.casefold()
         return next((one for one in self.known if one.name.casefold() == wanted), None)
 
@@ -78,7 +77,6 @@ def load_definitions(project: Path | None) -> Definitions:
 
 
 def listing(definitions: Iterable[Definition]) -> str:
-    """Write one line per definition, for a model."""
     return "\n".join(f"- {one.name}: {one.description}" for one in definitions)
 
 

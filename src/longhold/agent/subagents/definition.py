@@ -90,7 +90,6 @@ def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ..
 
 
 def mode_for(definition: Definition, parent: Mode) -> Mode:
-    """Return the agent's mode, which is never wider than its parent's."""
     return parent if definition.mode is None else narrower(definition.mode, parent)
 
 

@@ -117,8 +117,6 @@ NOT_IN_A_FORK = frozenset({"Agent", "AgentStop", "EnterPlan", "ExitPlan", "SendM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentContext:
-    """What all agents of a session share."""
-
     session: str
     directory: Path
     """The session's directory beside its log."""
@@ -203,7 +201,6 @@ class AgentFactory:
     _forks: Forks | None = None
 
     async def create(self, order: Order, above: Supervisor) -> Worker:
-        """Make the worker that an order asks for; `above` supervises it."""
         team = self.shared.teammates.team
         if order.is_teammate and team is not None:
             self.shared.mails[MAIN].also(team.box(LEAD))
@@ -295,7 +292,6 @@ class AgentFactory:
         return replace(attached, tools=chosen, system=system)
 
     def _engine(self, order: Order, spill: Spill) -> Engine:
-        """Begin an agent's log under its parent's, or reopen it."""
         settings = self.parent.engine.settings
         turns = order.definition.turns or settings.loop.max_turns
         settings = replace(settings, loop=replace(settings.loop, max_turns=turns))
@@ -370,8 +366,6 @@ class AgentFactory:
 
 
 def prefixed(name: str, ask: AskUser) -> AskUser:
-    """Ask in an agent's name, so that the user knows who asks."""
-
     async def asked(question: Question) -> Answer:
         return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
 
@@ -379,7 +373,6 @@ def prefixed(name: str, ask: AskUser) -> AskUser:
 
 
 def _had(reach: ToolReach, server: str) -> bool:
-    """Return whether an agent had used a server of its own before it was resumed."""
     return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
 
 

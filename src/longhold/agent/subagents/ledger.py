@@ -83,11 +83,9 @@ class SharedLedger(Generic[T]):
         self._mine = threading.RLock()
 
     def values(self) -> list[T]:
-        """Return the new values, leaving out what cannot be decoded."""
         return [line.value for line in self.news() if line.value is not None]
 
     def news(self) -> list[LedgerLine[T]]:
-        """Return the complete lines added since the last call."""
         with self._mine:
             try:
                 descriptor = _open(self.path, os.O_RDONLY)
@@ -135,7 +133,6 @@ class SharedLedger(Generic[T]):
             ) from error
 
     def _encoded(self, value: T) -> bytes:
-        """Encode a value, and make sure that readers can decode it."""
         try:
             line = msgspec.json.encode(value)
             self._decoder.decode(line)
@@ -171,7 +168,6 @@ class SharedLedger(Generic[T]):
 
 
 def read_cursor(text: str) -> tuple[str, int] | None:
-    """Return the ledger and offset of a cursor; None if the text is not one."""
     ledger, _, place = text.rpartition(":")
     return (ledger, int(place)) if ledger and place.isascii() and place.isdigit() else None
 
@@ -187,7 +183,6 @@ def _head(line: bytes, path: Path) -> Head:
 
 
 def _open(path: Path, flags: int) -> int:
-    """Open a plain file; links are refused."""
     try:
         return os.open(path, flags | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
@@ -224,8 +219,6 @@ Letter: TypeAlias = LedgerLine[Mail]
 
 
 class Mailbox:
-    """The sending side of one agent's mailbox."""
-
     def __init__(self, path: Path) -> None:
         self._ledger = SharedLedger(path, Mail)
         self._there: set[tuple[str, str, str]] = set()
@@ -245,8 +238,6 @@ def _key(mail: Mail) -> tuple[str, str, str]:
 
 
 class UnreadMail:
-    """The reading side of one agent's mailbox."""
-
     def __init__(self, path: Path, cursors: Mapping[str, int] | None = None) -> None:
         self._ledger = SharedLedger(path, Mail, after=cursors)
         self._waiting: list[Letter] = []
@@ -266,8 +257,6 @@ class UnreadMail:
 
 
 class UnreadStoredMail(UnreadMail):
-    """The reading side of a session's mailbox in a store."""
-
     def __init__(self, box: StoredMail, cursors: Mapping[str, int]) -> None:
         self._box = box
         self._cursors = dict(cursors)
@@ -318,17 +307,14 @@ class Delivery:
                 engine.record(Failed(what="mailbox", error=self._problem))
 
     def also(self, box: Path) -> None:
-        """Add a mailbox, such as that of a team created since."""
         if box not in self._boxes:
             self._boxes = (*self._boxes, box)
             self._inboxes = None
 
     def is_waiting(self, engine: Engine) -> bool:
-        """Return whether mail waits; an unreadable mailbox counts as empty."""
         return bool(self.waiting_lines(engine))
 
     def waiting_lines(self, engine: Engine) -> list[str]:
-        """Say in a line each which mail waits; an unreadable mailbox counts as empty."""
         try:
             return [_line(letter) for _, letter in self._waiting(engine)]
         except _BoxError:
@@ -357,7 +343,6 @@ class Delivery:
 
 
 def delivered_as(letter: Letter) -> Said | Failed:
-    """Make the entry that holds a mail and its cursor."""
     if letter.value is None:
         return Failed(
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor
@@ -371,7 +356,6 @@ def _line(letter: Letter) -> str:
 
 
 def cursors_in(history: Iterable[AnyEntry]) -> dict[str, int]:
-    """Return how far each mailbox was read, according to a log."""
     cursors: dict[str, int] = {}
     for entry in history:
         match entry:

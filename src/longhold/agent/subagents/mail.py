@@ -102,7 +102,6 @@ def asks(mail: Mail, answer: ShutdownAnswer | PlanAnswer, *, sender: str) -> boo
 
 
 def render(mail: Mail) -> str:
-    """Render a mail as the hidden message that a model reads."""
     where = f' session="{mail.session}"' if mail.session else ""
     asks = f" {asked}" if (asked := _how_to_answer(mail)) else ""
     return "\n".join(
@@ -117,7 +116,6 @@ def render(mail: Mail) -> str:
 
 
 def _weight(body: MailBody) -> str:
-    """Say what a mail changes: nothing, unless it answers a plan."""
     match body:
         case PlanAnswer(approve=True, request_id=id):
             return (
@@ -142,7 +140,6 @@ def quoted(text: str) -> list[str]:
 
 
 def plain(line: str) -> str:
-    """Drop control and direction characters, and escape our own tag."""
     shown = "".join(char for char in line if char == "\t" or not _is_hidden(char))
     return re.sub(r"<(?=\s*/?\s*mail\b)", "&lt;", shown, flags=re.IGNORECASE)
 
@@ -196,7 +193,6 @@ def _how_to_answer(mail: Mail) -> str:
 
 
 def not_for_a_session(mail: Mail) -> str:
-    """Say why another session may not send this; '' if it may."""
     if isinstance(mail.body, Note) and mail.to == MAIN and mail.session:
         return ""
     return "only notes from a session to the main agent"

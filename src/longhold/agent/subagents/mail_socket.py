@@ -129,7 +129,6 @@ async def _exchanged(path: Path, mail: Mail) -> SocketReply:
 
 
 def _peer_user(writer: asyncio.StreamWriter) -> int | None:
-    """Return the user id of the peer, according to the kernel."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     end = writer.get_extra_info("socket")
@@ -141,7 +140,6 @@ def _peer_user(writer: asyncio.StreamWriter) -> int | None:
 
 
 def _check_ours(path: Path) -> None:
-    """Raise unless the socket and its directory belong to the user alone."""
     try:
         found, parent = path.lstat(), path.parent.stat()
     except OSError as error:

@@ -48,8 +48,6 @@ SESSION_PREFIX = "session:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """An agent of this session, as the sender sees it."""
-
     id: str
     name: str = ""
     state: Literal["running", "stopped", "stopped_by_user"] = "running"
@@ -198,7 +196,6 @@ class Unsent(Exception):
 
 
 def agent_box(session_directory: Path, agent: str) -> Path:
-    """Return the mailbox of an agent of a session; `main` is the agent the user talks to."""
     if not is_name(agent):
         raise ConfigError(f"{agent!r} is not an agent id")
     return private_directory(session_directory / "mail") / f"{agent}.jsonl"
@@ -217,7 +214,6 @@ class AgentDirectory:
 
     @property
     def me(self) -> str:
-        """The name that messages are signed with; the main agent is its team's lead."""
         if self.id:
             return self.name or self.id
         return LEAD if self.teammates.team is not None else MAIN
@@ -241,7 +237,6 @@ class AgentDirectory:
         ]
 
     async def resume(self, id: str) -> None:
-        """Resume a stopped agent through the supervisor it belongs to."""
         for supervisor in (self.own, self.above):
             if supervisor is not None and id in supervisor.registry.known:
                 return await supervisor.resume(id)
@@ -305,7 +300,6 @@ class Mailer:
             raise Unsent("The message is empty.")
 
     def _check_asked(self, to: str, body: MailBody, me: str) -> None:
-        """Refuse an answer to a request that the addressee never sent."""
         if not isinstance(body, ShutdownAnswer | PlanAnswer):
             return
         team = self.team()
@@ -415,7 +409,6 @@ def body_of(given: SendMessageInput) -> MailBody:
 def _answer(
     given: Structured, kind: type[ShutdownAnswer] | type[PlanAnswer]
 ) -> ShutdownAnswer | PlanAnswer:
-    """Make an answer; validates the request id."""
     if given.approve is None or not given.request_id:
         raise Refused("An answer needs the request_id of the request, and approve.")
     words = "feedback" if kind is PlanAnswer else "reason"

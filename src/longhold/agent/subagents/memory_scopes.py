@@ -35,7 +35,6 @@ OWN = "agent-memory"
 
 
 def directory_for(name: str, scope: Scope, root: Path, home: Path) -> Path:
-    """Return the memory directory of a kind of agent."""
     match scope:
         case "user":
             return home / OWN / name
@@ -79,7 +78,6 @@ def open_store(
 def open_scope(
     definition: Definition, root: Path, home: Path, limits: MemorySettings
 ) -> MemoryStore | None:
-    """Open the memory of a kind of agent; None if it has none or memory is off."""
     if not definition.memory or not limits.on:
         return None
     scope = definition.memory
@@ -89,7 +87,6 @@ def open_scope(
 
 
 def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
-    """Return where agents of this name have memories; raise if nowhere."""
     checked_name(name, "an agent")
     found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
     if not found:
@@ -98,7 +95,6 @@ def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
 
 
 def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
-    """Yield every kind of agent that has memories in a scope."""
     for scope in SCOPES:
         above = directory_for("x", scope, root, home).parent
         for place in sorted(above.iterdir()) if above.is_dir() else ():
@@ -107,8 +103,6 @@ def agents_with_memories(root: Path, home: Path) -> Iterator[tuple[str, Scope]]:
 
 
 class OwnMemory:
-    """The memory of one agent while it works."""
-
     def __init__(
         self, store: MemoryStore, name: str, *, session: str, is_outside: Callable[[], bool]
     ) -> None:

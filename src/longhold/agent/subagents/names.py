@@ -31,7 +31,6 @@ def is_session(text: str) -> bool:
 
 
 def checked_name(text: str, what: str) -> str:
-    """Return a name if it may be chosen for `what`, else raise."""
     if not is_name(text):
         raise ConfigError(
             f"{text!r} cannot name {what}; use up to {NAME_CHARS} letters, digits, '-' and '_'"

@@ -16,7 +16,6 @@ NO_ANSWER = "(it ended without an answer)"
 
 
 def receipt(order: Order, output: Path, why: str = "") -> str:
-    """Write the result of a call that started an agent in the background."""
     return (
         f"{why}{order.called} ({order.kind}) works in the background as {order.id}. You are told "
         f"when it ends; until then go on with something else. Its answer will be in {output}. "
@@ -25,14 +24,12 @@ def receipt(order: Order, output: Path, why: str = "") -> str:
 
 
 def result(order: Order, finish: Finish, kept: KeptWorktree | None) -> str:
-    """Write an agent's answer as the result of the call that started it."""
     said = finish.text.strip() or NO_ANSWER
     why = f" ({finish.detail})" if finish.detail else ""
     return f"{said}\n\n[{order.id}, {order.kind}: {finish.state}{why}{_place(kept)}]"
 
 
 def running_file(order: Order, line: str) -> str:
-    """Write the content of the answer's file while there is no answer."""
     return f"[{order.id} ({order.kind}) is still running: {line}]\n"
 
 
@@ -71,7 +68,6 @@ def line(one: Known, doing: str = "") -> str:
 
 
 def _place(kept: KeptWorktree | None) -> str:
-    """Say where an agent's work is, if its worktree was kept."""
     if kept is None:
         return ""
     return f"; its work is in {kept.path} on the branch {kept.branch}, because {kept.why}"
@@ -100,5 +96,4 @@ def _where(ended: Ended) -> str:
 
 
 def _fenced(line: str) -> str:
-    """Escape our own tag in an agent's line."""
     return line.replace("</agent", "&lt;/agent").replace("<agent", "&lt;agent")

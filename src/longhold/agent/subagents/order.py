@@ -74,7 +74,6 @@ class Order:
 
     @property
     def called(self) -> str:
-        """What users and other agents call it."""
         return self.name or self.id
 
     @property
@@ -83,7 +82,6 @@ class Order:
 
     @property
     def source(self) -> str:
-        """How its calls are labelled in the log."""
         return f"agent:{self.kind}"
 
 

@@ -28,7 +28,6 @@ class Known:
 
     @property
     def id(self) -> str:
-        """Its id, which is also the name of its log."""
         return self.spawned.agent
 
     @property
@@ -41,14 +40,11 @@ class Known:
 
 
 def tells_of(ended: Ended) -> str:
-    """Return the mark of the message that reports an end."""
     return f"{_TELLS}{ended.n}"
 
 
 @dataclass(slots=True)
 class AgentRegistry:
-    """The agents of one log, updated as it grows."""
-
     known: dict[str, Known] = field(default_factory=dict)
     """By id, in the order of their first start."""
     _position: LogCursor = field(default_factory=LogCursor)
@@ -79,7 +75,6 @@ class AgentRegistry:
                     self.known[one.id] = replace(one, is_told=True)
 
     def unreported(self) -> list[Known]:
-        """Return those whose end was not reported, in the order they ended."""
         found = [one for one in self.known.values() if one.is_unread]
         return sorted(found, key=lambda one: one.ended.n if one.ended else 0)
 

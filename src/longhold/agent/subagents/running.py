@@ -128,7 +128,6 @@ def progress_line(use: ToolUse | None) -> str:
 
 
 def taken(said: str) -> str:
-    """Return a model's line if it has the right form, else ''."""
     line = " ".join(said.split()).strip(" .'\"`")
     words = line.split()
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
@@ -145,7 +144,6 @@ def _names(words: list[str]) -> bool:
 
 
 def _program(command: str) -> str:
-    """Return the program of a command, without variables set before it."""
     words = [word for word in command.split() if not re.match(r"\w+=", word)]
     return _word(PurePath(words[0]).name if words else "")
 
@@ -186,7 +184,6 @@ class RunningAgent:
     """It is a teammate that agreed to stop."""
 
     def start(self, ended: Callable[["RunningAgent", Finish], Finish]) -> None:
-        """Run it in a task of its own; `ended` records its end."""
         self.life = asyncio.create_task(self.live(ended), name=f"agent {self.order.id}")
 
     def send_to_background(self) -> None:

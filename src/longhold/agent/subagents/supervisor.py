@@ -102,7 +102,6 @@ class Supervisor:
         return self.engine.log.agent(id)
 
     def output_of(self, id: str) -> Path:
-        """Return the file that receives an agent's answer."""
         return self.scratch / f"agent-{id}.md"
 
     def _definition(self, spawned: Spawned) -> Definition:
@@ -201,7 +200,6 @@ class Supervisor:
         return one
 
     def _tree(self, order: Order, worktree: str) -> Worktree:
-        """Make a worktree, or take over the one an agent had; one that was empty is made anew."""
         kept = reopen_worktree(Path(worktree)) if not order.prompt else None
         return kept or make_worktree(self.root, order.id)
 
@@ -253,13 +251,11 @@ class Supervisor:
         self.running[id].sent_back.set()
 
     def approve_plan(self, name: str) -> None:
-        """Let a teammate carry out its plan: the lead has said so."""
         for one in self.running.values():
             if one.order.is_teammate and one.order.called == name:
                 one.worker.approve_plan()
 
     async def stop(self, id: str, *, by_user: bool = False) -> bool:
-        """Stop an agent; return whether it was running."""
         one = self.running.get(id)
         if one is None:
             return False
@@ -267,7 +263,6 @@ class Supervisor:
         return True
 
     async def report(self, engine: Engine) -> None:
-        """A stage that reports every unreported end to the model."""
         for one in self.registry.unreported():
             assert one.ended is not None
             notice = Text(text=notices.notice(one))
@@ -284,17 +279,14 @@ class Supervisor:
         return True
 
     async def news_within(self, seconds: float) -> None:
-        """Wait until an agent ends or becomes idle, at most so long."""
         self._news.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), seconds)
 
     def unread_lines(self) -> list[str]:
-        """Describe the ends that were not reported to the model."""
         return [notices.line(one) for one in self.registry.unreported()]
 
     def lines(self) -> list[str]:
-        """Describe the agents that run or have unread reports."""
         return [
             notices.line(one, self.running[one.id].doing if one.id in self.running else "")
             for one in self.registry.known.values()
@@ -369,7 +361,6 @@ class Supervisor:
 
 
 def request_file(log: Path, id: str, wish: Wish) -> Path:
-    """Return the file by which another process asks for something to be done with an agent."""
     return log.with_suffix("") / "agents" / f"{id}.{wish}"
 
 

@@ -70,7 +70,6 @@ _TEXTS = ("subject", "description", "active_form")
 
 
 def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
-    """Return the unfinished tasks that a task waits for."""
     return tuple(
         id
         for id in task.waits_for
@@ -154,12 +153,10 @@ class TaskList:
         self._tasks: dict[str, Task] = {}
 
     def tasks(self) -> dict[str, Task]:
-        """Return the current tasks without deleted ones."""
         self._catch_up()
         return {id: task for id, task in self._tasks.items() if task.status != "deleted"}
 
     def create(self, subject: str, by: str, *, change: TaskChange | None = None) -> Task:
-        """Add a task; `change` holds its other fields."""
         change = change or TaskChange()
         if change.status not in (None, "pending") or change.owner:
             raise Unchanged("A new task is pending and has no owner.")
@@ -189,8 +186,6 @@ class TaskList:
         return self._apply(plan, owner)[0]
 
     def release(self, owner: str) -> tuple[Task, ...]:
-        """Release the tasks an agent had begun, once it is gone."""
-
         def plan(tasks: Tasks) -> list[Task]:
             return [
                 structs.replace(task, status="pending", owner="")
@@ -328,20 +323,17 @@ def team_tool(
     *,
     is_read_only: bool = False,
 ) -> Tool:
-    """Make a tool whose description is a prompt of this package."""
     return make_tool(
         name, takes, does, kind="other", is_read_only=is_read_only, description=prompt_text(name)
     )
 
 
 def prompt_text(name: str) -> str:
-    """Read the description of a tool, or another prompt of this package."""
     place = files("longhold.agent.subagents") / "prompts" / f"{name.lower()}.md"
     return place.read_text(encoding="utf-8").strip()
 
 
 async def _tried(act: Callable[[], Done]) -> Done:
-    """Act on the task list in a thread; tell the model what the rules forbid."""
     try:
         return await asyncio.to_thread(act)
     except Unchanged as refusal:
@@ -353,7 +345,6 @@ def _state(task: Task) -> str:
 
 
 def _subject(task: Task) -> str:
-    """Show another agent's words on one line, without hidden characters."""
     return plain(" ".join(task.subject.split()))
 
 

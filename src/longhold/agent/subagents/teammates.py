@@ -38,8 +38,6 @@ class Member(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(slots=True, kw_only=True)
 class Teammates:
-    """The team of a session, if it has one."""
-
     session: str
     tasks: TaskList
     """Shared by all agents of the session, teammates or not."""
@@ -52,11 +50,9 @@ class Teammates:
 
     @property
     def team(self) -> Self | None:
-        """This team, once it exists."""
         return self if self._ledger is not None else None
 
     def members(self) -> tuple[Member, ...]:
-        """Return the current members, the lead first."""
         self._catch_up()
         return tuple(member for member in self._members.values() if not member.has_left)
 
@@ -85,7 +81,6 @@ class Teammates:
             append((structs.replace(new, at=time.time()),))
 
     def report_idle(self, order: Order, done: Finish) -> None:
-        """Mail the lead that a teammate has nothing left to do."""
         if self.team is not None:
             notice = IdleNotice(
                 reason="available",
@@ -109,7 +104,6 @@ class Teammates:
         return self.team
 
     def close(self) -> None:
-        """Delete the team once only the lead is left."""
         if self.team is not None and not self.others(LEAD):
             shutil.rmtree(self.directory)
             self._ledger = None
@@ -128,7 +122,6 @@ class Teammates:
         return self._ledger
 
     def leave(self, name: str) -> None:
-        """Record that a member left, and release the tasks it had begun."""
         if self._ledger is None:
             return
         with self._ledger.locked() as append:

@@ -46,7 +46,6 @@ class AgentWorker:
 
     @property
     def reach(self) -> ToolReach:
-        """Its tools, including those it could still load, and its mode."""
         return ToolReach(tools=self.agent.toolkit.names, mode=self.agent.gate.mode)
 
     async def work(self, seen: Seen) -> Finish:
@@ -73,7 +72,6 @@ class AgentWorker:
             self.agent.gate.switch_mode(self.mode_after_plan())
 
     async def progress(self) -> str:
-        """Ask the model, on a fork without tools; '' if it gives no valid line."""
         try:
             asking = self.agent.ask(ForkRequest(say=ASK, source="progress", is_wanted=False))
             reply = await unless(self.agent.abort, asking)
@@ -115,8 +113,6 @@ class Borrowed:
 
 @dataclass(slots=True, kw_only=True)
 class ChildBudget(Budget):
-    """A budget that draws on the parent's."""
-
     above: Budget
     engine: Engine
     """The parent's."""
@@ -254,7 +250,6 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
 
 
 def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
-    """Return a history up to the answer whose call started a fork."""
     calls = {
         entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
     }

@@ -42,8 +42,6 @@ class WorktreeRecord(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A worktree that this process holds."""
-
     path: Path
     record: WorktreeRecord
     lock: int = field(repr=False)
@@ -57,7 +55,6 @@ class KeptWorktree:
 
 
 def make_worktree(directory: Path, name: str) -> Worktree:
-    """Make a worktree of the repository that contains a directory, on a new branch."""
     checked_name(name, "a worktree")
     repository = _repository(directory)
     base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
@@ -191,7 +188,6 @@ def _has_branch(repository: Path, branch: str) -> bool:
 
 
 def _git(directory: Path, *words: str, why: str = "") -> str:
-    """Run git in a directory and return its output; raise if it fails."""
     is_at_files = words[0] in ("worktree", "status")
     done = run_git(directory, *words, config=own_filters(directory) if is_at_files else None)
     if done.returncode:
@@ -209,7 +205,6 @@ def _write(path: Path, record: WorktreeRecord) -> None:
 
 
 def _read(path: Path) -> WorktreeRecord | None:
-    """Read the record of a worktree; None if it is missing, foreign or torn."""
     try:
         return msgspec.json.decode(_record_file(path).read_bytes(), type=WorktreeRecord)
     except (OSError, msgspec.DecodeError, RecursionError):
@@ -217,7 +212,6 @@ def _read(path: Path) -> WorktreeRecord | None:
 
 
 def _lock(path: Path) -> int | None:
-    """Take the lock of a worktree; None if another process has it."""
     descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     if lock_descriptor(descriptor, blocking=False):
         return descriptor

@@ -64,7 +64,6 @@ def may_suggest(agent: Agent) -> bool:
 
 
 async def next_words_of(agent: Agent) -> str:
-    """Ask the model; '' if it has no idea, or cannot be asked."""
     try:
         reply = await agent.ask(ForkRequest(say=QUESTION, source=SOURCE, is_wanted=False))
     except LongholdError:
@@ -115,15 +114,11 @@ class Chat:
                     await stop(task)
 
     async def _ask(self, question: "Question") -> "Answer":
-        """Ask the user about one tool call, having shown what it would do."""
-
         self._screen.show_question(question)
         return answer_from(await self._screen.answer(prompt_for(question)), question)
 
 
 class Turns:
-    """The turns of one session."""
-
     def __init__(
         self, agent: "Agent", screen: Screen, commands: Mapping[str, SlashCommand]
     ) -> None:
@@ -155,7 +150,6 @@ class Turns:
             screen.draft(move.draft)
 
     async def remind(self, move: SessionMove) -> None:
-        """Say where a resumed session stood; reading all of a long one takes a moment."""
         from longhold.agent.terminal.status import where_lines
 
         if move.resume and not move.draft:  # who goes back sees where above
@@ -249,8 +243,6 @@ class Turns:
         self._begin_suggesting()
 
     def _begin_suggesting(self) -> None:
-        """Find out what the user might say next, unless they are saying it already."""
-
         is_done = self.agent.engine.is_answered() and not self.screen.half_typed()
         if self.screen.shows_suggestions and is_done and may_suggest(self.agent):
             self._suggesting = asyncio.create_task(self._suggest())
@@ -288,7 +280,6 @@ class Turns:
         self.say_how_to_resume()
 
     def say_how_to_resume(self) -> None:
-        """Name the session, if there is something in it to go on with."""
         if self.agent.session.view.items:
             id = self.agent.session.id
             self.screen.say(f"`longhold chat --resume {id}` goes on where you were.", "dim")

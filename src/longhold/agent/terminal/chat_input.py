@@ -67,8 +67,6 @@ class ProjectFiles:
 
 
 class InputCompleter(Completer):
-    """Completes the word before the cursor."""
-
     def __init__(self, commands: Mapping[str, str], files: ProjectFiles) -> None:
         self._commands = commands
         self._files = files
@@ -163,7 +161,6 @@ class MenuChoice:
     """Which of the rows that are shown."""
 
     def shown(self, typed: str) -> list[int]:
-        """Return the rows in which every typed word occurs."""
         words = typed.lower().split()
         return [
             number
@@ -172,14 +169,12 @@ class MenuChoice:
         ]
 
     def begin(self) -> None:
-        """Choose the first row that is shown."""
         self.at = 0
 
     def move(self, step: int, typed: str) -> None:
         self.at = (self.at + step) % max(len(self.shown(typed)), 1)
 
     def drawn(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
-        """Draw the rows around the chosen one."""
         found = self.shown(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
         title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"
@@ -196,8 +191,6 @@ class MenuChoice:
 
 @dataclass(slots=True)
 class PendingQuestion:
-    """A question that waits for its answer."""
-
     question: str
     draft: str
     """What stood in the input before."""
@@ -249,7 +242,6 @@ class ChatInput:
         self._open_last = open_last
 
     def queued(self) -> list[str]:
-        """Say what waits for the end of the work, a line each."""
         return [
             f"{'waits for the answer' if words.startswith('/') else 'queued'}: "
             f"{one_line(words, QUEUED_CHARS)}"
@@ -355,7 +347,6 @@ class ChatInput:
             self.choice.move(step, self.buffer.text)
 
     def pick(self, number: int | None) -> None:
-        """Close the menu at once, with a row or without."""
         choice = self.choice
         if choice and (number is None or number < len(choice.rows)):
             self.choice = None

@@ -240,8 +240,6 @@ class _Reminder:
 
 
 class LiveScreen:
-    """The screen of `longhold chat`."""
-
     def __init__(
         self,
         *,
@@ -344,7 +342,6 @@ class LiveScreen:
         self._reminder = _Reminder(after_seconds, lines)
 
     def _typed(self) -> None:
-        """Notice who comes back after a long time."""
         now = time.monotonic()
         idle, self._last_key = now - self._last_key, now
         if self._reminder.after_seconds and idle >= self._reminder.after_seconds:
@@ -528,7 +525,6 @@ def _more(words: str) -> str:
 
 
 def _size() -> Size:
-    """Measure the terminal; one that reports nothing, or is gone, counts as a usual one."""
     try:
         found = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):

@@ -54,7 +54,6 @@ async def with_mentions(text: str, agent: Agent) -> Mentions:
 
 
 def _paths(text: str, agent: Agent) -> Iterator[Path]:
-    """Yield the files that are mentioned and exist."""
     for found in _MENTION.finditer(text):
         path = agent.tool_context.resolve(found[1] or found[2])
         try:

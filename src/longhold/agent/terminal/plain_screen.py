@@ -37,7 +37,6 @@ class LineInput:
         self._prompt = ""
 
     def half_typed(self) -> str:
-        """Return what stands in the line being typed, as far as that is known."""
         if self._coming is None or readline is None or not sys.stdin.isatty():
             return ""
         return readline.get_line_buffer()

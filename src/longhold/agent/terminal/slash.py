@@ -38,8 +38,6 @@ class SessionMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashContext:
-    """What a command works on."""
-
     agent: "Agent"
     screen: "Screen"
 
@@ -60,19 +58,16 @@ def always(rest: str) -> bool:
 
 
 def with_first(*words: str) -> Callable[[str], bool]:
-    """Make a rule for what may stand first after a command's name."""
     return lambda rest: rest.partition(" ")[0] in words
 
 
 def unknown_command(name: str, commands: Mapping[str, SlashCommand]) -> str:
-    """Say that there is no such command, and which one was probably meant."""
     near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=CLOSE)
     hint = f"did you mean {near[0]}?" if near else "/help lists them."
     return f"There is no {name}; {hint}"
 
 
 def help_lines(commands: Mapping[str, SlashCommand]) -> list[str]:
-    """List commands with their help; a long usage has a line to itself."""
     lines = []
     for command in commands.values():
         usage, is_long = command.usage, len(command.usage) > USAGE_COLUMNS

@@ -35,7 +35,6 @@ def is_drawable(stream: TextIO) -> bool:
 
 
 def has_libraries() -> bool:
-    """Return whether the extra `terminal` is installed."""
     return all(map(importlib.util.find_spec, ("prompt_toolkit", "rich")))
 
 

@@ -44,7 +44,6 @@ class Status:
     is_simulated: bool = False
 
     def short(self) -> str:
-        """Say how full it is and what it cost, for a screen that has no place for all of it."""
         money = f", ${self.usd:.2f}" if self.usd else ""
         own = f", own calls {self.own_share:.0%}" if self.own_usd else ""
         if self.is_simulated:
@@ -52,11 +51,9 @@ class Status:
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
     def line(self, columns: int) -> str:
-        """Say as much as fits, leaving out the least important."""
         return fitted(self.parts(columns), columns)
 
     def parts(self, columns: int) -> list[str]:
-        """Say everything, most important first."""
         share = self.used_tokens / self.line_tokens if self.line_tokens else 1.0
         full = f"{tokens(self.used_tokens)} of {tokens(self.line_tokens)}"
         line = "" if self.level == "ok" else f", past the {self.level} line"
@@ -78,7 +75,6 @@ class Status:
 
 
 def fitted(parts: Sequence[str], columns: int, between: str = " · ") -> str:
-    """Join as many parts as fit, dropping the least important; the first is cut if it must be."""
     kept = list(parts)
     while len(kept) > 1 and len(between.join(kept)) > columns:
         kept.pop()
@@ -155,7 +151,6 @@ def cache_seconds(view: "View", lifetime: str, now: float) -> float:
 
 
 def where_lines(agent: "Agent") -> list[str]:
-    """Return a few lines from the notes, under a heading; none if there are none."""
     try:
         file = agent.session.layers.notes.file(agent.engine)
         page = shown(file, agent.session.view.history, agent.engine.settings.notes)

@@ -45,7 +45,6 @@ class FinishedCall:
 
 
 def call_title(use: ToolUse, paint: Paint) -> str:
-    """Name a call in one line: the tool, and what it is about."""
     named = [str(use.input[key]) for key in _ABOUT if use.input.get(key)]
     about = named[0] if named else " ".join(map(str, use.input.values()))
     title = f"{plain(use.name)} {one_line(about, INPUT_CHARS)}".rstrip()
@@ -88,13 +87,11 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
 
 
 def interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
-    """Draw a call that was stopped, with the last line it printed."""
     drawn = paint.toned(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
     return drawn + (paint.toned(plain(said), "dim", indent=4) if said else "")
 
 
 def unfolded(call: FinishedCall, paint: Paint) -> str:
-    """Draw a call whole: every input, and the result."""
     lines = call.text.splitlines()
     drawn = [paint.toned(f"▼ {call_title(call.use, paint)}", "user")]
     for name, value in call.use.input.items():
@@ -202,11 +199,9 @@ class TurnDrawing:
         self._asked_about = given
 
     def progress(self, line: str) -> None:
-        """Take a line of what a tool prints while it runs."""
         self._progress = line
 
     def open_last(self) -> bool:
-        """Print the last call whole; False if there was none."""
         if self.last is not None:
             self.emit(unfolded(self.last, self.paint))
         return self.last is not None
@@ -232,7 +227,6 @@ class TurnDrawing:
             self._emit_answer(rest)
 
     def _emit_answer(self, text: str, *, goes_on: bool = False) -> None:
-        """Print a piece of an answer, apart from what stands around it unless it goes on."""
         before = "" if self._is_going_on else "\n"
         self._is_after_tool, self._is_going_on = False, goes_on
         self.emit(f"{before}{self.paint.markdown(text)}{'' if goes_on else chr(10)}")

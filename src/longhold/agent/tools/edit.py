@@ -34,7 +34,6 @@ class EditTarget:
     """Its text; None if it has none, or is no text."""
 
     def known(self, shown: str) -> SourceText:
-        """Return the text of a file that must exist."""
         if self.status is None:
             raise Refused(f"{shown} does not exist. Make it with Write, or check the path.")
         if self.source is None:

@@ -60,7 +60,6 @@ def _name(pieces: list[str]) -> str:
 
 
 def _starred(star: str, parts: list[str]) -> Iterator[str]:
-    """Put a star before each part; all but the last end where they first can."""
     for number, part in enumerate(parts, 1):
         yield f"{star}{part}" if number == len(parts) else f"(?>{star}?{part})"
 
@@ -82,7 +81,6 @@ def anchored_expression(pattern: str) -> str:
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:
-    """Translate the piece at a place; return it and the place after it."""
     at_start = place == 0 or pattern[place - 1] == "/"
     if at_start and pattern.startswith("**/", place):
         return _DEEP, place + 3
@@ -147,7 +145,6 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def glob_expression(pattern: str) -> str:
-    """Translate a person's pattern into an expression for a whole relative path."""
     if len(pattern) > MAX_CHARS:
         return _NOTHING
     choices = (choice.removeprefix("./") for choice in expand_braces(pattern))
@@ -222,7 +219,6 @@ def rules_above(directory: Path) -> tuple[IgnoreRules, ...]:
 
 
 def walk(directory: Path) -> Iterator[str]:
-    """Yield the files of a tree that are not ignored, relative to its top."""
     directory = directory.absolute()
     yield from _walk(str(directory), "", rules_above(directory))
 
@@ -248,6 +244,5 @@ def _walk(top: str, below: str, above: tuple[IgnoreRules, ...]) -> Iterator[str]
 
 
 def is_ignored(path: str, is_directory: bool, rules: tuple[IgnoreRules, ...]) -> bool:
-    """Return whether a path is ignored by these rules, the strongest last."""
     verdicts = (file.verdict(path, is_directory) for file in reversed(rules))
     return next((verdict for verdict in verdicts if verdict is not None), False)

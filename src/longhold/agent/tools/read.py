@@ -43,7 +43,6 @@ _MAGIC = (
 
 
 def media_type_of(content: bytes) -> str:
-    """Return the media type of a supported image, or ""."""
     webp = "image/webp" if content[:4] == b"RIFF" and content[8:12] == b"WEBP" else ""
     return next((name for magic, name in _MAGIC if content.startswith(magic)), webp)
 
@@ -58,7 +57,6 @@ def image_block(content: bytes) -> Image:
 
 
 def why_not_shown(content: bytes) -> str:
-    """Return why a provider would reject this image, or ""."""
     if len(content) > IMAGE_BYTES:
         return f"it has {len(content):,} bytes and {IMAGE_BYTES:,} are allowed"
     width, height = size_of(content)
@@ -279,7 +277,6 @@ def _binary(path: Path, size: int) -> str:
 def _large(
     path: Path, status: os.stat_result, first: int, limit: int, tool_context: ToolContext
 ) -> _Shown:
-    """Show lines of a file too large to be read whole, in bounded memory."""
     with path.open("rb") as file:
         if is_binary(file.read(SNIFFED_BYTES)):
             raise Refused(_binary(path, status.st_size))
@@ -373,7 +370,6 @@ def _take_lines(file: BufferedReader, limit: int) -> tuple[list[str], bool]:
 
 
 def _skip_rest_of_line(file: BufferedReader) -> int:
-    """Skip the rest of a long line; return how many bytes that was."""
     passed = 0
     while piece := file.readline(CHUNK_BYTES):
         passed += len(piece.rstrip(b"\r\n"))

@@ -92,7 +92,6 @@ def compile_pattern(query: Query) -> re.Pattern[str]:
 def _answer(
     query: Query, pattern: re.Pattern[str] | None, path: str, is_later: bool, write: Write
 ) -> bool:
-    """Print the matches of one file; return whether there were any."""
     name = path.encode("utf-8", "surrogateescape")
     text = _text(query.file(path)) if pattern is not None else ""
     lines = text.removesuffix("\n").split("\n") if text else []

@@ -102,7 +102,6 @@ class Capture:
             del self._tail[: -limits.tail_bytes]
 
     def text(self) -> str:
-        """Return what is kept, with a line where the middle is missing."""
         head, tail = bytes(self._head), bytes(self._tail[-self._limits.tail_bytes :])
         missing = self.total_bytes - len(head) - len(tail)
         if not missing:
@@ -183,7 +182,6 @@ class RunningCommand:
         return self._process.returncode
 
     async def wait(self, timeout_seconds: float | None) -> bool:
-        """Wait for the command itself to end; return whether it did."""
         try:
             await asyncio.wait_for(self._process.wait(), timeout_seconds)
         except TimeoutError:
@@ -191,7 +189,6 @@ class RunningCommand:
         return True
 
     async def finish(self) -> None:
-        """Read the last output and end what the command left running."""
         await self._wait_for_group(LINGER_SECONDS)
         self.left_over = len(group_members(self.group))
         await self.stop()
@@ -223,7 +220,6 @@ class RunningCommand:
             self._closed.set()
 
     async def _wait_for_end(self) -> None:
-        """Wait until the command is reaped, its group gone and its last output read."""
         await self._process.wait()
         await self._wait_for_group(GRACE_SECONDS)
         with contextlib.suppress(TimeoutError):
@@ -407,7 +403,6 @@ class Shells:
         self._lifeline.release(group)
 
     async def finish(self, running: RunningCommand) -> None:
-        """End what a command has left running, and forget it."""
         try:
             await running.finish()
         finally:

@@ -78,7 +78,6 @@ def _first_words(body: str) -> str:
 
 
 def listing(skills: Iterable[Skill], budget_chars: int = LISTING_CHARS) -> str:
-    """List the skills a model may use, one line each, within a budget."""
     skills = tuple(skills)
     if not skills:
         return ""

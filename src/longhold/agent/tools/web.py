@@ -287,7 +287,6 @@ class _Reader(HTMLParser):
             self.parts.append(data if self._in_code else self._flowed(data))
 
     def _flowed(self, data: str) -> str:
-        """Collapse whitespace, with none at the beginning of a line."""
         text = re.sub(r"\s+", " ", data)
         at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
         return text.lstrip() if at_start else text

@@ -22,7 +22,6 @@ _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
 
 
 def number(text: str) -> int:
-    """Read the number of an entry; 0 if there is none."""
     text = text.strip().removeprefix("#")
     if text and not text.isdecimal():
         raise ConfigError(f"{text!r} is no number; /explain and /history show them")
@@ -31,8 +30,6 @@ def number(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactWords:
-    """What `/compact` was told."""
-
     focus: str
     start: int | None = None
     end: int | None = None
@@ -97,7 +94,6 @@ async def _previewed(context: SlashContext, words: CompactWords) -> None:
 
 
 def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
-    """Show the summary, and below it, beside the question, what it would change."""
     session = context.agent.session
     shown, seams = preview(session, draft), tuple(natural_seams(session.view))
     context.screen.say(shown.summary, "document")

@@ -51,7 +51,6 @@ async def context(context: SlashContext, rest: str) -> None:
 
 
 def suggestions(found: Context) -> Iterator[str]:
-    """Say what could be done about the largest parts."""
     whole = max(found.used_tokens, 1)
     large = [part for part in found.parts if part.tokens / whole >= LARGE_SHARE]
     advice = [(part, _ADVICE[part.name]) for part in large if part.name in _ADVICE]
@@ -128,7 +127,6 @@ async def _command_line(context: SlashContext, *words: str) -> None:
 
 
 def _run(words: tuple[str, ...]) -> None:
-    """Run a command; its errors are the chat's."""
     try:
         cli.main(list(words), standalone_mode=False)
     except click.ClickException as error:

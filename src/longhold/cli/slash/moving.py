@@ -20,7 +20,6 @@ LISTED_SESSIONS = 50
 
 
 async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
-    """Go back to before a message: by its number, or one that is picked."""
     if rest:
         return _back(context, number(rest))
     asked = [
@@ -72,7 +71,6 @@ async def clear(context: SlashContext, rest: str) -> SessionMove:
 
 
 async def resume(context: SlashContext, rest: str) -> SessionMove | None:
-    """Go on with another session: by its id, or one that is picked from a list."""
     mode = context.agent.gate.mode
     store = default_store()
     if rest:
@@ -91,7 +89,6 @@ async def resume(context: SlashContext, rest: str) -> SessionMove | None:
 
 
 def session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
-    """Describe sessions in a line each: when, what it cost, what it was about."""
     paths = {found.id: found.path for found in sessions if isinstance(found, FoundSession)}
     facts = session_facts(list(paths.values())) if paths else {}
     rows = []

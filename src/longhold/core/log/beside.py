@@ -30,7 +30,6 @@ _decoder = msgspec.json.Decoder(_Timed)
 
 
 def copy_beside(source: Path, target: Path) -> None:
-    """Copy everything but sockets, which belong to a process."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True, ignore=_sockets)
 
@@ -65,7 +64,6 @@ def _mtime(path: Path) -> float:
 
 
 def result_names(entries: Iterable[AnyEntry]) -> set[str]:
-    """Return the stems of the files that hold the results of these entries' calls."""
     ids = {entry.tool_use_id for entry in entries if isinstance(entry, Ran)}
     for entry in entries:
         if isinstance(entry, Replied):

@@ -25,7 +25,6 @@ class LogCursor:
 
 
 def last_n(history: Sequence[AnyEntry]) -> int:
-    """Return the number of the last entry; 0 if there is none."""
     return history[-1].n if history else 0
 
 
@@ -42,5 +41,4 @@ def earliest_now() -> float:
 
 
 def possible(at: float) -> float:
-    """Return a time that can be written as a date, else 0."""
     return at if 0 <= at <= LAST_MOMENT else 0.0

@@ -19,7 +19,6 @@ GATEWAY = "gw-"
 
 
 def is_wanted(log: Path) -> bool:
-    """True if another process waits to write to a log."""
     return _note(log).exists()
 
 

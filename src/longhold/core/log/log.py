@@ -175,7 +175,6 @@ class Log(Closing):
             release(self.path, descriptor)
 
     def _begin(self, line: bytes) -> None:
-        """Write a line, or close the log."""
         try:
             self._write(line)
         except StoreError:
@@ -211,7 +210,6 @@ class Log(Closing):
 
 
 def agent_log(path: Path) -> AgentLog:
-    """Give the log of an agent in a file."""
     return AgentLog(
         id=path.stem,
         directory=path.with_suffix(""),
@@ -223,12 +221,10 @@ def agent_log(path: Path) -> AgentLog:
 
 
 def agent_logs(directory: Path) -> list[Path]:
-    """List the logs of a session's agents, and of theirs, below what lies beside its own."""
     return sorted(directory.glob(f"**/{AGENTS}/*.jsonl"), key=lambda path: path.with_suffix(""))
 
 
 def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
-    """Number, date and measure an entry; return it with the bytes that hold it."""
     numbered = msgspec.structs.replace(measured(entry), n=n, at=entry.at or time.time())
     try:
         return numbered, _encoder.encode(numbered)

@@ -39,7 +39,6 @@ _decode = msgspec.json.Decoder(AnyEntry).decode
 
 
 def leave(directory: Path, entry: AnyEntry) -> Path:
-    """Leave an entry for the log of the session whose directory this is."""
     path = directory / NAME / f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
     write_private(path, encode_report(entry))
     return path
@@ -85,7 +84,6 @@ def _read(path: Path) -> AnyEntry | None:
 
 
 def decode_report(data: bytes) -> AnyEntry | None:
-    """Read what was left; None if it is no report."""
     try:
         entry = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -41,14 +41,12 @@ class SessionJob:
             raise ConfigError(f"there is no job {self.kind!r}; choose one of {', '.join(JOBS)}")
 
     def is_done(self, later: Iterable[AnyEntry]) -> bool:
-        """Return whether entries behind the position say that it was done."""
         behind = (entry for entry in later if entry.n > self.position)
         if self.kind == "resume":
             return any(isinstance(one, Replied) and one.stop_reason == "end_turn" for one in behind)
         return any(isinstance(one, LEAVES[self.kind][0]) for one in behind)
 
     def failure(self, later: Iterable[AnyEntry]) -> str:
-        """Return why it failed, as the log says it; '' if it did not."""
         if self.kind == "resume":
             return ""
         failed = [one for one in later if isinstance(one, Failed) and one.n > self.position]

@@ -159,7 +159,6 @@ def _first_line(path: Path, file: BufferedReader) -> Loaded:
 
 
 def _directory_in(line: bytes) -> str:
-    """Find the directory in what is left of a first line; '' if it cannot be read."""
     found = _DIRECTORY.search(line)
     try:
         return msgspec.json.decode(found[1], type=str) if found else ""

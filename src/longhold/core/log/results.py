@@ -139,7 +139,6 @@ class Results:
         return sorted(found, key=lambda file: (file.modified, file.name))
 
     def remove(self, doomed: Iterable[StoredBody]) -> list[StoredBody]:
-        """Remove files and return those that are gone."""
         gone = []
         with suppress(OSError), self._open_body() as place:
             for file in doomed:
@@ -179,7 +178,6 @@ class Results:
 
 
 def file_name(tool_use_id: str) -> str:
-    """Make a file name of an id; one that had to be changed ends in a hash."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool_use_id)[:NAME_CHARS]
     if plain == tool_use_id and plain:
         return plain
@@ -207,7 +205,6 @@ def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
 
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
-    """Return a result as a file suffix and bytes; blocks become JSON, exactly."""
     if isinstance(content, str):
         return ".txt", _encoded(content)
     try:
@@ -217,7 +214,6 @@ def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
 
 
 def _encoded(text: str) -> bytes:
-    """Encode as the log would: half characters are replaced."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -225,7 +221,6 @@ def _encoded(text: str) -> bytes:
 
 
 def _cut(text: str, limit_bytes: int) -> bytes:
-    """Return the beginning of a text, in whole characters."""
     return _encoded(text[:limit_bytes])[:limit_bytes].decode("utf-8", "ignore").encode()
 
 

@@ -86,7 +86,6 @@ class FileRecords:
 
 
 def decode_said(line: bytes) -> Iterator[Said]:
-    """Yield an entry if it is what was said to the model, and whole."""
     if line.startswith(_SAID):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             yield msgspec.json.decode(line, type=Said)

@@ -62,7 +62,6 @@ def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:
 
 
 def spent_in(entries: Iterable[AnyEntry]) -> Spent:
-    """Add up what a log's answers and forks cost, each at the prices of its day."""
     calls = paid_calls(entries)
     return sum((spent_on(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
 
@@ -153,7 +152,6 @@ class Budget:
         return spent
 
     def day(self) -> Spent:
-        """What all sessions spent today."""
         return self.ledger.today() + self._unwritten
 
     def exhausted(self) -> str:
@@ -212,7 +210,6 @@ class OwnSpending:
 
     @property
     def share(self) -> float:
-        """The engine's part of the money; 0 where nothing has a price."""
         total = self.total.usd
         return self.own.usd / total if total else 0.0
 

@@ -297,7 +297,6 @@ class FileStore:
         return [found for found in self.sessions() if found.modified < oldest]
 
     def _path(self, directory: Path, id: str) -> Path:
-        """Return where a session lies."""
         return self._project(directory) / f"{checked_id(id)}.jsonl"
 
     def _agent_path(self, name: str) -> Path:

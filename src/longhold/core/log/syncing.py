@@ -37,7 +37,6 @@ class FileSync:
         self.is_due = True
 
     def now(self) -> None:
-        """Force everything, and wait for it."""
         os.fsync(self._descriptor)
         self.is_due = False
 

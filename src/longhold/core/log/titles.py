@@ -53,7 +53,6 @@ def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
 
 
 def imported_from(path: Path) -> str:
-    """Return the file that a log was imported from; '' if it was not."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - END_BYTES))
         for line in reversed(file.read().split(b"\n")):

@@ -73,24 +73,20 @@ def all_answers(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
 
 
 def answers_of(history: Sequence[AnyEntry]) -> dict[int, UniqueAnswer]:
-    """Return the answers whose usage is known, by the index of their first piece."""
     return {at: answer for at, answer in all_answers(history).items() if answer.usage.total_tokens}
 
 
 def paid_calls(entries: Iterable[AnyEntry]) -> list[UniqueAnswer | Forked]:
-    """List all that was paid for: each answer once, and each call of a fork."""
     history = list(entries)
     forks = (entry for entry in history if isinstance(entry, Forked))
     return [*answers_of(history).values(), *forks]
 
 
 def usage_of(entries: Iterable[AnyEntry]) -> Usage | None:
-    """Add up the usage of all calls; None if there was none."""
     calls = paid_calls(entries)
     return sum((call.usage for call in calls), Usage()) if calls else None
 
 
 def day_of(at: float) -> date | None:
-    """Return the day to take prices of; None where the log does not say when."""
     at = possible(at)
     return datetime.fromtimestamp(at, UTC).date() if at else None

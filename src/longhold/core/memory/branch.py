@@ -101,7 +101,6 @@ class Branch:
         return [self.memory(file) for file in self.versions()]
 
     def search(self, query: str, limit: int) -> Mapping[str, str]:
-        """Search the store as it was, then what the branch changed."""
         known, words = self.versions(), words_of(query)
         found = [file for file in self.store.find(query, limit) if file in known]
         changed = [one.file for one in self.changes() if one.text is not None]
@@ -131,18 +130,15 @@ class Branch:
             self._changes[change.file] = replace(change, expected=expected, reason=reason)
 
     def catch_up(self) -> None:
-        """Take over what changed in the store since, except in files that the branch changed."""
         own = {file: version for file, version in self.base.items() if file in self._changes}
         now = self.store.versions().items()
         self.base = {file: version for file, version in now if file not in self._changes} | own
 
     def take_back(self, files: Iterable[str]) -> None:
-        """Leave these files as the branch found them."""
         for file in files:
             self._changes.pop(file, None)
 
     def place(self, file: str) -> int:
-        """Return the place of a changed file among the changes, in the order they were made."""
         return list(self._changes).index(file)
 
     def put(self, memory: Memory) -> None:
@@ -154,7 +150,6 @@ class Branch:
         self._add([MemoryChange(file=file, text=None, expected="", reason=reason)])
 
     def changes(self) -> list[MemoryChange]:
-        """Return what a merge would change; files that end as they began are left out."""
         return [
             change
             for file, change in sorted(self._changes.items())
@@ -174,7 +169,6 @@ class Branch:
         why: str,
         check: Callable[["Branch"], Sequence[str]] | None = None,
     ) -> Commit | None:
-        """Commit all changes at once; raise if the check returns reasons not to."""
         wrong = check(self) if check else ()
         if wrong:
             raise MemoryRefused(f"nothing was changed: {'; '.join(wrong)}")

@@ -75,7 +75,6 @@ class Checkout:
         return found | dict.fromkeys(known)
 
     def changed_at(self, file: str) -> float:
-        """Return when a file on disk was last changed; 0 if there is none."""
         try:
             return self._place(file).stat().st_mtime
         except (MemoryRefused, OSError):

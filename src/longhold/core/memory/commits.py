@@ -204,12 +204,10 @@ class CommitHistory:
 
     @property
     def head(self) -> int:
-        """The number of the last commit; 0 before the first."""
         last: int | None = self._sql.one("SELECT max(id) FROM commits")[0]
         return last or 0
 
     def log(self, limit: int = -1, *, file: str = "") -> list[Commit]:
-        """Return the commits of one file or of all, newest first."""
         chosen = ' WHERE id IN (SELECT "commit" FROM changes WHERE file = ?)' if file else ""
         values = (file, limit) if file else (limit,)
         rows = self._sql.all(f"{_COMMITS}{chosen} ORDER BY id DESC LIMIT ?", *values)
@@ -222,12 +220,10 @@ class CommitHistory:
         return self._commit(rows[0])
 
     def version(self, file: str) -> str:
-        """Return the current version of a file; '' if there is none."""
         rows = self._sql.all("SELECT sha FROM current WHERE file = ?", file)
         return rows[0][0] if rows else ""
 
     def text(self, version: str) -> str:
-        """Return the text of any version that ever existed; '' if there is none."""
         rows = self._sql.all("SELECT text FROM texts WHERE sha = ?", version)
         return rows[0][0] if rows else ""
 
@@ -293,7 +289,6 @@ def diff(file: str, before: str, after: str) -> str:
 
 
 def sha(text: str) -> str:
-    """Return the version of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -147,7 +147,6 @@ def _alike_names(branch: Branch) -> dict[str, str]:
 
 
 def _overtaken(branch: Branch) -> dict[str, str]:
-    """Find changes to memories that somebody else changed since the branch began."""
     branch.store.adopt()
     return {
         one.file: "it was changed elsewhere meanwhile"
@@ -185,7 +184,6 @@ class Steps(Sequence[str]):
 
     @property
     def summary(self) -> str:
-        """The phase and the counts in one line."""
         counts = ((self.answers, "answers"), (self.looks, "looks"), (len(self.files), "memories"))
         told = ", ".join(f"{count} {what}" for count, what in counts if count)
         return f"{self.phase}: {told}" if told else self.phase
@@ -205,8 +203,6 @@ class Steps(Sequence[str]):
 
 
 def observer(steps: Steps) -> Callable[[RoundEvent], None]:
-    """Make a callback that adds a step for each answer and each tool call of a fork."""
-
     def observe(event: RoundEvent) -> None:
         match event:
             case ToolBegan(use=use):
@@ -410,7 +406,6 @@ def tidied(
 
 
 def merged(branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps) -> DreamReport:
-    """Make what a tidied branch changes one commit."""
     check = partial(unsound, repository=rules.repository)
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:

@@ -60,7 +60,6 @@ def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: in
 
 
 def _newest(lines: Sequence[str], room: int) -> list[str]:
-    """Return the last lines that fit."""
     sizes = accumulate(len(line) + 1 for line in reversed(lines))
     count = sum(size <= room for size in sizes)
     return list(lines[len(lines) - count :])
@@ -131,7 +130,6 @@ def time_to_dream(
 
 
 def last_noted(directory: Path, name: str) -> float:
-    """Return when something was last noted; 0 if never."""
     try:
         return (directory / name).stat().st_mtime
     except OSError:
@@ -183,7 +181,6 @@ class DreamJobs:
             self.job.begin(partial(self._dream, held, engine.prefix()))
 
     def _is_due_everywhere(self, after_hours: float) -> bool:
-        """Return whether no other machine that has these memories began a dream lately."""
         if self.commits is None:
             return True
         began = float(self.engine.log.shared.read(DREAM + self.commits.place.name) or 0)
@@ -194,7 +191,6 @@ class DreamJobs:
             self.engine.log.shared.keep(DREAM + self.commits.place.name, str(at).encode())
 
     def _report_killed(self) -> None:
-        """Report a dream whose process died, once, and free its lock."""
         with contextlib.suppress(DreamBusy):
             if dead := self._lock().release_dead():
                 self._report_failure(f"process {dead.pid} was killed while it dreamt")
@@ -229,7 +225,6 @@ class DreamJobs:
             self._report(report)
 
     async def _tidy(self, steps: Steps, seen: LockState) -> None:
-        """Do what needs no model: all that is wanted."""
         with self._lock().hold(seen):
             report = await asyncio.to_thread(self._by_engine, steps)
         self._report(report)
@@ -272,12 +267,10 @@ class DreamJobs:
             self.notify(f"the dream failed: {why}; it is tried again in {minutes:.0f} minutes")
 
     def _touched(self, since: float) -> int:
-        """Count the project's sessions written since a time, without this one."""
         log = self.engine.log
         return len({*log.shared.sessions_since(since)} - {log.header.session})
 
     def _steps(self) -> Steps:
-        """Begin to record phase, counts and last steps, for display."""
         steps = Steps(most=self.engine.settings.dream.steps_shown)
         self.job.show(steps)
         return steps

@@ -38,8 +38,6 @@ ENOUGH = ("completed", "max_turns")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessages:
-    """The part of a conversation after the cursor."""
-
     cursor: int
     """Its last message: where the cursor moves when this is done."""
     messages: int
@@ -65,7 +63,6 @@ class ExtractionCursor:
         return self
 
     def pass_over(self, cursor: int) -> None:
-        """Treat everything up to a message as extracted."""
         self.cursor = max(self.cursor, cursor)
         self._messages = [n for n in self._messages if n > self.cursor]
         self._asked = [n for n in self._asked if n > self.cursor]
@@ -73,7 +70,6 @@ class ExtractionCursor:
 
     @property
     def last(self) -> int:
-        """The last message after the cursor; the cursor itself if there is none."""
         return self._messages[-1] if self._messages else self.cursor
 
     def new_messages(self, upto: int) -> NewMessages | None:
@@ -218,7 +214,6 @@ def reason_for(session: str, cursor: int) -> str:
 
 
 def extracted_up_to(store: MemoryStore, session: str) -> int:
-    """Return up to which message a session was extracted, according to the store."""
     begin = reason_for(session, 0)[:-1]
     rows = store.database.all(
         "SELECT why FROM commits WHERE by = 'extraction' AND substr(why, 1, ?) = ?"

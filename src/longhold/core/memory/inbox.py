@@ -41,7 +41,6 @@ class Proposal:
 
 
 def must_ask(limits: MemorySettings, *, is_outside: bool) -> bool:
-    """Return whether a new memory goes to the inbox first."""
     return is_outside or limits.consent == "ask"
 
 
@@ -85,7 +84,6 @@ class Inbox:
         return [self.find(id) for id in ids]
 
     def waiting(self) -> list[Proposal]:
-        """Return the waiting proposals, oldest first."""
         rows = self._sql.all("SELECT id FROM inbox WHERE state = 'waiting' ORDER BY id")
         return [self.find(row[0]) for row in rows]
 
@@ -133,7 +131,6 @@ class Inbox:
 
 
 def _essence(file: str, text: str) -> tuple[str, ...]:
-    """Return what a memory says, without dates and evidence."""
     memory = parse(file, text)
     return memory.name, memory.description, memory.type, memory.body.strip()
 

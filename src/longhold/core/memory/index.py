@@ -57,7 +57,6 @@ def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
 
 
 def index_line(one: IndexLine, limit_chars: int) -> str:
-    """Write a memory's line, a link and its description, shorter than the limit."""
     title = _plain(one.name)
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
     line = f"- [{title}]({one.file}): {_plain(one.description)}"
@@ -86,7 +85,6 @@ def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
 
 
 def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
-    """Count how many lines fit, with room for the line that counts the others."""
     sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in current]
     if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
         return len(current)
@@ -99,5 +97,4 @@ def _unlisted(count: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Keep a text on one line and free of link syntax."""
     return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))

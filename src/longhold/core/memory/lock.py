@@ -50,7 +50,6 @@ class LockState:
         return self.before if self.pid else self.time
 
     def is_stale(self, now: float, stale_seconds: float) -> bool:
-        """Return whether the lock is free, or its process gone for long enough."""
         return not self.pid or (self.is_gone and abs(now - self.time) > stale_seconds)
 
     @property

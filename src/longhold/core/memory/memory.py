@@ -110,13 +110,11 @@ def parse(file: str, text: str, *, at: float = 0.0) -> Memory:
 
 
 def stamp(at: float) -> str:
-    """Format a time to the second, in UTC."""
     moment = datetime.fromtimestamp(min(max(at, FIRST), LAST), UTC)
     return moment.replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def timestamp(text: str) -> float:
-    """Parse a date, with or without a time; 0 if it is none or out of range."""
     try:
         moment = datetime.fromisoformat(text).replace(microsecond=0)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).timestamp()

@@ -35,12 +35,10 @@ def memory_directory(home: Path, directory: Path, chosen: str = "") -> Path:
 def memory_place(
     commits: SharedCommits | None, home: Path, directory: Path, chosen: str = ""
 ) -> Path:
-    """Return the directory of a project's memories on this machine; `commits` are those of all."""
     return commits.place if commits else memory_directory(home, directory, chosen)
 
 
 def team_directory(directory: Path) -> Path:
-    """Return the directory of the team's memories, in the current worktree."""
     directory = directory.resolve()
     places = (directory, *directory.parents)
     return next((place for place in places if (place / ".git").exists()), directory) / TEAM

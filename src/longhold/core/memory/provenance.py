@@ -25,15 +25,12 @@ _FILE = re.compile(r"(?<![\w./~@+-])[\w@+-][\w.@+-]*(?:/[\w.@+-]+)*\.\w{1,8}\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where memories come from at this point of a session."""
-
     session: str
     message: int
     """The last message of the user."""
     repository: Path
 
     def on(self, change: MemoryChange) -> MemoryChange:
-        """Add evidence and sources to a change; a removal stays as it is."""
         if change.text is None:
             return change
         memory = parse(change.file, change.text)
@@ -43,14 +40,12 @@ class Provenance:
 
 
 def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
-    """Return the files of the repository that a memory names, with their current hashes."""
     named = dict.fromkeys(_FILE.findall(f"{memory.description}\n{memory.body}"))
     hashes = {path: source_hash(repository, path) for path in named}
     return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
 
 
 def in_repository(repository: Path, path: str) -> Path | None:
-    """Return a file of the repository; None if it is missing or outside of it."""
     try:
         place = (repository / path).resolve()
         return place if place.is_relative_to(repository.resolve()) and place.is_file() else None
@@ -70,7 +65,6 @@ def source_hash(repository: Path, path: str) -> str:
 
 
 def changed_sources(memory: Memory, repository: Path) -> tuple[str, ...]:
-    """Return the sources of a memory that changed since it was written."""
     return tuple(
         path for path, then in memory.sources.items() if source_hash(repository, path) != then
     )

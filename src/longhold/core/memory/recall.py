@@ -65,7 +65,6 @@ def render(
 
 
 def _cut(text: str, limits: MemorySettings) -> str:
-    """Cut a text to its line and byte limits, and say how much is missing."""
     kept = "\n".join(text.split("\n")[: limits.recall_file_lines])
     if len(kept.encode()) > limits.recall_file_bytes:
         kept = kept.encode()[: limits.recall_file_bytes].decode(errors="ignore")
@@ -127,7 +126,6 @@ class Recall:
         return [name for name in names if name in lines]  # a model may invent names
 
     def _manifest(self, team: dict[str, Memory], shown: Shown) -> dict[str, str]:
-        """Return a line for each memory that may be chosen, by name."""
         limit = self.store.limits.recall_candidates
         known = [(one.file, one) for one in self.store.listed(limit)]
         known += [(key, IndexLine.of(one)) for key, one in team.items()]
@@ -169,7 +167,6 @@ class Recall:
 
 
 def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
-    """Return team memories that share two words with the question, most words first."""
     words = set(words_of(asked))
     shared = {
         key: len(words & {*words_of(f"{one.name} {one.description} {one.body}")})

@@ -256,7 +256,6 @@ class _Asked:
     is_short: bool
 
     def is_enough(self, id: int, meaning: float) -> bool:
-        """Say whether a memory matches by more than chance."""
         found = [len(ids) for ids in self.chosen.values() if id in ids]
         words = sum(FEW_WORDS if count <= RARE_COUNT else 1 for count in found)
         if self.is_short and words:
@@ -366,7 +365,6 @@ class MemorySearch:
 
 
 def _fused(by_words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
-    """Add up both measures, each as a share of its best."""
     best_word = max(by_words.values(), default=1.0) or 1.0
     best_meaning = max(meaning.values(), default=1.0) or 1.0
     return {

@@ -80,7 +80,6 @@ class LazyStore:
 
     @property
     def has_any(self) -> bool:
-        """Whether there may be something to recall."""
         return self.exists or (self.team is not None and self.team.root.is_dir())
 
     def store(self) -> MemoryStore:
@@ -164,7 +163,6 @@ class MemoryJobs:
         )
 
     def tool(self) -> Tool:
-        """Make the memory tool; what the user must consent to passes through the inbox."""
         busy_seconds = self.engine.settings.memory.busy_seconds
         return memory_tool(self._pages(), self.clock, busy_seconds=busy_seconds)
 
@@ -190,7 +188,6 @@ class MemoryJobs:
             self.notify(line(kept))
 
     def section(self) -> str:
-        """Write the prompt's section on memory, with the index as it is now."""
         try:
             return memory_text(self.store.index())
         except TROUBLE as error:
@@ -217,7 +214,6 @@ class MemoryJobs:
         return await recall.recall(asked, shown)
 
     def after_turn(self, engine: Engine) -> None:
-        """Begin what is due once the work is done."""
         history, settings = engine.view.history, engine.settings
         self._cursor.follow(history)
         try:
@@ -270,7 +266,6 @@ class MemoryJobs:
         await extraction.run(new, prefix)
 
     async def extract_now(self) -> None:
-        """Look for what is worth remembering in all that is new, whatever the schedule."""
         self._cursor.follow(self.engine.view.history)
         await self._extract(self._cursor.last, self.engine.prefix())
 
@@ -304,13 +299,11 @@ class MemoryJobs:
 
 
 def _is_at_rest(engine: Engine) -> bool:
-    """Whether the model has ended by itself, with nothing left to run."""
     last = engine.view.items[-1] if engine.view.items else None
     return isinstance(last, Round) and last.stop_reason == "end_turn" and engine.is_answered()
 
 
 def memory_text(index: str) -> str:
-    """Render the section on long-term memory, with its current index."""
     text = (files("longhold.core.memory") / "prompts" / "section.md").read_text(encoding="utf-8")
     listed = f"The index, `/memories/MEMORY.md`:\n\n{index.strip()}" if index.strip() else ""
     return Template(text).substitute(index=listed).strip()

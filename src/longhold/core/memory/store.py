@@ -84,7 +84,6 @@ class MemoryStore:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take over what other nodes committed, as far as they can be reached."""
         with suppress(StoreError):
             if self._replica.pull():
                 self._checkout.bring_up()
@@ -100,7 +99,6 @@ class MemoryStore:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Files on disk that could not be adopted, and why."""
         return dict(self._checkout.problems)
 
     def versions(self) -> dict[str, str]:
@@ -110,7 +108,6 @@ class MemoryStore:
         return self.history.version(file)
 
     def read(self, file: str) -> str:
-        """Return the text of a memory or of the index."""
         if not (version := self.version(file)):
             raise NoSuchMemory(f"there is no memory {file!r}; `longhold memory show` lists them")
         return self.history.text(version)
@@ -119,7 +116,6 @@ class MemoryStore:
         return parse(file, self.read(file))
 
     def memories(self) -> list[Memory]:
-        """Return all memories, sorted by file."""
         rows = self.database.all("SELECT file, text FROM tree JOIN texts USING (sha) ORDER BY file")
         return [parse(file, text) for file, text in rows]
 
@@ -135,14 +131,12 @@ class MemoryStore:
         return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
-        """Return the index as a session loads it."""
         return loaded(self.history.text(self.version(INDEX)), self.limits)
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         return self._search.find(query, limit)
 
     def find(self, query: str, limit: int) -> dict[str, str]:
-        """Return the best matches of a search with their descriptions."""
         return {hit.file: hit.description for hit in self.search(query, limit)}
 
     def uses(self) -> dict[str, int]:

@@ -56,7 +56,6 @@ class TeamMemories:
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:
-        """Return the index as a session loads it, built from the memories."""
         return loaded(self._made_index(), self.limits, name=f"{PREFIX}{INDEX}")
 
     def write(
@@ -87,7 +86,6 @@ class TeamMemories:
         self._put(self.root / INDEX, self._made_index())
 
     def _has_link(self) -> bool:
-        """Return whether the directory is behind a link within its repository."""
         return self.root.is_symlink() or self.root.parent.is_symlink()
 
     def _read(self, file: str) -> str:

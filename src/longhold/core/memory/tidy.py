@@ -54,7 +54,6 @@ _NAMES = ("name", "acronym")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order, as written."""
     return _WORD.findall(text)
 
 
@@ -225,7 +224,6 @@ class TidyPlan:
 
 
 def most_removed(memories: int, settings: DreamSettings) -> int:
-    """Return how many of a number of memories one dream may remove."""
     return max(settings.removed_floor, int(memories * settings.removed_share))
 
 
@@ -343,7 +341,6 @@ def _with_live_marks(memory: Memory, plan: TidyPlan) -> Memory:
 
 
 def _replacement(file: str, plan: TidyPlan) -> str:
-    """Follow merges to the memory that is left."""
     for _ in plan.replaced:
         if file not in plan.replaced:
             break
@@ -371,6 +368,5 @@ def dangling_links(memory: Memory, files: frozenset[str], repository: Path) -> l
 
 
 def _target(file: str, link: str, known: Collection[str]) -> str:
-    """Resolve a link relative to its file or to the store's root; '' if it names no memory."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(file), link))
     return next((name for name in (beside, link) if name in known), "")

@@ -169,7 +169,6 @@ class _Commands:
         return self._pages.change(removals, why=f"{name} deleted") or f"{given.path} was deleted."
 
     def rename(self, given: MemoryInput) -> str:
-        """Rename a file or the files of a directory."""
         old, new = _below(given.old_path), _below(given.new_path)
         moved = self._below(old) if old else {}
         if not moved:
@@ -190,7 +189,6 @@ class _Commands:
         return self._pages.change(changes, why=f"{old} renamed to {new}") or said
 
     def _put(self, name: str, text: str, how: str) -> str:
-        """Write a file with its times updated."""
         now = self._clock()
         memory = parse(name, text, at=now)
         dated = replace(memory, modified=now, created=memory.created or now)
@@ -199,7 +197,6 @@ class _Commands:
         return self._pages.change([change], why=f"{name} {how}")
 
     def _below(self, name: str) -> dict[str, str]:
-        """Return the versions of the file, or of the files in the directory, of this name."""
         return {
             file: version
             for file, version in self._pages.versions().items()
@@ -213,7 +210,6 @@ class _Commands:
 
 
 def _below(path: str) -> str:
-    """Return a path's name within the store; '' is the root."""
     if path.rstrip("/") == ROOT:
         return ""
     if not path.startswith(f"{ROOT}/") or ".." in path.split("/"):
@@ -292,13 +288,10 @@ class MemoryCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlace:
-    """Where the memories lie, and from where relative paths lead."""
-
     store: Path
     root: Path
 
     def name_of(self, path: str) -> str:
-        """Return the memory that a path names; '' if it names none."""
         place = os.path.normpath(self.root / Path(path).expanduser())
         for store in (self.store, self.store.resolve()):
             if Path(place).is_relative_to(store) and place.endswith(".md"):
@@ -307,7 +300,6 @@ class MemoryPlace:
 
 
 def memory_call(use: ToolUse, place: MemoryPlace | None = None) -> MemoryCall | None:
-    """Return what a call does with a memory; None if it names none."""
     if use.name == MEMORY:
         path = use.input.get("path") or use.input.get("new_path")
         name = path.removeprefix(f"{ROOT}/") if isinstance(path, str) else ""
@@ -333,7 +325,6 @@ class Shown:
     room_bytes: int
 
     def covers(self, name: str, memory: Memory) -> bool:
-        """Return whether the view already says what a memory says."""
         return name in self.names or (
             bool(memory.evidence) and self.messages.issuperset(memory.evidence)
         )
@@ -371,11 +362,9 @@ class ViewedMemories:
 
     @property
     def has_written(self) -> bool:
-        """Whether there are files to hand over."""
         return bool(self._written)
 
     def hand_over(self, take: Callable[[Mapping[str, float]], T]) -> T:
-        """Hand over the files that file tools wrote since the last time; a busy store gets them later."""
         written, self._written = self._written, {}
         try:
             return take(written)

@@ -20,7 +20,6 @@ def tokens(count: float) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Format money for people: $13,469, $4.04, less than a cent as such."""
     if usd < 0:
         return f"-{dollars(-usd)}"
     if usd >= 99.995:
@@ -45,7 +44,6 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str, chars: int = SAID_CHARS) -> str:
-    """Put untrusted text on one line of at most `chars` characters."""
     text = plain(" ".join(text.split()))
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
@@ -68,7 +66,6 @@ def ago(then: float, now: float | None = None) -> str:
 
 
 def bar(share: float, width: int = 24) -> str:
-    """Draw a share of the whole as a bar, in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     full, rest = divmod(eighths, 8)
     drawn = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")

@@ -73,8 +73,6 @@ _BESIDE_KEY = re.compile(r"\s*(?:[\w-]+: .*|[\w+/=]{0,15})\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSecret:
-    """Which rule matched, and where in the text."""
-
     rule: str
     start: int
     end: int
@@ -153,7 +151,6 @@ class _Rule:
                 place = lowered.find(keyword, place + 1)
 
     def place(self, match: re.Match[str]) -> tuple[int, int]:
-        """Return where the secret is in a match: the named group, else the first that matched."""
         groups = [self.group] if self.group else range(1, (match.re.groups or 0) + 1)
         return next((match.span(g) for g in groups if match[g]), match.span())
 

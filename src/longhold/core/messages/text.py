@@ -27,22 +27,18 @@ def one_line(text: str) -> str:
 
 
 def tight(text: str) -> str:
-    """Remove blank lines."""
     return _BLANK_LINES.sub("\n", text.strip())
 
 
 def without_code(text: str) -> str:
-    """Replace fenced code blocks by a mark."""
     return tight(_CODE.sub(f"[code {CUT}]", text))
 
 
 def printable(text: str) -> str:
-    """Put a space in the place of each character that is not printable."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def printable_line(text: str, chars: int) -> str:
-    """Put foreign text on one line of at most so many characters, without control characters."""
     line = " ".join(printable(text).split())
     return line if len(line) <= chars else f"{line[: chars - 1]}{CUT}"
 
@@ -68,7 +64,6 @@ def head_and_tail(text: str, chars: int, pointer: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences and lines."""
     parts, start = [], 0
     for end in _ENDS.finditer(text):
         part = text[start : end.end()].strip()
@@ -106,18 +101,15 @@ def _outlined(line: str, after_break: bool) -> str:
 
 
 def first_bytes(text: str, limit_bytes: int) -> str:
-    """Keep the beginning within a number of UTF-8 bytes, in whole characters."""
     return text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
 
 
 def lines_within(lines: Sequence[str], budget: int, count: Callable[[str], int]) -> int:
-    """Return how many leading lines fit into a budget when joined."""
     sizes = range(1, len(lines) + 1)
     return bisect_right(sizes, budget, key=lambda n: count("\n".join(lines[:n])))
 
 
 def counted(count: int, what: str) -> str:
-    """Write a number with its noun: `1 image`, `1,200 images`."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 

@@ -15,7 +15,6 @@ SEARCHES, WINDOW = "web_search_requests", "model_context_window"
 
 
 def add_fields(one: _Fields, other: _Fields, **fixed: Any) -> _Fields:
-    """Add two values of one struct or dataclass field by field, except for the fixed fields."""
     kind: Any = type(one)
     names = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
     sums = {name: getattr(one, name) + getattr(other, name) for name in names if name not in fixed}
@@ -41,7 +40,6 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def deleted_tokens(self) -> int:
-        """How many cached tokens the edits of the request deleted."""
         return count_of((self.extra or {}).get("cache_deleted_input_tokens"))
 
     @property
@@ -89,7 +87,6 @@ def count_of(value: Json) -> int:
 
 
 def fields_of(value: Json) -> Mapping[str, Json]:
-    """Return a JSON object's fields; anything else has none."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -28,7 +28,6 @@ def words_of(text: str) -> list[str]:
 
 
 def name_parts(text: str) -> str:
-    """Return the parts of the names in a text that are written in camel case, each name once."""
     return " ".join(part for name in set(_NAME.findall(text)) for part in _parts(name))
 
 

@@ -63,14 +63,12 @@ def tame(value: Any, depth: int = MOST_DEPTH) -> Json:
 
 
 def _number(value: int | float) -> int | float | None:
-    """Return a number that JSON has, or None."""
     if isinstance(value, int):
         return value if value.bit_length() <= MOST_BITS else None
     return value if math.isfinite(value) else None
 
 
 def is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
-    """Return whether a value is nested deeper than `tame` leaves it."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
         return depth <= 0 or any(is_deep(one, depth - 1) for one in inner)
@@ -78,7 +76,6 @@ def is_deep(value: Json, depth: int = MOST_DEPTH) -> bool:
 
 
 def word(value: Json) -> str:
-    """Read an id, a name or a reason; anything but a string or a number is ''."""
     return str(value) if isinstance(value, str | int | float) else ""
 
 
@@ -92,7 +89,6 @@ def text_in(value: Json) -> str:
 
 
 def objects(value: Json) -> list[JsonObject]:
-    """Return the objects of a list; anything else has none."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
@@ -208,7 +204,6 @@ class Assembly:
         return (Pulse(),)
 
     def end(self) -> Sequence[Event]:
-        """Finish the answer; raise if it is not whole."""
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:

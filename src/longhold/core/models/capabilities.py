@@ -78,7 +78,6 @@ class Capabilities:
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
-    """Look up what a model can do; `overrides` replaces single fields by name."""
     return _override(_found(model), overrides) if overrides else _found(model)
 
 

@@ -271,7 +271,6 @@ class ChatAssembly:
         self.has_begun = False
 
     def feed(self, chunk: JsonObject) -> Sequence[Event]:
-        """Take one chunk and return the events it completes."""
         events: list[Event] = [] if self.has_begun else [self._start(chunk)]
         if chunk.get("usage"):
             self._usage = usage_from_chat(chunk["usage"])
@@ -283,7 +282,6 @@ class ChatAssembly:
         return events or (Pulse(),)
 
     def end(self) -> Sequence[Event]:
-        """Finish the answer; raise if the endpoint did not say why it stopped."""
         if not self._reason:
             raise ended_early(self.request_id, has_begun=self.has_begun)
         events = [*self._hush()]
@@ -323,7 +321,6 @@ class ChatAssembly:
         return [*events, delta(index=index, text=text)]
 
     def _hush(self) -> list[Event]:
-        """End the text or reasoning that is open, if any."""
         speech, self._speech = self._speech, None
         return self._add(speech.finish()) if speech else []
 

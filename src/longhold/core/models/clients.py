@@ -66,7 +66,6 @@ def model_over(client: object, name: str) -> Model:
 
 
 def _sdk_of(client: object) -> tuple[str, str] | None:
-    """Return whose client this is, and whether it is an asynchronous one."""
     kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(client).__mro__}
     return next((kind for kind in _CLIENTS if kind in kinds), None)
 
@@ -90,7 +89,6 @@ def dialect_of(client: object) -> DialectName | None:
 
 
 def is_openais_own(client: object) -> bool:
-    """Return whether a client talks to OpenAI itself, not to a server of its kind."""
     return urlsplit(str(getattr(client, "base_url", ""))).hostname == OPENAI_HOST
 
 
@@ -119,7 +117,6 @@ def _is_sdk_stream(response: object) -> bool:
 
 
 def reply_from_events(events: Sequence[object]) -> Reply:
-    """Put together an answer that came as the events of a stream."""
     if not events:
         raise RequestRejected(
             "settle was given a stream without events; if it was read already, hand in its events"

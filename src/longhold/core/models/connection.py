@@ -79,7 +79,6 @@ class SdkModel:
                 await stream.close()
 
     async def close(self) -> None:
-        """Close the connections, unless the client is the caller's."""
         if not self._is_shared:
             await self._client.close()
 

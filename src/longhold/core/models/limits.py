@@ -110,7 +110,6 @@ def entry_of(raw: Json, model: str) -> JsonObject | None:
 
 
 def listed_limits(entry: JsonObject) -> ServerLimits | None:
-    """Read the context length in one entry of a list of models."""
     meta, top = _dict(entry.get("meta")), _dict(entry.get("top_provider"))
     places = [(entry, _RUNNING), (top, _RUNNING), (meta, ("n_ctx",)), (entry, _POSSIBLE)]
     lengths = [_first(place, names) for place, names in places]

@@ -166,7 +166,6 @@ def _steps(price: Decimal | _Tiered) -> list[tuple[int, float]]:
 
 
 def _at(price: Decimal | _Tiered, line: int) -> float:
-    """Return the price just past a line."""
     base = float(price if isinstance(price, Decimal) else price.base)
     return [base, *(cost for start, cost in _steps(price) if 0 < start <= line)][-1]
 

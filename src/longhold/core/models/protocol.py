@@ -116,7 +116,6 @@ class Model(Protocol):
 
 
 async def collect(events: AsyncIterable[Event]) -> Reply:
-    """Read a stream to its end and return the whole answer."""
     async for event in events:
         if isinstance(event, Finished):
             return event.reply

@@ -99,7 +99,6 @@ def _part(role: str, block: JsonObject) -> JsonObject:
 
 
 def reply_from_responses(raw: JsonObject) -> Reply:
-    """Read a finished answer of the Responses endpoint."""
     content = tuple(block for item in raw.get("output") or () for block in blocks_of_item(item))
     reason = str((raw.get("incomplete_details") or {}).get("reason") or "")
     has_calls = any(isinstance(block, ToolUse) for block in content)

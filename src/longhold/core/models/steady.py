@@ -60,7 +60,6 @@ async def steady(
 async def _next(
     events: AsyncIterator[Event], limit_seconds: float, deadline: float, *, has_begun: bool
 ) -> Event | None:
-    """Wait for one event; None at the end of the stream."""
     clock = asyncio.get_running_loop().time
     try:
         async with asyncio.timeout_at(min(clock() + limit_seconds, deadline)):

@@ -197,7 +197,6 @@ def _at_cost(
 
 
 def _mean_usd(costs: CostModel, prompt_tokens: float) -> float:
-    """Price the call after one with this prompt, warm or cold by its probability."""
     forecast = costs.forecast
     cold = costs.call_usd(prompt_tokens + forecast.growth_tokens, 0.0)
     return (1 - forecast.cold_share) * costs.next_usd(prompt_tokens) + forecast.cold_share * cold

@@ -217,7 +217,6 @@ def needed_rate(settings: CostSettings, kind: ToolKind, age_calls: int) -> float
 def need_usd(
     costs: CostModel, prompt_tokens: float, tokens: float, settings: CostSettings
 ) -> float:
-    """Price one need of so many tokens that the prompt lacks."""
     asking = GET_AGAIN_TOKENS * step_at(costs.listed, prompt_tokens).prices.output
     again = costs.call_usd(prompt_tokens + tokens, prompt_tokens) + asking / TOKENS_PER_PRICE
     return settings.need_weight * again
@@ -289,7 +288,6 @@ def payback(
 def edit_cost_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: float, cache: CacheState
 ) -> float:
-    """Price the next call with the edit, minus its price without."""
     shorter = prompt_tokens - edit.net_tokens
     kept = min(cache.readable_before(edit.at_tokens), shorter)
     plain = costs.call_usd(prompt_tokens, min(cache.tokens, prompt_tokens))

@@ -22,12 +22,10 @@ PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
 
 
 def takes_edits(frame: Framed, model: str) -> bool:
-    """Return whether a session's requests carry edits, as fixed in its frame."""
     return BETA in frame.betas and capabilities(model).cache_edits
 
 
 def deleted_tokens(usage: Usage | None) -> int:
-    """Return how many cached tokens all edits of a request deleted."""
     return usage.deleted_tokens if usage else 0
 
 
@@ -48,7 +46,6 @@ def placed(view: View) -> PlacedEdits | None:
 
 
 def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
-    """Return whether a result before this place is still sent, and deleted in the cache."""
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner and owner.order < place else None
     return bool(result and result.cleared and result.cleared.how == "edited")

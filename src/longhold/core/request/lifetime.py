@@ -21,7 +21,6 @@ SECONDS = {"m": 60.0, "h": 3_600.0}
 
 
 def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> Framed:
-    """Fix a session's cache lifetime and beta headers in its frame."""
     return structs.replace(
         frame,
         cached=settings.on,
@@ -31,7 +30,6 @@ def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> 
 
 
 def life_of(model: str, marked: str) -> str:
-    """Return the lifetime that applies: the provider's own if it has one, else the marker's."""
     own = capabilities(model).cache_seconds
     return f"{own / SECONDS['m']:.0f}m" if own else marked
 

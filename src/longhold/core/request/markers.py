@@ -64,7 +64,6 @@ def unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
 
 
 def last_place(messages: Sequence[JsonObject]) -> MarkerPlace | None:
-    """Return the last block that may carry a marker."""
     for at in range(len(messages) - 1, -1, -1):
         content = messages[at]["content"]
         for block in range(len(content) - 1, -1, -1):
@@ -154,7 +153,6 @@ class Markers:
         self.cached, self._unmoved = cached, unmoved
 
     def observe_reply(self) -> None:
-        """Record that the last call was answered: what it marked can be read."""
         if self._sent is not None:
             self.cached, self._sent = self._sent, None
             self._unmoved = self._length

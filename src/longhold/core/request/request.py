@@ -80,7 +80,6 @@ class Wire:
 
 
 def first_messages(frame: Framed) -> list[JsonObject]:
-    """Return the messages before the conversation: the instructions, if there are any."""
     if not frame.instructions:
         return []
     return [{"role": "user", "content": [{"type": "text", "text": frame.instructions}]}]
@@ -129,7 +128,6 @@ def marker(frame: Framed) -> JsonObject:
 
 
 def free_slots(frame: Framed) -> int:
-    """Count the markers that the system prompt leaves for messages; none if caching is off."""
     return SLOTS - len(_marked_sections(frame.sections)) if frame.cached else 0
 
 

@@ -75,7 +75,6 @@ def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
 
 
 def _named(frame: Framed, *, clears_inputs: bool) -> JsonObject:
-    """Name the tools whose results the provider must keep, and those whose inputs go, too."""
     tools = {str(tool.get("name")): description_of(str(tool.get("name"))) for tool in frame.tools}
     named: JsonObject = {
         "exclude_tools": sorted(name for name, tool in tools.items() if not tool.is_clearable)
@@ -85,7 +84,6 @@ def _named(frame: Framed, *, clears_inputs: bool) -> JsonObject:
 
 
 def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
-    """Return a frame's options and betas without those the current model does not take."""
     options, dropped = frame.options, set() if able.cache_edits else {EDITS_BETA}
     if not able.context_management and OPTION in options:
         options = {key: value for key, value in options.items() if key != OPTION}
@@ -107,5 +105,4 @@ def _sum(applied: Sequence[JsonObject], key: str) -> int:
 
 
 def is_shortened(applied: Sequence[JsonObject]) -> bool:
-    """Return whether the provider removed anything from the prompt."""
     return any(edit.get("cleared_input_tokens") for edit in applied)

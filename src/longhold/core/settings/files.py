@@ -140,7 +140,6 @@ def sweep(root: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this number runs on this machine."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -169,7 +168,6 @@ def _taken(path: Path) -> FileExistsError:
 
 
 def _remove_unfinished(leftovers: Iterable[Path]) -> None:
-    """Remove those whose process is dead."""
     for leftover in leftovers:
         pid = leftover.name.rpartition(MARK)[2].partition("-")[0]
         if pid.isdigit() and not is_running(int(pid)):

@@ -37,7 +37,6 @@ class UnreadableFrontMatter(ValueError):
 
 
 def parse(text: str) -> tuple[JsonObject, str]:
-    """Split a file into its fields and its body; without front matter all of it is body."""
     head, body = _split(text)
     return {} if head is None else _fields(head), body
 
@@ -61,7 +60,6 @@ def parse_memory(text: str) -> tuple[dict[str, FieldValue], str]:
 
 
 def render_memory(fields: Mapping[str, FieldValue], body: str) -> str:
-    """Write fields and body as one text; empty fields are left out."""
     head = [f"{key}: {_written(value)}" for key, value in fields.items() if value]
     ending = "" if not body or body.endswith("\n") else "\n"
     return "\n".join(["---", *head, "---", "", body]) + ending
@@ -157,7 +155,6 @@ def _unquoted(value: str) -> str:
 
 
 def _written(value: FieldValue) -> str:
-    """Write a value as plain text if that reads back as itself, else as JSON."""
     if isinstance(value, str) and _is_plain(value):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -169,7 +166,6 @@ def _is_plain(value: str) -> bool:
 
 
 def text_in(fields: JsonObject, key: str) -> str:
-    """Return a field as text, or "" if it is no text."""
     value = fields.get(key)
     return value.strip() if isinstance(value, str) else ""
 
@@ -186,11 +182,9 @@ def names_in(fields: JsonObject, key: str) -> tuple[str, ...] | None:
 
 
 def number_in(fields: JsonObject, key: str) -> int:
-    """Return a field as a whole number, or 0 if it is none."""
     value = str(fields.get(key, "")).strip()
     return int(value) if re.fullmatch(r"[0-9]{1,6}", value) else 0
 
 
 def is_on(fields: JsonObject, key: str) -> bool:
-    """Return whether a field is `true`, as a word or as YAML has it."""
     return str(fields.get(key, "")).strip().casefold() == "true"

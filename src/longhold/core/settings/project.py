@@ -69,7 +69,6 @@ def project_root(directory: Path) -> Path:
 
 
 def checkout_top(directory: Path) -> Path:
-    """Return the top of the repository or worktree; the directory itself where there is none."""
     directory = directory.resolve()
     places = (directory, *directory.parents)
     return next((place for place in places if (place / ".git").exists()), directory)

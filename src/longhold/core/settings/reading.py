@@ -148,12 +148,10 @@ def _check_owner(place: Path) -> None:
 
 
 def load_settings(project: Path | None = None) -> Settings:
-    """Read the settings that apply in a directory."""
     return _build(_sources(project))
 
 
 def show_settings(project: Path | None = None) -> list[ShownSetting]:
-    """List every setting with its value and where that comes from."""
     found = _sources(project)
     settings = _build(found)
     return [
@@ -310,7 +308,6 @@ def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> 
 
 
 def _changed(lines: list[str], group: str, line: str) -> str:
-    """Replace the line of a key in its table, or put it there."""
     key = line.partition(" =")[0]
     start = next((i for i, each in enumerate(lines) if each.strip() == f"[{group}]"), None)
     if start is None:
@@ -341,7 +338,6 @@ ANTHROPIC, OPENAI = "ANTHROPIC_API_KEY", "OPENAI_API_KEY"
 
 
 def saved_key(name: str) -> str | None:
-    """Return the key that was saved under the name of its variable; None if there is none."""
     return _read().get(name) or None
 
 

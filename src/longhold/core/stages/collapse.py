@@ -60,11 +60,9 @@ class Span:
 
     @property
     def is_line(self) -> bool:
-        """True if it consists of a single collapsed line."""
         return len(self.items) == 1 and not isinstance(self.items[0], Round)
 
     def holds_any(self, numbers: frozenset[int | str]) -> bool:
-        """True if one of these messages lies in it."""
         return any(isinstance(n, int) and self.first <= n <= self.last for n in numbers)
 
 
@@ -124,7 +122,6 @@ def _bounds(view: View, item: Item) -> bool:
 
 
 def _breaks_run(item: Item) -> bool:
-    """True if this is not part of a run: an answer, or a line that stands for one."""
     return not item.tool_uses() if isinstance(item, Round) else item.kind == "line"
 
 
@@ -148,7 +145,6 @@ def counted_line(span: Span, limit_chars: int) -> str:
 
 
 def framed_line(span: Span, text: str, limit_chars: int) -> str:
-    """Wrap a line with the message numbers it stands for and how to open them."""
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
     plain = printable_line(masked(text), max(1, limit_chars - len(head) - len(tail)))
@@ -328,7 +324,6 @@ def ask_for_lines(spans: Iterable[Span], line_chars: int) -> str:
 
 
 def read_lines(text: str, count: int) -> dict[int, str]:
-    """Parse numbered lines from an answer; ignore numbers out of range."""
     found = {int(number): line.strip() for number, line in _NUMBERED.findall(text)}
     return {i: line for i, line in found.items() if 1 <= i <= count}
 

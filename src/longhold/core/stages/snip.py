@@ -26,7 +26,6 @@ class Snip:
         self._cursor = LogCursor()
 
     async def __call__(self, engine: Engine) -> None:
-        """Remove marked messages from the view, where and when that is allowed."""
         self._read_marks(engine.view.history)
         if not self._marks:
             return
@@ -91,7 +90,6 @@ def keep(engine: Engine, numbers: Iterable[int]) -> None:
 
 
 def _stands_fast(view: View, item: Item) -> str:
-    """Return why an item cannot be dropped, or ""."""
     if view.is_pinned(item):
         return "is pinned; take the pin away first"
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):

@@ -85,7 +85,6 @@ class ToolContext:
         return Path(os.path.normpath(self.directory / given))
 
     def shown(self, path: Path) -> str:
-        """Return a path relative to the working directory if it lies in it."""
         is_below = path != self.directory and path.is_relative_to(self.directory)
         return str(path.relative_to(self.directory) if is_below else path)
 

@@ -137,7 +137,6 @@ def describing(declared: str, known: Describe | None = None) -> Describe:
 
 
 def described_as(kind: str) -> Described:
-    """Describe a tool of a declared kind, with the usual names of inputs for it."""
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
     return {"ask": _ASK, "other": UNKNOWN}.get(kind) or KNOWN.get(usual.get(kind, ""), _FETCH)
 

@@ -21,7 +21,6 @@ _MODEL_KEY = re.compile(
 
 
 def shell_variables(variables: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
-    """Return the variables that commands get; those in `passed` whatever their names say."""
     return {
         name: absolute_path(value) if name == "PATH" else value
         for name, value in variables.items()

@@ -27,14 +27,12 @@ class Stamp:
     """Empty for a file too large to hash."""
 
     def same_content(self, other: "Stamp") -> bool:
-        """Return whether both are the same bytes, as far as can be known."""
         if self.sha256 and other.sha256:
             return self.sha256 == other.sha256
         return replace(self, sha256="") == replace(other, sha256="")
 
 
 def stamp_of(status: os.stat_result, content: bytes | None) -> Stamp:
-    """Stamp a file from its status and, if it was read whole, its content."""
     digest = hashlib.sha256(content).hexdigest() if content is not None else ""
     return Stamp(
         size=status.st_size, modified_ns=status.st_mtime_ns, inode=status.st_ino, sha256=digest
@@ -49,7 +47,6 @@ class SeenFile:
     """The lines, from 1, still in the model's view; none after a write."""
 
     def shows(self, lines: range) -> bool:
-        """Return whether the model still has all these lines in its view."""
         return any(lines.start >= shown.start and lines.stop <= shown.stop for shown in self.ranges)
 
 
@@ -74,7 +71,6 @@ class Files:
             self._seen.popitem(last=False)
 
     def of(self, path: Path) -> SeenFile | None:
-        """Return what is known of a file and count it as used."""
         path = _real(path)
         if path not in self._seen:
             return None

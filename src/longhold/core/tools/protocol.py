@@ -131,7 +131,6 @@ def prompt(name: str) -> str:
 
 
 def schema_of(takes: type[Struct]) -> JsonObject:
-    """Return the JSON Schema of an input type, references inlined."""
     schema = msgspec.json.schema(takes)
     parts = schema.pop("$defs", {})
     written: JsonObject = _inlined(schema, parts)

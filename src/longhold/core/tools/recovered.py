@@ -82,11 +82,9 @@ class ToolTrace:
         return list(reversed(self._files.values()))
 
     def skills(self) -> list[UsedSkill]:
-        """Return the skills that were used, the newest first, each once."""
         return list(reversed(self._skills.values()))
 
     def todos(self) -> tuple[Todo, ...]:
-        """Return the todo list as last written; empty if it cannot be read."""
         try:
             return msgspec.convert(self._todos, tuple[Todo, ...])
         except msgspec.ValidationError:
@@ -119,7 +117,6 @@ def _touched(
 
 
 def _joined(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """Return the span of lines from the first of both to the last of both."""
     first, has_end = min(one[0], other[0]), one[1] and other[1]
     return first, max(sum(one), sum(other)) - first if has_end else 0
 
@@ -146,7 +143,6 @@ def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int
 
 
 def last_boundary(history: Sequence[AnyEntry], dead: frozenset[int]) -> int:
-    """Return the number of the last compaction in force, or 0."""
     found = (entry.n for entry in reversed(history) if isinstance(entry, Compacted))
     return next((n for n in found if n not in dead), 0)
 

@@ -53,7 +53,6 @@ MAX_COMMANDS = 5_000
 
 
 def program(name: str) -> str:
-    """Return a program's name without its directory."""
     return name.rpartition("/")[2]
 
 

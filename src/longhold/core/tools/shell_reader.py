@@ -55,7 +55,6 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The first word, or "" for a bare assignment or redirection."""
         return self.words[0].text if self.words else ""
 
     @property

@@ -57,12 +57,10 @@ class AnswerWriter:
         return None
 
     def write(self, reply: Reply) -> AnyEntry:
-        """Write an answer that arrived whole."""
         self._waiting.extend(reply.content)
         return self._finish(reply)
 
     def close(self, stop_reason: str) -> None:
-        """Write what there is of an answer that was cut short."""
         if self._half and stop_reason == "aborted":
             self._waiting.append(Text(text=self._half))
         if self._waiting:
@@ -91,6 +89,5 @@ class AnswerWriter:
 
 
 def _last_call(entry: AnyEntry) -> ToolUse | None:
-    """Return the call an entry ends with, under the id it was written with."""
     last = entry.content[-1] if isinstance(entry, Replied) and entry.content else None
     return last if isinstance(last, ToolUse) else None

@@ -40,7 +40,6 @@ class Models:
         return self._fallback
 
     def fall_back(self) -> Model | None:
-        """Let the fallback answer from here on; None if there is none, or it already does."""
         if self._fallback is None:
             return None
         self._retired.append(self._current)
@@ -48,7 +47,6 @@ class Models:
         return self._current
 
     async def switch(self, model: Model) -> None:
-        """Let another model answer, and close the one that did."""
         await self._current.close()
         self._current = model
 

@@ -72,7 +72,6 @@ class JobProgress:
                 self.spent = self.spent + spent_on(reply.model, reply.usage)
 
     def line(self) -> str:
-        """Say in one line how far it is."""
         facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
         if self.files:
             facts.append(f"changed {', '.join(self.files)}")
@@ -85,8 +84,6 @@ def _is_writing(use: ToolUse) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One kind of background work."""
-
     name: str
     on_failure: OnFailure = _ignore
     steps: Sequence[str] = ()
@@ -137,14 +134,12 @@ class Job:
         self._doing.cancel()
 
     async def drain(self, seconds: float) -> bool:
-        """Wait for the work to finish, then stop it; return whether it finished in time."""
         await self.wait(seconds)
         is_done = not self.is_busy
         await self.stop()
         return is_done
 
     async def stop(self, why: str = "") -> None:
-        """Cancel the work in progress, wait for its end, and drop the queue."""
         self.cancel(why)
         if self._doing is not None and not self._doing.done():
             await asyncio.wait({self._doing})
@@ -182,16 +177,13 @@ class Background:
         return [job for job in self.jobs.values() if job.is_busy]
 
     def cancel(self, why: str) -> None:
-        """Cancel every job without waiting for its end."""
         for job in self.busy:
             job.cancel(why)
 
     async def stop(self, why: str = "") -> None:
-        """Stop every job, and wait until each has cleaned up."""
         await asyncio.gather(*(job.stop(why) for job in self.jobs.values()))
 
     async def drain(self, seconds: float, *names: str) -> list[str]:
-        """Let these jobs, or all, finish side by side; return the names of those stopped as late."""
         jobs = list(map(self.job, names)) or list(self.jobs.values())
         done = await asyncio.gather(*(job.drain(seconds) for job in jobs))
         return [job.name for job, is_done in zip(jobs, done, strict=True) if not is_done]

@@ -103,17 +103,14 @@ class Engine:
 
     @property
     def directory(self) -> Path:
-        """What belongs to the session beside its log."""
         return self.log.path.with_suffix("")
 
     @property
     def model(self) -> str:
-        """The model that answers from here on."""
         return self.view.model
 
     @property
     def frame(self) -> Framed:
-        """What every request begins with."""
         return self.view.frame or Framed()
 
     def record(self, entry: AnyEntry) -> AnyEntry:
@@ -155,7 +152,6 @@ class Engine:
         self.log.take(self.view.history, self.record)
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
-        """Record what the user says, before anything is sent."""
         blocks = (Text(text=content),) if isinstance(content, str) else content
         return self.record(Said(content=speakable(blocks), hidden=hidden))
 
@@ -206,7 +202,6 @@ class Engine:
         return isinstance(last, Spoken) and last.kind in ("said", "late") and last.id > asked
 
     def fullness(self) -> Fullness:
-        """Measure the context against the model's window."""
         size = self._follower.size(self.view)
         return Fullness(
             used_tokens=size.tokens,
@@ -238,11 +233,9 @@ class Engine:
             return await work()
 
     def size_tokens(self, total: Measure) -> int:
-        """Estimate how full the context would be if the view weighed this."""
         return self._follower.follow(self.view).size_tokens(total)
 
     def output_limit(self) -> int:
-        """Return how many tokens an answer may have unless the caller says otherwise."""
         return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
 
     def weigher(self) -> Callable[[Measure], float]:
@@ -257,7 +250,6 @@ class Engine:
         self.settings = settings
 
     def switch(self, model: str, reason: str) -> Fullness:
-        """Let another model answer from here on; return how full its window is then."""
         self.record(Switched(model=model, reason=reason))
         return self.fullness()
 
@@ -387,5 +379,4 @@ class Engine:
 
 
 def _name_of(stage: Stage) -> str:
-    """Name a stage: a function by its own name, an object by its class."""
     return str(getattr(stage, "__qualname__", type(stage).__name__))

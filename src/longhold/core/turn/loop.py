@@ -232,7 +232,6 @@ class Loop:
                 yield event
 
     def _pay(self, reply: Reply) -> None:
-        """Count what an answer cost; a ledger that cannot be written is reported once."""
         before = self.budget.problem
         self.budget.pay(reply.model, reply.usage)
         if self.budget.problem and not before:
@@ -290,7 +289,6 @@ class Loop:
         return fresh, Continued(reason="next_turn")
 
     def _resumed(self, state: LoopState, words: str = "") -> Step | None:
-        """Let the model go on, with these words if any; None once it did so often enough."""
         if state.recoveries >= self.settings.output_recoveries:
             return None
         if words:
@@ -334,7 +332,6 @@ class Loop:
         return Stopped(reason="completed", text=_text(reply))
 
     def _wants_more(self, state: LoopState) -> bool:
-        """True while a token budget is left and the last answers still produced something."""
         if not state.budget_tokens or state.output_tokens >= 0.9 * state.budget_tokens:
             return False
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
@@ -363,7 +360,6 @@ class Loop:
         return Stopped(reason="prompt_too_long", detail=str(error))
 
     def _overflown(self, overflow: ContextOverflow) -> Stopped:
-        """Stop because not even the least that must be sent fits, and say what it consists of."""
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 

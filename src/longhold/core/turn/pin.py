@@ -53,7 +53,6 @@ def pinned(view: View) -> list[tuple[int, str]]:
 
 
 def _copies(view: View, numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return the copies of messages that are in the view."""
     wanted = set(numbers)
     return tuple(
         entry.n

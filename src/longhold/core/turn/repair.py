@@ -28,7 +28,6 @@ REPAIRS = (NOT_RUN, MAY_HAVE_RUN, INTERRUPTED, _INTERRUPTED_BEFORE)
 
 
 def plan_repair(view: View) -> Iterator[Ran]:
-    """Yield a result for every call that has none."""
     last = view.open_round()
     if last is None:
         return

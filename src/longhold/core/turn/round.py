@@ -181,17 +181,14 @@ class _Job:
     refused: str | None = None
 
     def deny(self, verdict: Denied) -> Outcome:
-        """Return what the model reads instead of a result."""
         self.refused = verdict.refused
         return Outcome(content=verdict.reason, is_error=True, is_denied=True)
 
     def start(self, work: Coroutine[Any, Any, Outcome]) -> "asyncio.Task[Outcome]":
-        """Begin, and count the time from now on."""
         self.began, self.task = time.monotonic(), asyncio.create_task(work)
         return self.task
 
     def cancel(self, because: str) -> None:
-        """Stop it while it runs; its result says why."""
         assert self.task is not None
         self.stopped_because = because
         self.task.cancel()

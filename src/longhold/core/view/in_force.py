@@ -46,7 +46,6 @@ class InForce:
         return i >= 0 and n < self.spans[i][1]
 
     def joined_by(self, entry: ViewChange) -> "InForce":
-        """Add a new entry; one that rests on a dead one is dead from the start."""
         if _rests_on_any(entry, self.dead):
             return replace(self, dead=self.dead | {entry.n})
         return self

@@ -67,14 +67,12 @@ class ItemList:
         self._forget(i)
 
     def replace(self, item: Item) -> int:
-        """Put an item in the place of the one with its order, and return its index."""
         i = self.index(item.order)
         assert i is not None, "only what is in the row can be replaced"
         self.put(i, item)
         return i
 
     def change_result(self, tool_use_id: str, change: Callable[[Result], Result]) -> int | None:
-        """Change one tool's result; return the index of its round, if there is such a result."""
         owner = self.round_of(tool_use_id)
         if owner is None or owner.result_of(tool_use_id) is None:
             return None
@@ -136,7 +134,6 @@ class ItemList:
         return last
 
     def shorten_input(self, short: ClearedInput) -> int | None:
-        """Show a tool use with a shorter input; return the index of its round, if it has one."""
         owner = self.round_of(short.tool_use_id)
         if owner is None:
             return None
@@ -171,13 +168,11 @@ class ItemList:
         self._forget(lo)
 
     def cover(self, lo: int, hi: int, items: Sequence[Item]) -> None:
-        """Put others in the place of items, and forget where entries were shown that are gone."""
         self.splice(lo, hi, items)
         shown = set(self._orders)
         self.home = {n: home for n, home in self.home.items() if home in shown}
 
     def drop_before(self, order: int) -> None:
-        """Forget the items below an order, and what was known about them."""
         self.splice(0, bisect_left(self._orders, order), ())
         self.home = {n: home for n, home in self.home.items() if home >= order}
         self.uses = {id: home for id, home in self.uses.items() if home >= order}

@@ -74,7 +74,6 @@ class StandIn(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def stand_ins(entry: Cleared) -> dict[str, StandIn]:
-    """Return what is shown instead of each cleared result, by tool use."""
     measures = entry.measures or (NOTHING,) * len(entry.ids)
     return {
         id: StandIn(text=text, how=entry.how, measure=measure)
@@ -117,7 +116,6 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(self, cleared=shown)
 
     def placeholder(self, projection: Projection) -> StandIn | None:
-        """Return what is shown instead of the content, if anything is."""
         cleared = self.cleared
         if cleared is not None and (projection == "seen" or cleared.how == "rewritten"):
             return cleared
@@ -319,7 +317,6 @@ def last_round(items: Sequence[Item]) -> Round | None:
 
 
 def render(items: Iterable[Item], projection: Projection = "sent") -> list[Message]:
-    """Render items as messages that the API accepts."""
     messages: list[Message] = []
     for item in items:
         for fragment in item.fragments(projection):

@@ -149,7 +149,6 @@ class Calibration(Struct, frozen=True, kw_only=True):
         )
 
     def is_current(self) -> bool:
-        """Return whether it was made with today's classes and defaults."""
         return self.defaults == default_weights(self.model) and len(self.factors) == len(CLASSES)
 
     def weigh(self, measure: Measure) -> float:

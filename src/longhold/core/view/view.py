@@ -213,7 +213,6 @@ class View:
         self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
 
     def _is_unbound(self, entry: Replied) -> bool:
-        """Return whether its thinking was bound to a prefix that was undone since."""
         return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
@@ -296,12 +295,10 @@ class View:
         self._drop_thinking(entry, min((i for i in touched if i is not None), default=None))
 
     def _has_ignored_edits(self, entry: Cleared) -> bool:
-        """Return whether the last usage is of a prompt in which our cache edits had no effect."""
         report, edits = self.reported, self.edits if entry.how == "rewritten" else ()
         return bool(report and edits and edits[-1].n < report.n and not report.usage.deleted_tokens)
 
     def _correct_reported(self, more: Measure) -> None:
-        """Correct what the prompt measured that the last reported size is of."""
         self._before_round = self._before_round + more
         if self.reported is not None and self.reported.n == self._last_round:
             self.reported = structs.replace(self.reported, then=self._before_round)
@@ -356,7 +353,6 @@ class View:
             self._sealed = self._last_round
 
     def _drop_thinking(self, entry: ViewChange, changed: int | None) -> None:
-        """Drop the thinking of every round after the changed item, if the entry says so."""
         if entry.drops_thinking and changed is not None:
             self._list.drop_thinking(self.items[changed + 1 :])
 

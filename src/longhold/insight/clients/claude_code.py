@@ -38,7 +38,6 @@ WORDS_CHARS, NAMES = 400, 60
 
 
 def status_line(given: JsonObject, now: float) -> str:
-    """Say how full the context is, how long the cache stays warm, and what was spent."""
     path = Path(str(given.get("transcript_path") or ""))
     last = _last_answer(path) if path.is_file() else {}
     parts = (_context(given, last), _cache_state(last, now), *_money(given, path))
@@ -80,7 +79,6 @@ def avoidable_part(found: SpendingReport) -> Iterator[str]:
 
 
 def session_report(path: Path) -> SpendingReport:
-    """Report on one session; what of it cannot be read is not in it."""
     with suppress(LongholdError, OSError), open_index() as index:
         files = find_sessions([path])
         if files and files[0].bytes <= REFRESHED_BYTES:
@@ -173,7 +171,6 @@ def thousands(tokens: int) -> str:
 
 
 def read_input(text: bytes) -> JsonObject:
-    """Read what the client sends; anything else is nothing."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return _object(msgspec.json.decode(text))
     return {}

@@ -29,8 +29,6 @@ _BEGIN, _END = "# longhold: begin", "# longhold: end"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file as it will be, and what that adds or removes, in words."""
-
     path: Path
     before: str
     after: str | None
@@ -52,7 +50,6 @@ class FileChange:
 
 
 def plan(client: str, *, undo: bool = False) -> list[FileChange]:
-    """List the files that change; one that stays as it is is not among them."""
     planned = _PLANS[client](undo=undo)
     return [change for change in planned if change.before != change.after]
 
@@ -152,7 +149,6 @@ def _drop_server(state: JsonObject) -> list[str]:
 
 
 def _within(document: JsonObject, key: str, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
-    """Return what a key holds, put there empty if it was missing."""
     found = document.setdefault(key, kind())
     if not isinstance(found, kind):
         shape = "an object" if kind is dict else "a list"

@@ -26,7 +26,6 @@ _PROGRAM = '["longhold"]'
 
 
 def extension(program: str) -> str:
-    """Return the extension's source, with how it calls this installation."""
     source = (files("longhold.adapters") / "pi_extension.ts").read_text("utf-8")
     return source.replace(_PROGRAM, msgspec.json.encode(program.split()).decode(), 1)
 

@@ -51,7 +51,6 @@ class Feed:
                 queue.put_nowait(None)
 
     def close(self) -> None:
-        """End every subscription."""
         for queue in self._queues:
             queue.put_nowait(None)
         self._queues.clear()

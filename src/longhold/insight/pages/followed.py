@@ -80,7 +80,6 @@ class FollowedSessions:
         self._lock = Lock()
 
     def rows(self) -> list[SessionRow]:
-        """List the sessions, the newest first, with their figures where they were read."""
         with self._lock:
             self._listed = {one.id: one for one in self._listing()}
             newest = sorted(self._listed.values(), key=lambda one: one.modified, reverse=True)
@@ -103,7 +102,6 @@ class FollowedSessions:
             return shown(opened.page.text, WHOLE_CHARS)
 
     def search(self, id: str, words: str) -> list[int]:
-        """Return the numbers of the messages that hold these words, also beyond where they are cut."""
         with self._lock:
             found = self._session(id).records.find(parse_question(words))
             return [match.n for match in found]
@@ -137,7 +135,6 @@ class FollowedSessions:
         self._next_read = now + (time.monotonic() - now) / self._settings.follow_share
 
     def _is_row_due(self, one: ListedSession) -> bool:
-        """Return whether a session was never read, or has grown since it was read for its row."""
         if one.id in self._open:
             return False
         return one.id not in self._rows or self._stamps.get(one.id, one.stamp) != one.stamp

@@ -28,8 +28,6 @@ IN_ORDER = ("day", "month")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportData:
-    """What the page of a report is drawn from."""
-
     lines: tuple[str, ...]
     """The verdict, as it is printed."""
     total: dict[str, float]
@@ -144,7 +142,6 @@ def render(
     title: str = "",
     can_undo: bool = False,
 ) -> str:
-    """Write the page of one session, or of several with a list in front."""
     title = title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")
     columns = session_columns(rows)
     return _filled(
@@ -153,7 +150,6 @@ def render(
 
 
 def render_report(report: ReportData) -> str:
-    """Write the page of what all sessions cost."""
     title = report.lines[0] if report.lines else "Report"
     return _filled(PageDocument(title=title, sessions=session_columns(()), report=report))
 
@@ -177,7 +173,6 @@ def json_in_html(value: Any) -> str:
 
 
 def policy(*, is_live: bool) -> str:
-    """Return the content security policy: what is in the file, and nothing else."""
     connect = "'self'" if is_live else "'none'"
     return (
         f"default-src 'none'; script-src {_hash(SCRIPTS)}; style-src {_hash(STYLES)}; "

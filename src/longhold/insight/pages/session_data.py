@@ -54,8 +54,6 @@ USD_DIGITS, TIME_DIGITS = 6, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionData:
-    """What the page of one session is drawn from."""
-
     id: str
     name: str
     format: str
@@ -150,7 +148,6 @@ def _call_columns(calls: Sequence[CallReport]) -> Columns:
 
 
 def _categories(points: Sequence[ContextPoint]) -> tuple[str, ...]:
-    """List the categories that occur, in the order they are stacked."""
     there = dict.fromkeys(name for point in points for name in point.parts)
     return tuple(sorted(there, key=lambda name: STACK.index(name) if name in STACK else len(STACK)))
 
@@ -217,7 +214,6 @@ def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iter
 
 
 def _sizes(one: Boundary, points: Sequence[ContextPoint]) -> tuple[int, int]:
-    """Return the context before and after: as recorded, else by the calls around it."""
     before = [point.tokens for point in points if point.n < one.entry.n]
     after = [point.tokens for point in points if point.n > one.entry.n]
     return (
@@ -332,7 +328,6 @@ class _MessageReader:
         )
 
     def _first_call(self, entry: AnyEntry) -> RecordedCall | None:
-        """Return the first tool use of an answer."""
         blocks = entry.content if isinstance(entry, Replied) else ()
         uses = (block.id for block in blocks if isinstance(block, ToolUse))
         return next(map(self.catalogue.calls.get, uses), None)

@@ -128,7 +128,6 @@ class MemoryRow:
 
 
 def columns(row: type, rows: Sequence[Any]) -> Columns:
-    """Turn rows of a dataclass into one list for each field."""
     return {one.name: [getattr(each, one.name) for each in rows] for one in fields(row)}
 
 
@@ -149,7 +148,6 @@ def changes(before: Tables, after: Tables) -> dict[str, dict[str, Any]]:
 
 
 def _common(one: Columns, other: Columns) -> int:
-    """Count the leading rows that two tables share."""
     most = min(length(one), length(other))
     for field, values in other.items():
         known = one.get(field, [])

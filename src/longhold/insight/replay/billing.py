@@ -33,8 +33,6 @@ class PromptBill:
 
 
 class PromptBiller:
-    """One session's provider."""
-
     def __init__(self, clock: SimulatorClock, counter: TokenCounter, density: float = 1.0) -> None:
         """`density` is how many tokens the provider counts for one of the simulator's."""
         self._counter = counter

@@ -32,8 +32,6 @@ GONE = "[cleared]"
 
 
 def truncate() -> Stage:
-    """Drop the oldest messages until the rest fits."""
-
     async def stage(engine: Engine) -> None:
         over = engine.fullness().used_tokens - _line(engine)
         if over > 0:
@@ -43,8 +41,6 @@ def truncate() -> Stage:
 
 
 def sliding_window(messages: int = WINDOW_MESSAGES) -> Stage:
-    """Send the newest messages only."""
-
     async def stage(engine: Engine) -> None:
         _drop(engine, _before(engine, messages))
 
@@ -62,8 +58,6 @@ def mask_results(keep_rounds: int = KEPT_RESULTS) -> Stage:
 
 
 def clear_results(keep: int = KEPT_RESULTS) -> Stage:
-    """At the line, replace all results but the newest."""
-
     async def stage(engine: Engine) -> None:
         if engine.fullness().used_tokens > _line(engine):
             rounds = (item for item in engine.view.items if isinstance(item, Round))
@@ -73,8 +67,6 @@ def clear_results(keep: int = KEPT_RESULTS) -> Stage:
 
 
 def summarise_at_line(ask: AskFork, keep: int = KEPT_MESSAGES) -> Stage:
-    """At the line, let the model summarise all but the newest messages."""
-
     async def stage(engine: Engine) -> None:
         if engine.fullness().used_tokens > _line(engine):
             await _summarise(engine, ask, _before(engine, keep), "model")
@@ -98,7 +90,6 @@ def _line(engine: Engine) -> int:
 
 
 def _before(engine: Engine, messages: int) -> list[Item]:
-    """Return the items that stand before the newest messages; a round is two."""
     items = list(engine.view.items)
     count = 0
     while items and count < messages:
@@ -130,7 +121,6 @@ def _clear(engine: Engine, results: Iterable[Result]) -> None:
 
 
 def _summary(items: list[Item]) -> str:
-    """Write what a model would: the summary before, and what was asked and done since."""
     earlier = [text_of(i.content) for i in items if isinstance(i, Spoken) and i.kind == "summary"]
     since = [i for i in items if isinstance(i, Round) or i.kind != "summary"]
     text = summarise([message_to_wire(message) for message in render(since)])

@@ -169,7 +169,6 @@ DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
 
 
 def chosen(names: tuple[str, ...]) -> list[Policy]:
-    """Look policies up; `all` is every one of them."""
     wanted = tuple(POLICIES) if "all" in names else (names or DEFAULT)
     unknown = [name for name in wanted if name not in POLICIES]
     if unknown:

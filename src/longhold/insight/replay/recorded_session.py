@@ -53,12 +53,10 @@ class RecordedSession:
 
     @cached_property
     def answers(self) -> Sequence[UniqueAnswer]:
-        """The answers with a usage, each once."""
         return list(answers_of(self.entries).values())
 
     @cached_property
     def model(self) -> str:
-        """The model that answered most often."""
         counted = Counter(answer.model for answer in self.answers)
         return counted.most_common(1)[0][0] if counted else ""
 
@@ -99,7 +97,6 @@ class RecordedSession:
 
     @cached_property
     def missing_tokens(self) -> int:
-        """History from before the first record."""
         return _sizes(self.entries)[1]
 
     def names(self, entry: AnyEntry) -> tuple[str, ...]:
@@ -118,7 +115,6 @@ class RecordedSession:
 
 
 def read_recording(path: Path) -> RecordedSession:
-    """Read a session's file: a log of our own, or another agent's transcript."""
     if is_log(path):
         loaded = load(path)
         return RecordedSession(path.name, loaded.entries, broken=len(loaded.damage))
@@ -145,7 +141,6 @@ def _text(entry: AnyEntry) -> str:
 
 
 def _counted(entry: AnyEntry, meter: PieceMeter) -> int:
-    """Count an entry's tokens as the simulator does when it is sent."""
     match entry:
         case Said(content=content):
             message = Message("user", content)
@@ -173,7 +168,6 @@ def _strings(value: object) -> list[str]:
 
 
 def _sizes(entries: Sequence[AnyEntry]) -> tuple[int, int]:
-    """Estimate the frame, and the history before the first record."""
     unexplained = list(_unexplained(entries))
     first = max(0, unexplained[0]) if unexplained else 0
     later = [tokens for tokens in unexplained[1:] if tokens > SMALLEST_FRAME_TOKENS]
@@ -200,7 +194,6 @@ def _measure(entry: AnyEntry) -> Measure:
 
 @lru_cache(maxsize=8)
 def filler(tokens: int) -> str:
-    """Make a text of about so many tokens of the simulator's encoding."""
     words = round(tokens / _tokens_per_word())
     return " ".join(random.Random(words).choices(WORDS, k=words))
 

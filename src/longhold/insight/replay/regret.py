@@ -78,7 +78,6 @@ class Needs:
         return None
 
     def results(self) -> list[SeenResult]:
-        """Return every result that could be needed, oldest first."""
         found = {one.tool_use_id: one for many in self._seen.values() for one in many}
         return sorted(found.values(), key=lambda one: one.call)
 
@@ -123,7 +122,6 @@ class Needs:
 
 
 def questions(use: ToolUse, tool: Described) -> tuple[str, ...]:
-    """Name what a call asks for: a file by its path, anything else by its whole input."""
     if tool.kind == "read" and (paths := tool.paths_in(use.input)):
         return tuple(READ + path for path in paths)
     return (f"{use.name} {msgspec.json.encode(use.input, order='sorted').decode()}",)
@@ -193,8 +191,6 @@ ASKED_AGAIN = (CLEARED, COMPACTED)
 
 
 class RegretSource(NamedTuple):
-    """A message or a result on record."""
-
     n: int
     tool_use_id: str
     kind: str

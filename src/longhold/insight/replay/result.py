@@ -55,7 +55,6 @@ class ReplayResult:
         self.own_calls[source] += 1
 
     def add_change(self, entry: AnyEntry) -> None:
-        """Take what the stages decided before a call."""
         if isinstance(entry, Cleared):
             self.cleared.append((len(self.prompts), entry))
         self.compactions += isinstance(entry, Compacted)
@@ -72,8 +71,6 @@ class ReplayResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyFigures:
-    """What one policy came to over all sessions."""
-
     sessions: int
     calls: int
     usd: float
@@ -109,7 +106,6 @@ class PolicyFigures:
 
 
 def total(results: Iterable[ReplayResult]) -> PolicyFigures:
-    """Add up what one policy came to."""
     found = list(results)
     usage = sum((result.usage for result in found), Usage())
     prompts = [tokens for result in found for tokens in result.prompts]
@@ -155,7 +151,6 @@ class PolicyStanding:
     """Others whose mean context is as large, and that miss less."""
 
     def loses_by(self, name: str) -> tuple[str, ...]:
-        """Say in which respects another policy is ahead."""
         found = {"cost": self.cheaper, "regret": self.less_regret}
         return tuple(respect for respect, names in found.items() if name in names)
 
@@ -165,7 +160,6 @@ def is_ours(name: str) -> bool:
 
 
 def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> PolicyStanding:
-    """Compare a policy of ours with all that are not."""
     others = {name: one for name, one in policies.items() if not is_ours(name)}
     fit = {
         name: one for name, one in others.items() if not one.over_window_calls and not one.stopped
@@ -183,5 +177,4 @@ def standing(ours: PolicyFigures, policies: Mapping[str, PolicyFigures]) -> Poli
 
 
 def standings(policies: Mapping[str, PolicyFigures]) -> dict[str, PolicyStanding]:
-    """Compare each policy of ours."""
     return {name: standing(one, policies) for name, one in policies.items() if is_ours(name)}

@@ -67,8 +67,6 @@ class RecordedFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReplay:
-    """One recording under some policies."""
-
     path: Path
     problem: str = ""
     """Why it was left out."""
@@ -98,7 +96,6 @@ class ReplayReport:
     by_session: tuple[dict[str, object], ...] = ()
 
     def document(self) -> dict[str, object]:
-        """Return it as plain values, with what was sent and where ours stands."""
         policies = {name: asdict(one) | {"sent": one.sent} for name, one in self.policies.items()}
         stands = {name: asdict(one) for name, one in standings(self.policies).items()}
         return asdict(self) | {"policies": policies, "standings": stands}
@@ -147,7 +144,6 @@ def _paid_usd(answer: UniqueAnswer, model: str) -> float:
 
 
 def _reproduce(recording: RecordedSession) -> ReplayResult:
-    """Play the recording as it was: its models, its cache's lifetime, its compactions."""
     plain = Policy(name=AS_RECORDED, label="as recorded", changes=NO_LAYERS)
     settings = plain.settings(recording.lifetime, recording.window_tokens)
     return play_session(recording, settings, recording.model, build=no_stages, as_recorded=True)
@@ -202,13 +198,11 @@ def _in_pool(
 
 
 def _shares(names: Sequence[str], files: int) -> list[Sequence[str]]:
-    """Split the policies where there are fewer files than cores."""
     parts = max(1, min(len(names), math.ceil((os.cpu_count() or 1) / max(1, files))))
     return [names[start::parts] for start in range(parts)]
 
 
 def _joined(found: Iterable[FileReplay]) -> list[FileReplay]:
-    """Put the parts of one file together again."""
     files: dict[Path, list[FileReplay]] = {}
     for one in found:
         files.setdefault(one.path, []).append(one)

@@ -97,7 +97,6 @@ BuildStages = Callable[[Engine, Spill, AskFork, CompactionHooks, Background], Re
 def standard_stages(
     engine: Engine, spill: Spill, ask: AskFork, hooks: CompactionHooks, background: Background
 ) -> ReplayStages:
-    """Put the layers together as an agent has them."""
     layers = build_layers(spill, ask=ask, hooks=hooks, background=background, edits_notes=True)
     memory = MemoryJobs(
         engine=engine,
@@ -133,8 +132,6 @@ class _NothingShared(FileRecords):
 
 
 class SessionReplay:
-    """A session being played again."""
-
     def __init__(
         self,
         recording: RecordedSession,
@@ -274,7 +271,6 @@ class SessionReplay:
         self._record(structs.replace(entry, model=model, usage=usage, stop_reason=stop))
 
     def _take_served(self, bill: PromptBill) -> None:
-        """Record what the provider left out of a prompt, so that the view knows."""
         ids = tuple(sorted(bill.cleared - self._served))
         if ids:
             self._served.update(ids)
@@ -283,7 +279,6 @@ class SessionReplay:
             self.result.add_change(entry)
 
     async def _finish(self) -> None:
-        """End a turn, and let the background work that it begins come to its end."""
         if not self._is_open:
             return
         self._is_open = False
@@ -341,7 +336,6 @@ class SessionReplay:
         )
 
     async def _restore(self, segment: Segment) -> SpokenContent:
-        """Show the files read last again, as they were when they were read."""
         kept = shown_paths(kept_rounds(self.engine.view, segment))
         room = self.engine.settings.compact
         each = scaled(room.restore_file_tokens, self.engine.fullness().window.limit_tokens)
@@ -349,7 +343,6 @@ class SessionReplay:
         return tuple(Text(text=text) for text in texts)
 
     def _miss(self, source: RegretSource) -> None:
-        """Count a source that was needed, at the price of a call that gets it again."""
         prompt = self.result.prompts[-1] if self.result.prompts else 0
         tokens = round(weight(source.measure))
         again = Usage(

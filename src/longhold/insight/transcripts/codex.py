@@ -236,7 +236,6 @@ class _Reader:
 
 
 def _newest(texts: list[str]) -> list[str]:
-    """Return the last texts that fit into what a compaction keeps."""
     left_chars, start = KEPT_USER_CHARS, len(texts)
     while start and len(texts[start - 1]) <= left_chars:
         start -= 1

@@ -86,7 +86,6 @@ def named(name: str) -> Format:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file is a log of our own."""
     if path.is_fifo():
         return False
     try:
@@ -97,7 +96,6 @@ def is_log(path: Path) -> bool:
 
 
 def losses(name: str, view: View) -> Counter[str]:
-    """Count what of a view a format cannot hold; most hold everything."""
     count = getattr(named(name), "losses", None)
     return count(view) if count else Counter()
 
@@ -138,7 +136,6 @@ def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
 
 
 def printable(path: Path | str) -> str:
-    """Return a path as text; bytes that are no characters are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 

@@ -206,7 +206,6 @@ class _Reader:
         """For each entry, by its id and by its place: the number of the first entry made of it."""
 
     def place(self, index: int, record: JsonObject) -> None:
-        """Note where a compaction would cut that keeps this entry first."""
         self._starts[index] = self._writer.last + 1
         if id := record.get("id"):
             self._starts[str(id)] = self._writer.last + 1
@@ -264,7 +263,6 @@ class _Reader:
                 yield from self._beside(content, at, is_shown=message.get("display"))
 
     def _beside(self, content: Json, at: float, *, is_shown: Json = False) -> Iterator[AnyEntry]:
-        """Write what stands on the user's side and is not from the user."""
         yield from self._dialogue.said(_content(content), at=at, hidden=is_shown is not True)
 
     def _replied(self, message: JsonObject, at: float, origin: str) -> Iterator[AnyEntry]:
@@ -288,7 +286,6 @@ class _Reader:
         )
 
     def unsent(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
-        """Write what an answer on another branch cost."""
         message = record.get("message")
         if isinstance(message, dict) and message.get("role") == "assistant":
             at = seconds(record.get("timestamp")) or seconds(message.get("timestamp"))
@@ -307,7 +304,6 @@ class _Reader:
             yield self._writer.write(call, at)
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
-        """Record a change of model, whether it was chosen or another model answered."""
         if model != self._model:
             self._model = model
             yield self._writer.write(Switched(model=model), at)
@@ -355,7 +351,6 @@ def _block(part: Json) -> Block:
 
 
 def _command(message: JsonObject) -> str:
-    """Write a command that the user ran beside the conversation."""
     lines = [f"The user ran this command: {message.get('command')}"]
     if output := message.get("output"):
         lines.append(f"It printed:\n{output}")
@@ -432,7 +427,6 @@ class _Writer:
         )
 
     def said(self, content: Content) -> Iterator[bytes]:
-        """Write results, each by itself, then what was said with them."""
         results, rest = parted(content)
         yield from (self._message(self._result(block)) for block in results)
         if rest:

@@ -39,7 +39,6 @@ class Dialogue:
         """The first entry that brought a message."""
 
     def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
-        """Write what a request says beside its messages: the frame, and which model it asks."""
         if request or frame.sections:
             yield self._writer.framed(frame)
         model = request.get("model")
@@ -82,7 +81,6 @@ class Dialogue:
         yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
 
     def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
-        """Write a tool's result beside the use it answers."""
         ours = self._asker(block.tool_use_id)
         self._answered.add(ours)
         self._answer = ""
@@ -118,11 +116,9 @@ class Dialogue:
         yield self._writer.write(entry, at)
 
     def waiting(self) -> list[str]:
-        """List the file's ids of the last answer's tool uses that have no result."""
         return [theirs for theirs, ours in self._waiting.items() for _ in ours]
 
     def _is_empty(self, content: Sequence[Block], *, is_all: bool = True) -> bool:
-        """Return whether nothing is left to write; count it if there never was anything."""
         if not all(is_blank(block) for block in content):
             return False
         if is_all:
@@ -160,7 +156,6 @@ class Dialogue:
         return msgspec.structs.replace(block, id=ours)
 
     def _asker(self, theirs: str) -> str:
-        """Find the tool use that a result belongs to."""
         waiting = self._waiting.get(theirs)
         if waiting:
             return waiting.pop(0)

@@ -175,7 +175,6 @@ def _block(part: Json) -> Block:
 
 
 def _tool(raw: Json) -> JsonObject:
-    """Convert a tool's description to the shape that frames hold."""
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict) or "parameters" not in function:
         return raw if isinstance(raw, dict) else {"type": "unknown", "value": raw}
@@ -268,7 +267,6 @@ class _Writer:
 
 
 def _image(url: str, extra: JsonObject) -> JsonObject:
-    """Write a picture, its detail inside the URL's object."""
     image = {"url": url}
     if isinstance(extra.get("detail"), str):
         image["detail"] = extra["detail"]

@@ -53,19 +53,16 @@ def extra_of(record: JsonObject, known: frozenset[str]) -> JsonObject | None:
 
 
 def wrap(block: Block) -> JsonObject:
-    """Wrap a block that the format has no shape for."""
     return {"type": WRAPPED, "raw": block_to_wire(block)}
 
 
 def unwrap(part: Json) -> Block:
-    """Return the block of a part that wraps one, or that is of an unknown type."""
     if isinstance(part, dict) and part.get("type") == WRAPPED and "raw" in part:
         part = part["raw"]
     return block_from_wire(part)
 
 
 def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -> Content:
-    """Return content for a string, a list of parts, one part or nothing."""
     if raw is None:
         return ()
     return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
@@ -97,7 +94,6 @@ def source_of(url: str) -> JsonObject:
 
 
 def arguments_of(text: str, account: ImportAccount) -> JsonObject:
-    """Parse the arguments of a call; text that is no object is kept as it is."""
     value = decoded((text or "{}").encode(), account)
     if isinstance(value, dict):
         return value

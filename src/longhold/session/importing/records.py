@@ -72,12 +72,10 @@ def first_record(text: bytes) -> Json | UnreadableRecord:
 
 
 def records(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
-    """Yield the object on each line with the line's number."""
     yield from objects(spoken_lines(lines), account)
 
 
 def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Number the lines and leave out the blank ones."""
     for number, text in enumerate(lines, 1):
         text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
         if text.strip():
@@ -112,7 +110,6 @@ def _split(text: bytes | bytearray) -> list[Json]:
 
 
 def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
-    """Yield a value that is an object; report any other."""
     if isinstance(value, dict):
         yield number, value
     elif isinstance(value, UnreadableRecord):
@@ -156,7 +153,6 @@ def seconds(timestamp: Json) -> float:
 
 
 def count(value: Json) -> int:
-    """Read a number of something; anything else counts as 0."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and 0 <= value <= LARGEST_COUNT else 0
 
@@ -208,7 +204,6 @@ def _is_deep(value: Json) -> bool:
 
 
 def _whole_characters(text: bytes | bytearray) -> bytes:
-    """Replace half characters, written as bytes or as an escape."""
     return _ESCAPE.sub(
         lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
     ).encode()

@@ -44,8 +44,6 @@ class ImportAccount:
 
 
 class OfAnswer(TypedDict, total=False):
-    """What else a transcript may know of an answer."""
-
     at: float
     model: str
     stop_reason: str
@@ -63,17 +61,14 @@ class TranscriptWriter:
         self._known = {call.response_id for call in beside if call.response_id}
 
     def is_beside(self, response_id: str) -> bool:
-        """Return whether a file of its own records this call."""
         return response_id in self._known
 
     def beside(self, until: float) -> Iterator[Forked]:
-        """Write the calls beside the conversation that had been made by then."""
         while self._beside and self._beside[0].at <= until:
             yield self.write(self._beside.popleft())
 
     @property
     def last(self) -> int:
-        """The number of the entry written last."""
         return self._n
 
     def write(self, entry: _AnyEntry, at: float = 0.0) -> _AnyEntry:

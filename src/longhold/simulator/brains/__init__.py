@@ -34,8 +34,6 @@ class BrainRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrainAnswer:
-    """What the model would answer."""
-
     blocks: tuple[JsonObject, ...] = ()
     """Blocks of type text, thinking or tool_use; ids and signatures are added later."""
     stop_reason: str | None = None
@@ -55,10 +53,8 @@ def text(content: str) -> JsonObject:
 
 
 def thinking(content: str) -> JsonObject:
-    """Make a thinking block, not yet signed."""
     return {"type": "thinking", "thinking": content}
 
 
 def tool_use(name: str, arguments: JsonObject) -> JsonObject:
-    """Make a tool call, without an id yet."""
     return {"type": "tool_use", "name": name, "input": arguments}

@@ -54,7 +54,6 @@ class ReplayBrain:
         self._recorded = [tuple(_replayable(blocks)) for blocks in recorded]
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Return the answer that followed as many assistant messages as the request has."""
         if request.purpose == "summary":
             return BrainAnswer(blocks=(text("Summary of a replayed conversation."),))
         given = sum(message["role"] == "assistant" for message in request.messages)
@@ -76,10 +75,7 @@ def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
 
 
 class EchoBrain:
-    """Answers every request with one short deterministic sentence."""
-
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Report how many messages there were, and how the last one begins."""
         count = len(request.messages)
         head = _last_text(request)[:60]
         return BrainAnswer(blocks=(text(f"Message {count} received: {head!r}."),))

@@ -40,12 +40,10 @@ NAME_WORDS = 5
 
 
 def wants_memories(task: str) -> bool:
-    """Return whether a prompt asks to extract or tidy memories."""
     return task.startswith((KEEPS, TIDIES))
 
 
 def memory_calls(said: Sequence[str], task: str, names: Sequence[str]) -> list[JsonObject]:
-    """Return the inputs of the calls that record what the user asked to be remembered."""
     if TOOL not in names or not task.startswith(KEEPS):
         return []
     facts = {
@@ -140,7 +138,6 @@ def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) ->
 
 
 def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
-    """Lay out the steps a prompt asks for, in their fixed order."""
     yield BrainStep(kind="list", inputs=(("pattern", "**/*"), ("path", "."), ("command", "ls")))
     replacement, creation = REPLACE.search(task), CREATE.search(task)
     if named := re.search(QUOTED, task):
@@ -161,7 +158,6 @@ def plan(task: str, test_command: str = TEST_COMMAND) -> Iterator[BrainStep]:
 
 
 def report(done: Sequence[StepsTaken]) -> str:
-    """List what was done, and the last line of each result."""
     if not done:
         return "There was nothing to do with the tools at hand."
     lines = [f"Done in {len(done)} steps."]
@@ -194,7 +190,6 @@ def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
 
 
 def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
-    """Return the last user request, and the calls made since."""
     for index in range(len(messages) - 1, -1, -1):
         if words := said_by(messages[index], "user"):
             return _resumed(messages[index]) or words, calls_in(messages[index:])
@@ -213,7 +208,6 @@ def _resumed(message: JsonObject) -> str:
 
 
 def _call(step: BrainStep, tools: Sequence[JsonObject]) -> JsonObject | None:
-    """Turn a step into a call of a tool that can do it; None if there is none."""
     inputs = dict(step.inputs)
     for kind in (step.kind, "shell"):
         for tool in tools:
@@ -238,7 +232,6 @@ def _kind(name: str) -> str | None:
 
 
 def _forced(request: BrainRequest) -> JsonObject:
-    """Call the forced tool, with the last user text as its first text input."""
     named = [t for t in request.tools if request.forced_tool in ("any", t.get("name"))]
     tool = (named or request.tools)[0]
     schema = tool.get("input_schema") or {}
@@ -253,7 +246,6 @@ def _asks_for_summary(task: str) -> bool:
 
 
 def _tagged(summary: str, asked: str) -> str:
-    """Wrap a summary in the tags that its prompt mentions."""
     return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
 
 

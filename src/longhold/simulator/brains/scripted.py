@@ -39,7 +39,6 @@ class ScriptedBrain:
         """What it was asked, for tests to look at."""
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
-        """Return the next answer, or raise the next error."""
         self.requests.append(request)
         if self._next >= len(self._lines) and self._repeats and self._lines:
             self._next = 0
@@ -86,7 +85,6 @@ def _parse_answer(lines: Iterable[str]) -> Line:
 
 
 def _continue(blocks: list[JsonObject], line: str) -> None:
-    """Add a line to the text or thinking before it."""
     field = {"text": "text", "thinking": "thinking"}.get(blocks[-1]["type"]) if blocks else None
     if field is not None:
         blocks[-1][field] += f"\n{line}"

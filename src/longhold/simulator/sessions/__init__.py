@@ -75,7 +75,6 @@ def generate(
 def write(
     path: Path, seed: int, records: int = DEFAULT_RECORDS, **options: Unpack[SessionOptions]
 ) -> int:
-    """Write a generated session to a file; return its size in bytes."""
     with path.open("wb") as file:
         file.writelines(generate(seed, records, **options))
         return file.tell()
@@ -104,7 +103,6 @@ def write_large(path: Path, seed: int, size_bytes: int = 100_000_000) -> int:
 
 
 def _spoil(lines: Iterator[bytes], count: int, records: int, chance: Chance) -> Iterator[bytes]:
-    """Insert lines that are not JSON."""
     due = [records * (number + 1) // (count + 1) for number in range(count)]
     for number, line in enumerate(lines, start=1):
         yield line
@@ -114,7 +112,6 @@ def _spoil(lines: Iterator[bytes], count: int, records: int, chance: Chance) -> 
 
 
 def _malformed(line: bytes, chance: Chance) -> bytes:
-    """Return what crashes, full disks and careless tools leave behind."""
     middle = chance.between(1, len(line) - 2)
     return chance.pick(
         (

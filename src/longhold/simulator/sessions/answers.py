@@ -36,16 +36,12 @@ SHOWN_CHARS = 400
 
 
 class Answers:
-    """The model's side of one session."""
-
     def __init__(self, world: World) -> None:
-        """Take a seat."""
         self._world = world
         self._called_at = 0.0
         self.has_hooks = world.chance.odds(HOOK_SHARE)
 
     def call_tools(self, *, is_first: bool, calls: list[GeneratedCall] | None = None) -> None:
-        """Answer with tool calls, given or of its own choice, and have them run."""
         chance = self._world.chance
         response = self._ask(is_first=is_first)
         made = calls or self._choose_calls()
@@ -106,7 +102,6 @@ class Answers:
         return [world.tools.next_call(size, is_parallel=count > 1) for _ in range(count)]
 
     def _preface(self, opener_share: float) -> list[Json]:
-        """Think and announce, or not."""
         world, blocks = self._world, list[Json]()
         if world.chance.odds(THINKING_SHARE):
             text = phrases.thinking(
@@ -124,13 +119,11 @@ class Answers:
         return blocks
 
     def _piece(self, response: Response, block: Json) -> str:
-        """Store a block while the answer goes on."""
         chance = self._world.chance
         self._world.writer.wait(chance.uniform(0.1, 1.5))
         return self._world.writer.piece(response, block, chance.between(*FIRST_GUESS_TOKENS), None)
 
     def _end(self, response: Response, block: Json, tokens: int, stop_reason: str) -> str:
-        """Store the last block of an answer."""
         chance = self._world.chance
         self._world.writer.wait(chance.uniform(0.1, 1.5))
         shown = tokens if chance.odds(FINAL_USAGE_SHARE) else chance.between(*FIRST_GUESS_TOKENS)
@@ -138,7 +131,6 @@ class Answers:
         return self._world.writer.piece(response, block, shown, reason)
 
     def _result(self, call: GeneratedCall, tool_id: str, asked: str) -> None:
-        """Run a tool: signs of life, then its result."""
         world, writer, chance = self._world, self._world.writer, self._world.chance
         writer.wait(chance.uniform(0.05, 2.0))
         for number, output in enumerate(call.ticks, start=1):
@@ -166,7 +158,6 @@ class Answers:
         world.weigh_result(call, tool_id)
 
     def _interjection(self) -> str | None:
-        """Return what the user typed while the tool ran, if anything."""
         world = self._world
         if world.is_sidechain or not world.chance.odds(INTERJECTED_SHARE):
             return None

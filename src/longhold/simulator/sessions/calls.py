@@ -25,8 +25,6 @@ SLOW_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedCall:
-    """A tool call and its outcome."""
-
     name: str
     input: Json
     output: str
@@ -41,8 +39,6 @@ class GeneratedCall:
 
 
 class GeneratedTools:
-    """The available tools, with the todo list they share."""
-
     def __init__(self, project: Project) -> None:
         self._project = project
         self._chance = project.chance
@@ -59,7 +55,6 @@ class GeneratedTools:
         )
 
     def next_call(self, size: float, *, is_parallel: bool = False) -> GeneratedCall:
-        """Make a call; several at once are mostly lookups."""
         if self._chance.odds(MISSED_SHARE):
             return self.failed()
         if is_parallel and self._chance.odds(0.8):
@@ -69,7 +64,6 @@ class GeneratedTools:
         return tool(size)
 
     def read(self, size: float) -> GeneratedCall:
-        """Read a file or a range of it."""
         path = self._project.any_path()
         lines = self._project.files[path]
         count = self._chance.length(READ_LINES[0] * size, *READ_LINES[1:])
@@ -93,7 +87,6 @@ class GeneratedTools:
         )
 
     def look(self) -> GeneratedCall:
-        """Read a picture."""
         picture = self._chance.pick(pictures())
         path = f"{ROOT}/web/shots/{self._project.words()['entity']}.png"
         detail = {"type": "image", "file": {"base64": picture.data, "type": "image/png"}}
@@ -102,7 +95,6 @@ class GeneratedTools:
         )
 
     def edit(self, _size: float) -> GeneratedCall:
-        """Change a few lines."""
         edit = self._project.edit()
         path = f"{ROOT}/{edit.path}"
         old, new = "\n".join(edit.old), "\n".join(edit.new)
@@ -131,7 +123,6 @@ class GeneratedTools:
         )
 
     def write(self, _size: float) -> GeneratedCall:
-        """Create a file."""
         words = self._project.words()
         name = f"{words['adjective']}_{words['entity']}"
         path = self._chance.pick((f"docs/{name}.md", f"tests/test_{name}.py", f"web/src/{name}.ts"))
@@ -153,7 +144,6 @@ class GeneratedTools:
         )
 
     def bash(self, size: float) -> GeneratedCall:
-        """Run a command."""
         run = shell.run(self._project, size)
         lines = run.output.split("\n")
         reports = self._chance.between(1, 4) if self._chance.odds(SLOW_SHARE) else 0
@@ -175,7 +165,6 @@ class GeneratedTools:
         )
 
     def grep(self, size: float) -> GeneratedCall:
-        """Search the files."""
         words = self._project.words()
         needle = words[self._chance.pick(("field", "field2", "noun", "verb", "word", "Entity"))]
         most = self._chance.length(14 * size, 1.3, 400)
@@ -211,7 +200,6 @@ class GeneratedTools:
         return GeneratedCall(name="Grep", input=given, output=text, detail=detail)
 
     def glob(self, size: float) -> GeneratedCall:
-        """List files by pattern."""
         suffix = self._chance.pick((".py", ".ts", ".md", ".sql"))
         names = [f"{ROOT}/{path}" for path in self._project.files if path.endswith(suffix)][
             : 3 + int(9 * size)
@@ -227,7 +215,6 @@ class GeneratedTools:
         )
 
     def todo(self, _size: float) -> GeneratedCall:
-        """Rewrite the todo list: one more done, the next begun."""
         old = self._todos
         if not old or all(each["status"] == "completed" for each in old):
             tasks = self._chance.sample(prose().model.tasks, k=self._chance.between(3, 6))
@@ -250,7 +237,6 @@ class GeneratedTools:
         )
 
     def task(self, size: float) -> GeneratedCall:
-        """Send a sub-agent to look around."""
         prompt = phrases.thinking(self._project, 2.0)
         text = phrases.report(self._project, size)
         given: Json = {"description": "Look around", "prompt": prompt, "subagent_type": "explore"}
@@ -266,7 +252,6 @@ class GeneratedTools:
         return GeneratedCall(name="Task", input=given, output=text, detail=detail, prompt=prompt)
 
     def failed(self) -> GeneratedCall:
-        """Try something that is refused."""
         path = f"{ROOT}/src/quayside/{self._project.words()['noun']}.py"
         text = "There is no such file."
         return GeneratedCall(

@@ -17,8 +17,6 @@ ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 class Chance(random.Random):
-    """A random stream that also makes ids and lengths."""
-
     def pick(self, options: Sequence[T]) -> T:
         """Choose one; faster than `choice`, which guards against a bias far below ours."""
         return options[int(self.random() * len(options))]
@@ -28,7 +26,6 @@ class Chance(random.Random):
         return least + int(self.random() * (most - least + 1))
 
     def odds(self, share: float) -> bool:
-        """Return True in the given share of cases."""
         return self.random() < share
 
     def length(self, median: float, spread: float, most: int) -> int:
@@ -36,12 +33,10 @@ class Chance(random.Random):
         return max(1, min(most, int(median * math.exp(self.gauss(0.0, spread)))))
 
     def uuid(self) -> str:
-        """Return an id in the shape of a version 4 UUID."""
         digits = f"{self.getrandbits(128):032x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
     def token(self, prefix: str, length: int = 22) -> str:
-        """Return an id such as the API gives to messages, requests and tool calls."""
         return prefix + "".join(self.choices(ALPHABET, k=length))
 
     def hex(self, length: int) -> str:

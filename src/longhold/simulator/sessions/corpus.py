@@ -18,8 +18,6 @@ LARGEST_NUMBER = 97
 
 
 class Language(msgspec.Struct, frozen=True, kw_only=True):
-    """Pieces of source files in one language."""
-
     head: str = ""
     pieces: tuple[str, ...]
     statements: tuple[str, ...]
@@ -27,8 +25,6 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
-    """All languages of the invented project."""
-
     python: Language
     python_tests: Language
     typescript: Language
@@ -37,8 +33,6 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user types."""
-
     asks: tuple[str, ...]
     rules: tuple[str, ...]
     corrections: tuple[str, ...]
@@ -48,8 +42,6 @@ class UserLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelLines(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model thinks, says and writes."""
-
     openers: tuple[str, ...]
     thoughts: tuple[str, ...]
     closings: tuple[str, ...]
@@ -59,8 +51,6 @@ class ModelLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prose(msgspec.Struct, frozen=True, kw_only=True):
-    """Vocabulary and sentences."""
-
     names: tuple[str, ...]
     purposes: tuple[str, ...]
     entities: tuple[str, ...]
@@ -83,8 +73,6 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
-    """All pictures a session may show."""
-
     png: tuple[Picture, ...]
 
 
@@ -111,7 +99,6 @@ class WordList(dict[str, str]):
     """The words for the slots of one template: each drawn once, when first needed."""
 
     def __init__(self, chance: Chance, *, entity: str, other: str, path: str) -> None:
-        """Start with what the template is about."""
         super().__init__(entity=entity, other=other, path=path)
         self._chance = chance
 

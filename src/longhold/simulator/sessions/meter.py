@@ -48,7 +48,6 @@ class Reported:
 
     @property
     def prompt(self) -> int:
-        """Return the size of the whole prompt."""
         return self.uncached + self.created + self.read
 
 
@@ -65,7 +64,6 @@ class Meter:
     """The prompt of one session as the provider counts it."""
 
     def __init__(self, chance: Chance) -> None:
-        """Start with a system prompt and no messages."""
         self._chance = chance
         self._shared = chance.between(*SHARED_TOKENS)
         self._frame = self._shared + chance.between(*OWN_TOKENS)
@@ -75,7 +73,6 @@ class Meter:
 
     @property
     def size(self) -> int:
-        """Return the tokens the next prompt will hold."""
         return self._size
 
     def weigh(self, text: str) -> int:
@@ -99,12 +96,10 @@ class Meter:
         self._size += tokens
 
     def add_result(self, tool_id: str, tokens: int) -> None:
-        """Append a tool result, remembered so that it can be cleared later."""
         self._results.append(CachedPrompt(id=tool_id, at=self._size, tokens=tokens))
         self._size += tokens
 
     def call(self, idle_seconds: float, *, uncached: int) -> Reported:
-        """Report the usage of a call made now."""
         if idle_seconds > CACHE_SECONDS:
             self._warm = self._shared if self._chance.odds(SHARED_WARM_SHARE) else 0
         reported = Reported(uncached=uncached, created=self._size - self._warm, read=self._warm)
@@ -112,13 +107,11 @@ class Meter:
         return reported
 
     def compact(self, kept_tokens: int) -> None:
-        """Replace the history by the tokens of a summary and restored files."""
         self._size = self._frame + kept_tokens
         self._warm = min(self._warm, self._frame)
         self._results.clear()
 
     def clear(self, keep: int) -> tuple[list[str], int]:
-        """Clear all results but the newest; return their ids and the tokens saved."""
         cleared = self._results[:-keep] if keep else self._results[:]
         saved = sum(each.tokens for each in cleared)
         if cleared:

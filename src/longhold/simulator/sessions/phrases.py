@@ -20,7 +20,6 @@ SECTIONS = (
 
 
 def first_message(project: Project) -> str:
-    """Return what the session is about."""
     lines = prose().user
     return "\n\n".join(
         fill(project.chance.pick(kind), project.words()) for kind in (lines.asks, lines.rules)
@@ -53,19 +52,16 @@ def thinking(project: Project, size: float) -> str:
 
 
 def instructions(project: Project) -> str:
-    """Write the body of a command that the user keeps in a file."""
     lines = prose().model
     steps = [f"{n}. {fill(project.chance.pick(lines.tasks), project.words())}" for n in range(1, 9)]
     return "# Review\n\nGo through these in order and report once.\n\n" + "\n".join(steps)
 
 
 def opener(project: Project) -> str:
-    """Announce the next step in a sentence."""
     return fill(project.chance.pick(prose().model.openers), project.words())
 
 
 def answer(project: Project, size: float) -> str:
-    """Report at the end of a turn."""
     chance, lines = project.chance, prose().model
     closing = fill(chance.pick(lines.closings), project.words())
     points = [
@@ -76,7 +72,6 @@ def answer(project: Project, size: float) -> str:
 
 
 def report(project: Project, size: float) -> str:
-    """Return a sub-agent's report."""
     sections = project.chance.length(3 * size, 0.5, 14)
     return "\n\n".join(
         f"### {project.any_path()}\n\n{answer(project, 1.0)}" for _ in range(sections)
@@ -84,7 +79,6 @@ def report(project: Project, size: float) -> str:
 
 
 def summary(project: Project) -> str:
-    """Return the summary that replaces a compacted history."""
     chance, lines = project.chance, prose().model
     parts = ["The earlier part of this session did not fit any more. Its summary:"]
     for number, title in enumerate(SECTIONS, start=1):

@@ -29,8 +29,6 @@ CONTEXT_LINES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectEdit:
-    """One replacement in one file."""
-
     path: str
     start: int
     old: tuple[str, ...]
@@ -42,7 +40,6 @@ class ProjectEdit:
     """Unchanged lines around the change."""
 
     def hunk_lines(self) -> list[str]:
-        """Return the change as lines of a unified diff."""
         return [
             *(f" {line}" for line in self.lead),
             *(f"-{line}" for line in self.old),
@@ -53,8 +50,6 @@ class ProjectEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A line that a search found."""
-
     path: str
     number: int
     line: str
@@ -75,7 +70,6 @@ class Project:
             self.grow()
 
     def words(self, path: str | None = None) -> WordList:
-        """Draw the words for one template, about the given file or any."""
         where = path or self.any_path()
         stem = where.rsplit("/", 1)[-1].split(".")[0].removeprefix("test_").split("_")[-1]
         entity = stem if stem in self._joined else self.chance.pick(self._joined)
@@ -90,7 +84,6 @@ class Project:
         return paths[min(int(self.chance.expovariate(2.5) * len(paths)), len(paths) - 1)]
 
     def grow(self) -> None:
-        """Add the files of one more module, if any is left."""
         if not self._entities or len(self.files) >= MOST_FILES:
             return
         entity = self._entities.pop()
@@ -105,7 +98,6 @@ class Project:
             self.files[path] = self.compose(path).split("\n")
 
     def compose(self, path: str) -> str:
-        """Write a new file in the language its path asks for."""
         language = _language_of(path)
         median, spread, most = SHORT_FILE if path.endswith((".md", ".sql")) else LONG_FILE
         count = self.chance.length(median * self._scale, spread, most)
@@ -117,7 +109,6 @@ class Project:
         return "\n".join(self.files[path])
 
     def edit(self) -> ProjectEdit:
-        """Change a few lines of some source file."""
         path = self.any_path()
         lines = self.files[path]
         before = "\n".join(lines)
@@ -138,7 +129,6 @@ class Project:
         return edit
 
     def search(self, needle: str, most: int) -> list[Match]:
-        """Find the lines that contain a word, up to a limit."""
         found: list[Match] = []
         for path, lines in self.files.items():
             for number, line in enumerate(lines, start=1):

@@ -16,8 +16,6 @@ FAILING_SHARE = 0.45
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A command and what it printed."""
-
     command: str
     purpose: str
     output: str
@@ -25,7 +23,6 @@ class Run:
 
 
 def pytest_run(project: Project, size: float) -> Run:
-    """Run the Python tests; often one of them fails."""
     chance = project.chance
     words = project.words()
     entity = words["entity"]
@@ -75,7 +72,6 @@ def _failure(project: Project) -> tuple[str, str]:
 
 
 def git_diff(project: Project, size: float) -> Run:
-    """Show the recent edits."""
     chance = project.chance
     shown = list(project.recent)[-chance.length(2 * size, 0.5, 9) :]
     parts = [
@@ -89,7 +85,6 @@ def git_diff(project: Project, size: float) -> Run:
 
 
 def git_log(project: Project, size: float) -> Run:
-    """List commits."""
     chance = project.chance
     lines = [
         f"{chance.hex(8)} {fill(chance.pick(('Fix', 'Test', 'Move', 'Keep')) + ' @name@ of @adjective@ @entity@ @noun@', project.words())}"
@@ -103,7 +98,6 @@ def git_log(project: Project, size: float) -> Run:
 
 
 def git_status(project: Project, size: float) -> Run:
-    """List changed files."""
     paths = sorted({edit.path for edit in project.recent})
     lines = [f" M {path}" for path in paths] or ["nothing to commit, working tree clean"]
     return Run(
@@ -114,7 +108,6 @@ def git_status(project: Project, size: float) -> Run:
 
 
 def json_dump(project: Project, size: float) -> Run:
-    """Print an API answer."""
     chance = project.chance
     words = project.words()
     rows = []
@@ -131,7 +124,6 @@ def json_dump(project: Project, size: float) -> Run:
 
 
 def checksums(project: Project, size: float) -> Run:
-    """Print checksums of the exports."""
     chance = project.chance
     lines = [
         f"{chance.hex(64)}  exports/{project.words()['noun']}-{n:03}.csv"
@@ -143,7 +135,6 @@ def checksums(project: Project, size: float) -> Run:
 
 
 def locales(project: Project, size: float) -> Run:
-    """Print the Japanese and Chinese texts of the web side."""
     chance = project.chance
     texts = (
         "係留",
@@ -169,7 +160,6 @@ def locales(project: Project, size: float) -> Run:
 
 
 def listing(project: Project, size: float) -> Run:
-    """List a directory."""
     chance = project.chance
     lines = [
         f"-rw-r--r-- 1 dev dev {chance.between(120, 48_000):>6} Jan {chance.between(1, 28):>2} 1{chance.between(0, 9)}:{chance.between(10, 59)} {path}"
@@ -179,7 +169,6 @@ def listing(project: Project, size: float) -> Run:
 
 
 def server_log(project: Project, size: float) -> Run:
-    """Print the end of a log."""
     return Run(
         command="tail -n 200 var/quayside.log",
         purpose="Read the log",
@@ -188,7 +177,6 @@ def server_log(project: Project, size: float) -> Run:
 
 
 def quiet(project: Project, _size: float) -> Run:
-    """Run something that says little."""
     chance = project.chance
     command, output = chance.pick(
         (
@@ -203,7 +191,6 @@ def quiet(project: Project, _size: float) -> Run:
 
 
 def log_lines(project: Project, count: int) -> str:
-    """Return lines of the service's log, some with a trace."""
     chance = project.chance
     lines = []
     for _ in range(count):
@@ -234,7 +221,6 @@ COMMANDS: tuple[tuple[Callable[[Project, float], Run], int], ...] = (
 
 
 def run(project: Project, size: float) -> Run:
-    """Run some command."""
     functions, weights = zip(*COMMANDS, strict=True)
     chosen: Callable[[Project, float], Run] = project.chance.choices(functions, weights)[0]
     return chosen(project, size)

@@ -37,8 +37,6 @@ KEPT_RESULTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a session should hold."""
-
     seed: int
     records: int
     model: str
@@ -53,8 +51,6 @@ class Recipe:
 
 
 class SessionTurns:
-    """One session while it is generated."""
-
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._world = World.build(
@@ -66,7 +62,6 @@ class SessionTurns:
         self._is_closing = False
 
     def run(self) -> Iterator[Json]:
-        """Yield the session from its first record to its last."""
         world = self._world
         self._open()
         text = (
@@ -150,7 +145,6 @@ class SessionTurns:
             )
 
     def _slash_command(self) -> None:
-        """Write a command the user ran: a local one, or one that expands to a prompt."""
         world = self._world
         if world.chance.odds(0.5):
             caveat = (
@@ -168,7 +162,6 @@ class SessionTurns:
             world.say_meta([{"type": "text", "text": text}], text)
 
     def _overloaded(self) -> None:
-        """Let the provider refuse a few times, now and then for good."""
         world, chance = self._world, self._world.chance
         request = chance.token("req_011C", 20)
         error: Json = {
@@ -248,7 +241,6 @@ class SessionTurns:
 
 
 def _spread(recipe: Recipe) -> deque[tuple[float, Happening]]:
-    """Spread the requested events evenly over the file."""
     counts: tuple[tuple[Happening, int], ...] = (
         ("compact", recipe.compactions),
         ("clear", recipe.clearings),

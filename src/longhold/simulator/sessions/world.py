@@ -31,7 +31,6 @@ class World:
 
     @classmethod
     def build(cls, seed: int, *, model: str, is_sidechain: bool, scale: float) -> Self:
-        """Build everything from one seed."""
         chance = Chance(seed)
         project = Project(chance, scale=scale)
         return cls(
@@ -46,29 +45,24 @@ class World:
         )
 
     def say(self, text: str) -> None:
-        """Add a user message."""
         self.writer.user(text)
         self.weigh_in(text)
 
     def say_meta(self, content: str | list[Json], text: str) -> None:
-        """Add a message of the agent in the user's role, hidden from the screen."""
         self.writer.user(content, isMeta=True)
         self.weigh_in(text)
 
     def show_picture(self, text: str) -> None:
-        """Add a user message with a picture."""
         picture = self.chance.pick(pictures())
         self.writer.user([{"type": "text", "text": text}, picture_block(picture)])
         self.weigh_in(text)
         self.meter.add(weigh_picture(picture.width, picture.height))
 
     def weigh_in(self, text: str) -> None:
-        """Count a text of the user."""
         self.meter.add(self.meter.weigh(text))
         self.balance.count("user", len(text))
 
     def weigh_answer(self, blocks: list[Json]) -> int:
-        """Count an answer; return its tokens."""
         texts = [_text_of(block) for block in blocks]
         tokens = sum(self.meter.weigh(text) for text in texts)
         self.meter.add(tokens)
@@ -76,7 +70,6 @@ class World:
         return tokens
 
     def weigh_result(self, call: GeneratedCall, tool_id: str) -> None:
-        """Count a tool's result."""
         picture = call.picture
         tokens = (
             weigh_picture(picture.width, picture.height)

@@ -58,7 +58,6 @@ class SessionWriter:
             self._common["agentId"] = f"a{chance.hex(6)}"
 
     def drain(self) -> Iterator[Json]:
-        """Return what was written since the last call."""
         yield from self._lines
         self._lines.clear()
 
@@ -70,7 +69,6 @@ class SessionWriter:
         return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def user(self, content: object, **fields: object) -> str:
-        """Write what the user says, or the agent in the user's role."""
         return self._chained(
             self.head, {"type": "user", "message": {"role": "user", "content": content}} | fields
         )
@@ -112,7 +110,6 @@ class SessionWriter:
         return self._chained(asked, body)
 
     def synthetic(self, text: str) -> str:
-        """Write the agent's own error message, not from a model."""
         message: Json = {
             "id": self._chance.uuid(),
             "container": None,
@@ -146,7 +143,6 @@ class SessionWriter:
         return self._chained(None, body)
 
     def progress(self, data: Json, tool_id: str, *, is_dangling: bool = False) -> str:
-        """Write a progress record of a tool or hook."""
         parent = self._chance.uuid() if is_dangling else self.head
         body: Json = {
             "type": "progress",
@@ -157,7 +153,6 @@ class SessionWriter:
         return self._chained(parent, body)
 
     def hook_progress(self, event: str, tool_id: str, *, is_dangling: bool = False) -> str:
-        """Write that a hook runs."""
         name = event.split(":", 1)[0]
         data: Json = {
             "type": "hook_progress",
@@ -168,7 +163,6 @@ class SessionWriter:
         return self.progress(data, tool_id, is_dangling=is_dangling)
 
     def stop_hooks(self) -> str:
-        """Write what the hooks at the end of a turn did."""
         return self.system(
             "stop_hook_summary",
             hookCount=1,
@@ -207,7 +201,6 @@ class SessionWriter:
         )
 
     def queue(self, operation: str, content: str | None = None) -> None:
-        """Write that input was queued while the model worked, or taken up."""
         line: Json = {
             "type": "queue-operation",
             "operation": operation,
@@ -217,7 +210,6 @@ class SessionWriter:
         self._write(line if content is None else line | {"content": content})
 
     def resume(self, title: str, leaf: str) -> None:
-        """Write the title of a session that this one continues, from its last record."""
         self.head = leaf
         self._write({"type": "summary", "summary": title, "leafUuid": leaf})
 
@@ -238,7 +230,6 @@ class SessionWriter:
 
 
 def picture_block(picture: Picture) -> Json:
-    """Return a picture as a content block."""
     return {
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": picture.data},

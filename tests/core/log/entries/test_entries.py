@@ -35,20 +35,17 @@ SHAPED = [
 
 @pytest.mark.parametrize(("entry", "rests_on", "acts_on"), SHAPED)
 def test_what_a_shaping_entry_rests_on_and_acts_on(entry, rests_on, acts_on):
-    """Undo follows the first, the veto is on the second."""
     assert references(entry) == rests_on
     assert targets(entry) == acts_on
 
 
 def test_every_kind_has_a_tag_of_its_own():
-    """The tag is what a line in the log begins with."""
     tags = [kind.__struct_config__.tag for kind in get_args(AnyEntry)]
     assert len(set(tags)) == len(tags)
     assert tags == [kind.__name__.lower() for kind in get_args(AnyEntry)]
 
 
 def test_a_line_begins_with_its_kind_and_holds_no_defaults():
-    """So that a log can be read with the eyes, and stays small."""
     entry = Said(n=3, at=1.5, content=(Text(text="hi"),))
     assert msgspec.json.encode(entry) == (
         b'{"entry":"said","n":3,"at":1.5,"content":[{"type":"text","text":"hi"}]}'
@@ -56,7 +53,6 @@ def test_a_line_begins_with_its_kind_and_holds_no_defaults():
 
 
 def test_blocks_are_told_apart_again():
-    """Every kind of block an answer can hold comes back as itself."""
     content = (
         Text(text="a"),
         Thinking(thinking="b", signature="c"),
@@ -68,19 +64,16 @@ def test_blocks_are_told_apart_again():
 
 
 def test_a_result_is_a_string_or_blocks():
-    """And stays what it was."""
     for content in ("", "x", (), (Text(text="x"),)):
         entry = Ran(n=1, tool_use_id="a", content=content)
         assert msgspec.json.decode(msgspec.json.encode(entry), type=AnyEntry) == entry
 
 
 def test_fields_a_later_minor_version_adds_do_not_stop_us():
-    """Within one format, what we do not know is passed over."""
     line = b'{"entry":"titled","n":1,"title":"x","mood":"good"}'
     assert msgspec.json.decode(line, type=AnyEntry).title == "x"
 
 
 def test_entries_are_frozen():
-    """What happened, happened."""
     with pytest.raises(AttributeError):
         Said(content=()).hidden = True

@@ -55,18 +55,15 @@ def broken(before, after, *, seconds=10.0, expected=()):
     ],
 )
 def test_a_drop_counts_from_five_percent_and_2000_tokens(before, after, lost):
-    """Of what the call before had read or written."""
     assert lost_tokens(before, after) == lost
 
 
 def test_reads_that_a_providers_own_tools_added_up_are_no_baseline():
-    """One answer with several prompts reports their sum."""
     served = used(read=90_000, extra={"server_tool_use": {"web_search_requests": 2}})
     assert lost_tokens(served, used(read=30_000)) == 0
 
 
 def test_money_is_the_difference_between_writing_and_reading():
-    """By the model's own prices and the lifetime that was written."""
     short = lost_usd(MODEL, used(write=1_000_000), 1_000_000)
     assert short == pytest.approx(2.5 - 0.1)
     assert lost_usd(MODEL, used(write=1_000_000, long=1_000_000), 1_000_000) == pytest.approx(3.9)
@@ -75,7 +72,6 @@ def test_money_is_the_difference_between_writing_and_reading():
 
 
 def test_what_is_no_longer_in_the_prompt_costs_nothing():
-    """After a compaction only what was sent was paid for."""
     assert lost_usd(MODEL, used(write=10_000), 150_000) == pytest.approx(10_000 * 2.4e-6)
 
 
@@ -93,7 +89,6 @@ def test_what_is_no_longer_in_the_prompt_costs_nothing():
     ],
 )
 def test_which_lifetime_ran_out(lifetimes, seconds, over):
-    """The longest that is over, of those the markers asked for."""
     assert expired(MODEL, lifetimes, seconds) == over
 
 
@@ -106,13 +101,11 @@ def test_which_lifetime_ran_out(lifetimes, seconds, over):
     ],
 )
 def test_a_provider_without_markers_keeps_to_a_lifetime_of_its_own(model, seconds, over):
-    """Whatever lifetime our markers name: it does not read them."""
     assert expired(model, {"1h"}, seconds) == over
     assert expired(model, (), seconds) == over
 
 
 def test_the_lifetime_of_another_provider_is_named_by_its_length():
-    """Half an hour on the models that promise it."""
     before, after = taken(user(text()), model="gpt-6-sol"), taken(user(text()), model="gpt-6-sol")
     broke = broken(before, after, seconds=2_400)
     assert broke.cause == "lifetime_30m"
@@ -121,13 +114,11 @@ def test_the_lifetime_of_another_provider_is_named_by_its_length():
 
 
 def test_a_request_that_only_grew_breaks_for_no_reason_of_ours():
-    """Then it was the provider."""
     before = taken(user(text()))
     assert broken(before, taken(user(text()), assistant(text()), user(text()))).cause == "provider"
 
 
 def test_more_than_twenty_blocks_between_markers_are_not_looked_back_over():
-    """Nineteen new ones are: the marked one counts."""
     before = taken(user(text()))
     reach = [{"role": "user", "content": [text()]}, assistant(*[text()] * 9)]
     far = taken(*reach, user(*[text()] * 11))
@@ -137,7 +128,6 @@ def test_more_than_twenty_blocks_between_markers_are_not_looked_back_over():
 
 
 def test_a_marker_where_the_entry_is_needs_no_looking_back():
-    """A long round that marks what the call before left was dropped by the provider."""
     before = taken(user(text()))
     round_of_25 = [assistant(*[text()] * 25), user(*[text()] * 25)]
     both = taken(user(text()), *round_of_25)
@@ -147,7 +137,6 @@ def test_a_marker_where_the_entry_is_needs_no_looking_back():
 
 
 def test_the_first_image_parts_the_cache():
-    """Messages with images and without are cached apart."""
     image = {"type": "image", "source": {}}
     before = taken(user(text()))
     result = {"type": "tool_result", "tool_use_id": "t", "content": [image]}
@@ -159,7 +148,6 @@ def test_the_first_image_parts_the_cache():
 
 
 def test_thinking_that_a_model_no_longer_sees_is_expected_to_cost():
-    """On models that strip it when the user speaks again, and on no others."""
     thought = assistant({"type": "thinking", "thinking": "hm", "signature": "s"}, text())
 
     def pair(model):
@@ -172,7 +160,6 @@ def test_thinking_that_a_model_no_longer_sees_is_expected_to_cost():
 
 
 def test_thinking_of_an_earlier_turn_explains_nothing_now():
-    """It was left out when its own turn ended; a drop ten turns later is the provider's."""
     thought = assistant({"type": "thinking", "thinking": "hm", "signature": "s"}, text())
     turns = [user(text()), thought, *[user(text()), assistant(text())] * 10, user(text())]
     before = taken(*turns, model="claude-haiku-4-5")
@@ -183,7 +170,6 @@ def test_thinking_of_an_earlier_turn_explains_nothing_now():
 
 @pytest.mark.parametrize("config", [{"effort": "high"}, {}])
 def test_the_usual_effort_may_be_said_or_left_out(config):
-    """Providers treat both alike, so that is no move."""
     before = taken(user(text()))
     after = taken(user(text()), output_config=config)
     assert broken(before, after).cause == "provider"
@@ -191,7 +177,6 @@ def test_the_usual_effort_may_be_said_or_left_out(config):
 
 
 def test_what_moved_while_the_cache_was_dead_is_told_beside_it():
-    """It cost nothing that was not lost already."""
     before, after = taken(user(text()), system="a"), taken(user(text()), system="b")
     broke = broken(before, after, seconds=1_000)
     assert broke.cause == "lifetime_5m"
@@ -199,7 +184,6 @@ def test_what_moved_while_the_cache_was_dead_is_told_beside_it():
 
 
 def test_clearing_after_the_lifetime_ran_out_is_not_to_blame():
-    """Old results are cleared because the cache is dead; users see that an hour would have paid."""
     before, after = taken(user(text("a")), user(text())), taken(user(text("b")), user(text()))
     broke = broken(before, after, seconds=1_000, expected=["cleared"])
     assert (broke.cause, broke.expected) == ("lifetime_5m", "")
@@ -207,7 +191,6 @@ def test_clearing_after_the_lifetime_ran_out_is_not_to_blame():
 
 
 def test_an_announced_move_is_named_by_its_entry():
-    """Even if the cache was dead by then: a compaction reads nothing of a living one either."""
     before, after = taken(user(text("a")), user(text())), taken(user(text("b")), user(text()))
     broke = broken(before, after, seconds=1_000, expected=["compacted"])
     assert (broke.cause, broke.expected, broke.first_moved) == (

@@ -31,7 +31,6 @@ histories = st.lists(st.lists(words, max_size=12), min_size=1, max_size=8)
 
 @given(histories)
 def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
-    """Whatever comes and goes between two requests, links and markers are those of the messages."""
     wire, last = Wire(), None
     views: list[list[Message]] = [[]]
     for texts in histories:
@@ -60,7 +59,6 @@ def test_a_chain_taken_turn_by_turn_is_the_one_taken_at_once(histories):
 
 @given(st.lists(words, max_size=12), st.lists(words, max_size=12))
 def test_the_first_moved_message_is_found(before, after):
-    """By halving the chains, the same as by comparing one by one."""
     one, other = taken([message(w) for w in before]), taken([message(w) for w in after])
     same = next(
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
@@ -70,7 +68,6 @@ def test_the_first_moved_message_is_found(before, after):
 
 
 def test_an_older_fingerprint_stays_true_when_history_parts():
-    """The chain is shared until the day it is not."""
     messages = [message(w) for w in "abc"]
     first = taken(messages)
     longer = taken([*messages, message("d")], first)
@@ -82,7 +79,6 @@ def test_an_older_fingerprint_stays_true_when_history_parts():
 
 
 def test_where_markers_stand_changes_no_hash():
-    """A marker moves with every turn; what it marks does not."""
     bare = taken(
         [message("a"), message("b")], system=[{"type": "text", "text": "s"}], tools=[{"name": "T"}]
     )
@@ -101,7 +97,6 @@ def test_where_markers_stand_changes_no_hash():
 
 
 def test_a_marker_is_found_again_on_a_message_that_is_the_same_object():
-    """A program may send what it sent before as it was, its own markers included."""
     first = [message("a"), message("b", cache_control=MARK)]
     before = taken(first)
     after = taken([*first, message("c"), message("d", cache_control=MARK)], before)
@@ -110,7 +105,6 @@ def test_a_marker_is_found_again_on_a_message_that_is_the_same_object():
 
 
 def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():
-    """The copy that carried it is replaced by the message itself, which is known from then on."""
     messages = [message(str(i)) for i in range(50)]
     chain = grown(Chain([], []), marked(messages, [MarkerPlace(49, 0)], MARK))
     assert grown(chain, messages) is chain
@@ -118,7 +112,6 @@ def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():
 
 
 def test_a_first_message_that_is_made_anew_is_compared_by_its_words():
-    """Instructions come as a fresh object in every request."""
     rest = [message(str(i)) for i in range(20)]
     first = taken([message("be kind"), *rest])
     assert first_moved(first, taken([message("be kind"), *rest], first)) is None
@@ -126,7 +119,6 @@ def test_a_first_message_that_is_made_anew_is_compared_by_its_words():
 
 
 def test_sections_are_called_by_their_names():
-    """Names come from the frame; where they do not fit, blocks are numbered."""
     frame = Framed(sections=(Section(name="rules", text="a"), Section(name="rules", text="b")))
     request = build(frame, [], model="m", max_output_tokens=1, caching=Caching())
     assert list(fingerprint(request, names=["rules", "rules"]).sections) == ["rules", "rules (2)"]
@@ -134,7 +126,6 @@ def test_sections_are_called_by_their_names():
 
 
 def test_sections_after_others_are_hashed_as_if_alone():
-    """Reused where all are as before, in text and in name; never where one is not."""
     texts = [["a", "b"], ["a", "b"], ["a", "c"], ["b", "a"], ["a"], ["a"]]
     names = [["x", "y"], ["x", "y"], ["x", "y"], ["x", "y"], ["x"], ["z"]]
     last = None
@@ -146,20 +137,17 @@ def test_sections_after_others_are_hashed_as_if_alone():
 
 
 def test_what_no_cache_depends_on_is_left_out():
-    """The output limit and the like may differ from call to call."""
     one = taken([], max_tokens=1, metadata={"user": "a"}, thinking={"type": "adaptive"})
     assert list(one.options) == ["thinking"]
 
 
 def test_plain_strings_are_as_good_as_blocks():
-    """A request may be written the short way."""
     short: Fingerprint = taken([{"role": "user", "content": "hi"}], system="be kind")
     assert list(short.sections) == ["block 1"]
     assert short.length == 1
 
 
 def test_a_change_under_messages_that_stayed_is_refused_when_strict():
-    """Halving would not see it, and the log would call a moved prefix unmoved."""
     known = [message(str(i)) for i in range(9)]
     before = taken(known)
     tampered = [*known[:3], message("other"), *known[4:], message("9")]

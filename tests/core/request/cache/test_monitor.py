@@ -44,12 +44,10 @@ class Talk:
 
 
 def test_the_first_call_breaks_nothing():
-    """There is nothing to compare it with."""
     assert Talk().ask(write=50_000)[1] is None
 
 
 def test_a_break_is_told_once_with_its_source_and_the_providers_word():
-    """Both causes are there: ours, and the provider's own."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     said = {"cache_miss_reason": {"type": "system_changed", "cache_missed_input_tokens": 1}}
@@ -59,7 +57,6 @@ def test_a_break_is_told_once_with_its_source_and_the_providers_word():
 
 
 def test_a_call_that_failed_is_no_baseline():
-    """The next one is compared with the last that was answered."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     talk.ask(system="b")
@@ -69,7 +66,6 @@ def test_a_call_that_failed_is_no_baseline():
 
 
 def test_sources_are_compared_with_themselves():
-    """A background call with another prompt breaks nobody's cache."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     assert talk.ask(write=9_000, system="b", source="notes")[1] is None
@@ -78,7 +74,6 @@ def test_sources_are_compared_with_themselves():
 
 
 def test_only_so_many_sources_are_watched():
-    """The one that was quiet for longest is forgotten."""
     talk = Talk()
     for i in range(SOURCES + 1):
         talk.ask(write=50_000, system="a", source=f"s{i}")
@@ -88,7 +83,6 @@ def test_only_so_many_sources_are_watched():
 
 
 def test_hashes_are_written_down_when_they_change():
-    """A hundred turns with the same tools do not repeat them a hundred times."""
     talk = Talk()
     tools = [{"name": "A"}, {"name": "B"}]
     first = talk.ask(read=1, tools=tools, system="s")[0]
@@ -102,7 +96,6 @@ def test_hashes_are_written_down_when_they_change():
 
 
 def test_which_entries_announce_a_move():
-    """Shaping ones and new frames, the last first; what was spilled as it came moved nothing."""
     entries = [
         Said(content=()),
         Cleared(ids=("a",), texts=("",)),
@@ -127,7 +120,6 @@ def beside(talk, read, *, at=0.0, source="notes", **kwargs):
 
 
 def test_a_fork_is_compared_with_its_parents_last_call():
-    """What the parent left is what it should read."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     assert beside(talk, 50_000, system="a") is None
@@ -136,7 +128,6 @@ def test_a_fork_is_compared_with_its_parents_last_call():
 
 
 def test_a_fork_is_no_baseline():
-    """Neither for the conversation nor for the next fork."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     beside(talk, 0, system="b")
@@ -146,7 +137,6 @@ def test_a_fork_is_no_baseline():
 
 
 def test_a_fork_renews_what_it_reads():
-    """A drop long after the last call is the provider's if a fork has read in between."""
     talk = Talk()
     talk.ask(write=50_000, system="a")
     beside(talk, 50_000, at=240.0, system="a")
@@ -158,7 +148,6 @@ def test_a_fork_renews_what_it_reads():
 
 
 def test_a_marker_further_back_in_a_longer_request_is_no_move():
-    """A fork's stands where its parent's stood; one that lives otherwise is a move."""
     mark = {"cache_control": {"type": "ephemeral"}}
     said = {"role": "user", "content": [{"type": "text", "text": "a"} | mark]}
     more = {"role": "assistant", "content": [{"type": "text", "text": "b"}]}

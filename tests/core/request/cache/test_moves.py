@@ -14,7 +14,6 @@ def say(*texts):
 
 
 def test_nothing_moves_when_history_grows():
-    """More messages, more blocks in the last one, another limit: all that was sent is still there."""
     before = taken(model="m", messages=say("a", "b"))
     assert moves(before, taken(model="m", messages=say("a", "b", "c"), max_tokens=5)) == []
     longer = say("a", "b")
@@ -23,7 +22,6 @@ def test_nothing_moves_when_history_grows():
 
 
 def test_the_earliest_in_the_prefix_comes_first():
-    """Model, tools, system, options, headers, messages."""
     before = taken(
         ("x",), model="m", tools=[{"name": "T"}], system="s", thinking={"a": 1}, messages=say("a")
     )
@@ -46,7 +44,6 @@ def test_the_earliest_in_the_prefix_comes_first():
 
 
 def test_the_block_that_changed_is_named_by_what_it_is():
-    """A result by its call, a call by its tool."""
     use = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "old"}
 
@@ -64,20 +61,17 @@ def test_the_block_that_changed_is_named_by_what_it_is():
 
 
 def test_a_history_that_became_shorter_names_what_is_gone():
-    """The first message that is no longer there."""
     [move] = moves(taken(messages=say("a", "b", "c")), taken(messages=say("a")))
     assert move.detail == "the text in message 2 of 3 (user) is gone"
 
 
 def test_tools_in_another_order_have_moved():
-    """The order is part of the bytes."""
     tools = [{"name": "A"}, {"name": "B"}]
     [move] = moves(taken(tools=tools), taken(tools=tools[::-1]))
     assert move.detail == "tool B moved"
 
 
 def test_names_are_compared_in_the_order_sent():
-    """The first that is not where or what it was."""
     assert changed({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ("", "")
     assert changed({"a": "1", "b": "2"}, {"a": "9", "b": "2", "c": "3"}) == ("a", "changed")
     assert changed({"a": "1", "b": "2"}, {"b": "2"}) == ("a", "gone")
@@ -86,7 +80,6 @@ def test_names_are_compared_in_the_order_sent():
 
 
 def test_a_diff_is_small():
-    """A thousand changed lines are shown by their first."""
     before = taken(system="\n".join(f"line {i}" for i in range(1_000)))
     after = taken(system="\n".join(f"row {i}" + "x" * 500 for i in range(1_000)))
     lines = moves(before, after)[0].diff().splitlines()
@@ -95,7 +88,6 @@ def test_a_diff_is_small():
 
 
 def test_a_marker_that_came_is_no_move():
-    """More markers than before lose nothing."""
     mark = {"type": "ephemeral"}
     system = [{"type": "text", "text": "s"}]
     one, other = taken(system=system), taken(system=[system[0] | {"cache_control": mark}])

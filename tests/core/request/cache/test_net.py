@@ -29,8 +29,6 @@ def _opened(tmp_path) -> Session:
 
 
 async def test_a_frame_that_is_changed_behind_the_log_is_caught(tmp_path):
-    """Nobody may put another frame in without an entry."""
-
     def sly(engine: Engine) -> None:
         other = (Section(name="rules", text="be quick"),)
         engine.view.frame = structs.replace(engine.frame, sections=other)
@@ -40,8 +38,6 @@ async def test_a_frame_that_is_changed_behind_the_log_is_caught(tmp_path):
 
 
 async def test_a_frame_that_an_entry_declares_may_move(tmp_path):
-    """The same change, said in the log."""
-
     def open_handed(engine: Engine) -> None:
         other = (Section(name="rules", text="be quick"),)
         engine.record(structs.replace(engine.frame, n=0, at=0.0, sections=other))

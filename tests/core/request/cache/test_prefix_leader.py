@@ -26,7 +26,6 @@ async def waiting(leader, *keys):
 
 
 async def test_the_first_goes_ahead_and_the_others_wait_for_its_first_byte():
-    """Then all of them go."""
     leader = PrefixLeader()
     assert await leader.wait("a") is not None
     second, third = await waiting(leader, "a", "a")
@@ -36,14 +35,12 @@ async def test_the_first_goes_ahead_and_the_others_wait_for_its_first_byte():
 
 
 async def test_other_prefixes_do_not_wait():
-    """Each has one of its own that goes ahead."""
     leader = PrefixLeader()
     assert await leader.wait("a") is not None
     assert await leader.wait("b") is not None
 
 
 async def test_when_the_one_ahead_gives_up_exactly_one_takes_its_place():
-    """The rest go on waiting, for that one."""
     leader = PrefixLeader()
     ahead = await leader.wait("a")
     second, third = await waiting(leader, "a", "a")
@@ -56,7 +53,6 @@ async def test_when_the_one_ahead_gives_up_exactly_one_takes_its_place():
 
 
 async def test_one_that_gave_up_before_does_not_speak_for_its_successor():
-    """Giving up twice lets nobody else go ahead."""
     leader = PrefixLeader()
     ahead = await leader.wait("a")
     leader.gave_up("a", ahead)
@@ -68,7 +64,6 @@ async def test_one_that_gave_up_before_does_not_speak_for_its_successor():
 
 
 async def test_what_has_begun_counts_for_its_lifetime():
-    """After that somebody has to go ahead again."""
     clock = Clock()
     leader = PrefixLeader(clock)
     leader.began("a", 300.0)
@@ -78,7 +73,6 @@ async def test_what_has_begun_counts_for_its_lifetime():
 
 
 async def test_a_clock_that_was_set_back_lets_somebody_go_ahead_again():
-    """What was answered in the future says nothing about the cache."""
     clock = Clock()
     leader = PrefixLeader(clock)
     leader.began("a", 300.0)
@@ -87,14 +81,12 @@ async def test_a_clock_that_was_set_back_lets_somebody_go_ahead_again():
 
 
 async def test_nobody_waits_for_ever():
-    """A call that does not begin is not worth waiting for."""
     leader = PrefixLeader(wait_seconds=0.01)
     await leader.wait("a")
     assert await leader.wait("a") is None
 
 
 async def test_one_who_is_cancelled_while_waiting_holds_up_nobody():
-    """Those behind wait for the one ahead, not for each other."""
     leader = PrefixLeader()
     await leader.wait("a")
     second, third = await waiting(leader, "a", "a")
@@ -104,7 +96,6 @@ async def test_one_who_is_cancelled_while_waiting_holds_up_nobody():
 
 
 def test_old_prefixes_are_forgotten():
-    """A long session has many."""
     clock = Clock()
     leader = PrefixLeader(clock)
     for i in range(100):

@@ -55,7 +55,6 @@ async def marked(engine):
 
 
 async def test_a_call_that_was_never_answered_left_nothing(path):
-    """The next process marks what the last answer left, not where the lost call ended."""
     log, engine = path
     engine.say("start")
     await round_of(engine, "r1", CALLS)
@@ -66,7 +65,6 @@ async def test_a_call_that_was_never_answered_left_nothing(path):
 
 
 async def test_what_was_cleared_between_two_processes_has_moved(path):
-    """What stands before the change is marked, as one process would have done."""
     log, engine = path
     engine.say("start")
     for number in range(4):
@@ -80,7 +78,6 @@ async def test_what_was_cleared_between_two_processes_has_moved(path):
 
 
 async def test_what_was_taken_back_after_the_last_answer_has_moved(path):
-    """An undo gives messages back that the last request did not have."""
     log, engine = path
     engine.say("start")
     await round_of(engine, "r0", 8)
@@ -93,7 +90,6 @@ async def test_what_was_taken_back_after_the_last_answer_has_moved(path):
 
 
 async def test_a_session_that_only_grew_is_read_to_where_it_was_marked(path):
-    """Nothing has moved, so a fork shares all that was left."""
     log, engine = path
     engine.say("start")
     await round_of(engine, "r0", 2)
@@ -104,7 +100,6 @@ async def test_a_session_that_only_grew_is_read_to_where_it_was_marked(path):
 
 
 async def test_an_answer_far_back_in_the_log_is_found(path):
-    """As after a long stretch with a server that reports no usage: old entries are packed."""
     log, engine = path
     engine.say("start")
     await round_of(engine, "r1", CALLS)

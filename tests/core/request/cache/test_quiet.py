@@ -49,7 +49,6 @@ async def live(chat, rng):
 
 
 async def test_random_sessions_give_no_false_alarm(chat):
-    """Tools, thinking, four models, answers of all lengths: the cache holds and nobody cries."""
     calls = read = prompts = 0
     for seed in range(SESSIONS):
         rng = random.Random(seed)
@@ -71,7 +70,6 @@ async def _read(given, tool_context):
 
 
 async def test_the_agents_own_loop_gives_no_false_alarm(chat, tmp_path):
-    """The loop settles streamed answers in pieces; their usage is compared all the same."""
     one = chat()
     read = Tool(
         name="Read",

@@ -58,7 +58,6 @@ async def one_break(chat):
 
 @pytest.mark.parametrize("name", ["Read", "Write", "Bash"])
 async def test_a_tools_description_is_named(chat, name):
-    """Which tool, which part of it, and what the words were."""
     one = await warm(chat)
     reframe(one, tools=changed_tools(name, description="now it says something else"))
     broke = await one_break(one)
@@ -71,7 +70,6 @@ async def test_a_tools_description_is_named(chat, name):
 
 @pytest.mark.parametrize("name", ["Read", "Write", "Bash"])
 async def test_a_tools_schema_is_named(chat, name):
-    """An input that came or went is another part than the description."""
     one = await warm(chat)
     reframe(one, tools=changed_tools(name, input_schema={"type": "object", "properties": {}}))
     broke = await one_break(one)
@@ -79,7 +77,6 @@ async def test_a_tools_schema_is_named(chat, name):
 
 
 async def test_a_tool_that_came_and_one_that_went_are_named(chat):
-    """The set of tools is part of the prefix too."""
     one = await warm(chat)
     reframe(one, tools=tuple(TOOLS[:2]))
     assert (await one_break(one)).detail == "tool Bash is gone"
@@ -90,7 +87,6 @@ async def test_a_tool_that_came_and_one_that_went_are_named(chat):
 
 @pytest.mark.parametrize("i", [0, 1], ids=["rules", "environment"])
 async def test_a_section_is_named(chat, i):
-    """By the name the frame gave it."""
     one = await warm(chat)
     other = msgspec.structs.replace(SECTIONS[i], text=f"Changed. {SECTIONS[i].text}")
     reframe(one, sections=tuple(other if s is SECTIONS[i] else s for s in SECTIONS))
@@ -100,7 +96,6 @@ async def test_a_section_is_named(chat, i):
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_an_early_message_is_named(chat, place):
-    """By its place in the request, whoever said it."""
     one = await warm(chat)
     item = one.view.items[place]
     one.view._list.put(
@@ -112,7 +107,6 @@ async def test_an_early_message_is_named(chat, place):
 
 
 async def test_the_model_is_named(chat):
-    """A cache belongs to one model."""
     one = await warm(chat)
     one.view.model = "claude-opus-5"
     broke = await one_break(one)
@@ -121,7 +115,6 @@ async def test_the_model_is_named(chat):
 
 
 async def test_the_effort_is_named(chat):
-    """It is rendered ahead of the messages."""
     one = await warm(chat)
     reframe(one, options={"output_config": {"effort": "low"}})
     broke = await one_break(one)
@@ -130,21 +123,18 @@ async def test_the_effort_is_named(chat):
 
 
 async def test_the_thinking_config_is_named(chat):
-    """So is whether the model thinks."""
     one = await warm(chat, model="claude-opus-5", options={"thinking": {"type": "adaptive"}})
     reframe(one, options={"thinking": {"type": "disabled"}})
     assert (await one_break(one)).cause == "thinking"
 
 
 async def test_another_option_is_named_by_its_key(chat):
-    """Whatever else is sent and was not before."""
     one = await warm(chat)
     reframe(one, options={"tool_choice": {"type": "none"}})
     assert (await one_break(one)).first_moved == "option tool_choice"
 
 
 async def test_a_beta_header_is_named(chat):
-    """The simulator's cache does not depend on headers, so it is emptied as a provider's would be."""
     one = await warm(chat)
     reframe(one, betas=("context-management-2025-06-27",))
     one.simulator.simulation.cache.clear()
@@ -154,7 +144,6 @@ async def test_a_beta_header_is_named(chat):
 
 
 async def test_six_idle_minutes_are_named(chat):
-    """The five-minute lifetime is over."""
     one = await warm(chat)
     one.wait(minutes=6)
     broke = await one_break(one)
@@ -163,7 +152,6 @@ async def test_six_idle_minutes_are_named(chat):
 
 
 async def test_four_idle_minutes_break_nothing(chat):
-    """And every call begins them anew."""
     one = await warm(chat)
     for _ in range(3):
         one.wait(minutes=4)
@@ -172,7 +160,6 @@ async def test_four_idle_minutes_break_nothing(chat):
 
 
 async def test_a_cache_lost_for_no_visible_reason_is_the_providers(chat):
-    """Nothing moved, and it should have lived."""
     one = await warm(chat)
     one.simulator.simulation.cache.clear()
     assert (await one_break(one)).cause == "provider"
@@ -211,7 +198,6 @@ class Wired:
 
 
 async def test_sixty_one_idle_minutes_are_named(chat):
-    """The one-hour lifetime is over; six minutes did it no harm."""
     wired = Wired(chat(), for_an_hour)
     for _ in range(3):
         assert await wired.ask() is None
@@ -223,7 +209,6 @@ async def test_sixty_one_idle_minutes_are_named(chat):
 
 
 async def test_a_lost_marker_is_named(chat):
-    """Without one on the last message nothing of the history is looked for."""
     wired = Wired(chat())
     for _ in range(4):
         assert await wired.ask() is None
@@ -233,7 +218,6 @@ async def test_a_lost_marker_is_named(chat):
 
 
 async def test_a_change_behind_our_back_is_the_providers_for_all_we_know(chat):
-    """What is changed after `prepare` cannot be seen by the session."""
     wired = Wired(chat())
     for _ in range(4):
         await wired.ask()
@@ -243,7 +227,6 @@ async def test_a_change_behind_our_back_is_the_providers_for_all_we_know(chat):
 
 
 async def test_announced_drops_are_told_but_are_no_alarm(chat):
-    """A model, a frame, a compaction: each has its entry, and the break says so."""
     one = await warm(chat)
     record = one.session.engine.record
     record(Switched(model="claude-opus-5", reason="asked for"))
@@ -259,7 +242,6 @@ async def test_announced_drops_are_told_but_are_no_alarm(chat):
 
 
 async def test_an_announcement_does_not_excuse_another_change(chat):
-    """A compaction explains moved messages, not a moved tool."""
     one = await warm(chat)
     first, last = one.view.items[0].order, one.view.items[-3].order
     one.session.engine.record(Compacted(first=first, last=last, summary=(Text(text="short"),)))

@@ -33,7 +33,6 @@ def fresh(view):
 
 
 async def test_results_are_listed_once_an_answer_followed_them(one):
-    """The last round's are not read yet; they count among the newest."""
     await one.read(7)
     stock = fresh(one.view)
     assert ids(stock.newest) == [f"t{i}" for i in range(6)] and stock.unread == 1
@@ -41,7 +40,6 @@ async def test_results_are_listed_once_an_answer_followed_them(one):
 
 
 async def test_a_refusal_in_the_users_words_is_none(one):
-    """What the user said is not output that can be had again."""
     one.call(("no", "Bash", {"command": "make"}))
     one.engine.record(Ran(tool_use_id="no", content=PAGE, is_error=True, refused=PAGE))
     await one.read(2)
@@ -50,7 +48,6 @@ async def test_a_refusal_in_the_users_words_is_none(one):
 
 
 async def test_at_least_one_stays(one):
-    """Even asked to keep none, the newest is kept."""
     await one.read(7)
     one.call()
     assert ids(fresh(one.view).batch(0).results) == [f"t{i}" for i in range(6)]
@@ -58,7 +55,6 @@ async def test_at_least_one_stays(one):
 
 @given(counts=st.lists(st.integers(1, 4), min_size=1, max_size=8), keep=st.integers(0, 9))
 def test_the_newest_stay_however_many_there_are(tmp_path_factory, counts, keep):
-    """Whatever is taken, at least as many newest results as asked for are shown, or all of them."""
     one = Reading(tmp_path_factory.mktemp("log") / "s.jsonl")
     for step, count in enumerate(counts):
         calls = [(f"t{step}.{i}", "Read", {"file_path": f"/p/{step}/{i}.py"}) for i in range(count)]
@@ -71,7 +67,6 @@ def test_the_newest_stay_however_many_there_are(tmp_path_factory, counts, keep):
 
 
 async def test_weights_are_those_of_what_is_sent_and_stands_before(one):
-    """A result's own weight, and that of the whole view before its round."""
     await one.read(3)
     first, second = fresh(one.view).newest
     items = one.view.items
@@ -81,7 +76,6 @@ async def test_weights_are_those_of_what_is_sent_and_stands_before(one):
 
 
 async def test_following_along_is_counting_anew(one):
-    """Whatever happens to the view, what was kept is what a fresh look would find."""
     stock = Candidates(smallest=50)
     for step in range(12):
         await one.read(1, first=step)
@@ -99,7 +93,6 @@ async def test_following_along_is_counting_anew(one):
 
 
 async def test_a_turn_is_looked_at_once(one):
-    """Only what is new is taken: the same objects stay in the list."""
     stock = Candidates()
     await one.read(5)
     stock.follow(one.view)
@@ -110,12 +103,10 @@ async def test_a_turn_is_looked_at_once(one):
 
 
 async def test_batches_add_up_in_order():
-    """Two batches together are sorted by when their results came."""
     assert (Batch([], 1.0) + Batch([], 2.0)).weight == 3.0 and not Batch()
 
 
 async def test_what_the_provider_hides_is_apart(one):
-    """Deleted in its cache or cleared on its side: still sent, no longer seen, not among the newest."""
     await one.read(6)
     one.engine.record(Cleared(ids=("t0",), texts=("gone",), how="edited", place=99))
     one.engine.record(Cleared(ids=("t1",), texts=("gone",), how="server", inferred=True))
@@ -127,7 +118,6 @@ async def test_what_the_provider_hides_is_apart(one):
 
 
 async def test_what_left_the_view_is_not_held_on_to(one):
-    """A session of thousands of turns keeps in memory what its model sees."""
     stock = Candidates(smallest=50)
     await one.read(12)
     stock.follow(one.view)

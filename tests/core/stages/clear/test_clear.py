@@ -48,14 +48,12 @@ def reading(tmp_path):
 
 
 async def test_nothing_is_cleared_while_the_cache_lives(reading):
-    """Where a rewrite would have to be paid for, and may not be, all stays."""
     one = reading()
     await one.read(20)
     assert one.cleared == []
 
 
 async def test_a_dead_cache_makes_it_free(reading):
-    """After the lifetime all but the newest five results are emptied, in one entry."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -68,7 +66,6 @@ async def test_a_dead_cache_makes_it_free(reading):
 
 
 async def test_a_clock_set_forward_costs_one_rewrite_and_is_forgotten(reading):
-    """A cache dies while a machine sleeps, and no clock tells that from a wrong one."""
     one = reading()
     await one.read(12)
     one.now += 10 * YEAR_SECONDS
@@ -85,7 +82,6 @@ async def test_a_clock_set_forward_costs_one_rewrite_and_is_forgotten(reading):
 
 
 async def test_the_lifetime_that_counts_is_the_one_that_was_latched(reading):
-    """What lives for an hour is not dead after half of one."""
     one = reading(lifetime="1h")
     await one.read(12)
     one.now += 1_800
@@ -97,7 +93,6 @@ async def test_the_lifetime_that_counts_is_the_one_that_was_latched(reading):
 
 
 async def test_time_counts_from_the_start_of_the_last_request(reading):
-    """A tool that runs for long does not keep the cache alive."""
     one = reading()
     await one.read(12)
     one.now += 269
@@ -106,7 +101,6 @@ async def test_time_counts_from_the_start_of_the_last_request(reading):
 
 
 async def test_the_user_is_told_in_one_line(reading):
-    """How many results, how many tokens, and what it is worth."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -118,7 +112,6 @@ async def test_the_user_is_told_in_one_line(reading):
 
 
 async def test_the_model_is_told_what_it_was_and_how_to_have_it_again(reading):
-    """In its place stands a line that names tool, target, size, time and the ways back."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -129,7 +122,6 @@ async def test_the_model_is_told_what_it_was_and_how_to_have_it_again(reading):
 
 
 async def test_a_cleared_read_is_forgotten(reading):
-    """The shortcut for files that have not changed must not point at what is gone."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -138,7 +130,6 @@ async def test_a_cleared_read_is_forgotten(reading):
 
 
 async def test_results_that_nobody_has_read_stay(reading):
-    """Ten calls at once bring ten results; the model has seen none of them yet."""
     one = reading()
     await one.send()
     one.call(*((f"t{i}", "Read", {"file_path": f"/p/{i}.py"}) for i in range(10)))
@@ -153,7 +144,6 @@ async def test_results_that_nobody_has_read_stay(reading):
     "name", ["AskUserQuestion", "Skill", "TodoWrite", "mcp__db__query", "BashOutput"]
 )
 async def test_what_cannot_be_had_again_stays(reading, name):
-    """Answers of people, unknown tools and output that comes once are never cleared."""
     one = reading()
     for i in range(8):
         await one.send()
@@ -165,7 +155,6 @@ async def test_what_cannot_be_had_again_stays(reading, name):
 
 
 async def test_a_declared_tool_is_cleared(reading):
-    """Whoever knows better says so in a line of the settings."""
     clear = ClearSettings(paid=False, also="mcp__db__query=fetch, Other=search")
     one = reading(replace(PLAIN, clear=clear))
     for i in range(12):
@@ -179,7 +168,6 @@ async def test_a_declared_tool_is_cleared(reading):
 
 
 async def test_memories_stay(reading):
-    """What was recalled from earlier sessions is not had again by reading on."""
     one = reading()
     memory = one.engine.log.path.parent / "memory"
     for i, path in enumerate([memory / f"{i}.md" for i in range(5)] + [Path("/x/MEMORY.md")] * 5):
@@ -204,7 +192,6 @@ async def test_memories_stay(reading):
     ],
 )
 async def test_no_input_of_a_call_stops_the_stage(reading, name, given):
-    """What a model gives a tool is anything; its result is cleared like another's."""
     one = reading()
     await one.send()
     one.call(("odd", name, given))
@@ -216,7 +203,6 @@ async def test_no_input_of_a_call_stops_the_stage(reading, name, given):
 
 
 async def test_short_results_stay_and_count_among_the_newest(reading):
-    """A line in place of a line saves nothing; five short ones are five all the same."""
     one = reading()
     await one.read(8)
     await one.read(5, first=8, page="short")
@@ -235,7 +221,6 @@ async def read_again(one, name="Read"):
 
 @pytest.mark.parametrize("after", [0, 1, 4])
 async def test_a_file_just_read_again_stays_where_it_stands(reading, after):
-    """What one of the newest results refers to is kept with it."""
     one = reading()
     await one.read(10)
     await read_again(one)
@@ -247,7 +232,6 @@ async def test_a_file_just_read_again_stays_where_it_stands(reading, after):
 
 
 async def test_what_only_old_results_refer_to_goes(reading):
-    """A reference that is not among the newest keeps nothing."""
     one = reading()
     await one.read(10)
     await read_again(one)
@@ -258,7 +242,6 @@ async def test_what_only_old_results_refer_to_goes(reading):
 
 
 async def test_what_a_result_refers_to_that_never_goes_stays(reading):
-    """An answer that cannot be had again is not lost by way of its reference."""
     one = reading()
     await one.read(8)
     await read_again(one, "AskUserQuestion")
@@ -269,7 +252,6 @@ async def test_what_a_result_refers_to_that_never_goes_stays(reading):
 
 
 async def test_a_stand_in_that_would_be_longer_is_not_used(reading):
-    """Whatever the settings say, clearing never makes the view larger."""
     clear = ClearSettings(paid=False, smallest_tokens=0, idle_least_tokens=0)
     one = reading(replace(PLAIN, clear=clear))
     await one.read(9, page="tiny")
@@ -281,7 +263,6 @@ async def test_a_stand_in_that_would_be_longer_is_not_used(reading):
 
 
 async def test_what_the_user_took_back_is_not_cleared_again(reading):
-    """Undo restores the bytes, and is a veto."""
     one = reading()
     await one.read(12)
     before = one.shown()
@@ -297,7 +278,6 @@ async def test_what_the_user_took_back_is_not_cleared_again(reading):
 
 
 async def test_a_full_window_overrules_the_veto(reading):
-    """When nothing can be sent as it is, what was taken back goes all the same."""
     window = WindowSettings(auto_line="", limit_tokens=14_000)
     one = reading(replace(FREE, window=window))
     await one.read(6)
@@ -313,7 +293,6 @@ async def test_a_full_window_overrules_the_veto(reading):
 
 
 async def test_pinned_messages_keep_their_results(reading):
-    """What the user wants to stay stays."""
     one = reading()
     await one.read(12)
     one.engine.record(Pinned(targets=(one.view.round_of("t0").id,)))
@@ -323,7 +302,6 @@ async def test_pinned_messages_keep_their_results(reading):
 
 
 async def test_another_model_has_nothing_cached(reading):
-    """A cache belongs to one model, so a switch makes clearing free."""
     one = reading()
     await one.read(12)
     one.engine.switch("claude-opus-4-8", "asked for")
@@ -332,7 +310,6 @@ async def test_another_model_has_nothing_cached(reading):
 
 
 async def test_a_model_without_edits_and_back(reading):
-    """References come and go with the model that takes them, and all behind them is sent anew."""
     one = reading(model="simulated/claude-opus-5", betas=(BETA,))
     await one.read(3)
     for model in ("claude-opus-4-6", "simulated/claude-opus-5"):
@@ -345,7 +322,6 @@ async def test_a_model_without_edits_and_back(reading):
 
 
 async def test_bound_thinking_is_not_dropped_inside_a_loop(reading):
-    """A model that binds its thinking is left alone until the user speaks again."""
     one = reading(model="claude-opus-5-5")
     await one.read(12, thinks=True)
     one.now += 300
@@ -365,7 +341,6 @@ async def test_bound_thinking_is_not_dropped_inside_a_loop(reading):
 
 
 async def test_what_pays_is_cleared_as_soon_as_the_loop_ends(reading):
-    """A price that could not be acted on is asked again when it can."""
     one = reading(PLAIN, model="claude-opus-5-5")
     await one.read(90, thinks=True)
     assert one.cleared == []
@@ -376,7 +351,6 @@ async def test_what_pays_is_cleared_as_soon_as_the_loop_ends(reading):
 
 
 async def test_at_the_line_bound_thinking_does_not_hold_clearing_up(reading):
-    """What would come instead is a compaction, which drops more."""
     one = reading(
         replace(FREE, window=WindowSettings(auto_line="", limit_tokens=30_000)),
         model="claude-opus-5-5",
@@ -389,7 +363,6 @@ async def test_at_the_line_bound_thinking_does_not_hold_clearing_up(reading):
 
 
 async def test_without_a_price_clearing_waits_for_the_line(reading):
-    """A model nobody has a price for is cleared when it is free, or at the line."""
     one = reading(
         replace(PLAIN, window=WindowSettings(auto_line="", limit_tokens=30_000)),
         model="my-own-model",
@@ -403,7 +376,6 @@ async def test_without_a_price_clearing_waits_for_the_line(reading):
 
 
 async def test_a_batch_is_cleared_when_it_pays(reading):
-    """With much to remove and little behind it, a rewrite is cheaper than carrying it on."""
     one = reading(PLAIN)
     await one.read(60)
     assert one.cleared and all("it costs $" in entry.why for entry in one.cleared)
@@ -411,7 +383,6 @@ async def test_a_batch_is_cleared_when_it_pays(reading):
 
 
 async def test_it_can_be_turned_off(reading):
-    """Switched off, nothing is cleared even for nothing."""
     one = reading(replace(PLAIN, clear=ClearSettings(on=False)))
     await one.read(12)
     one.now += 3_600
@@ -420,14 +391,12 @@ async def test_it_can_be_turned_off(reading):
 
 
 async def test_without_a_cache_batches_go_as_soon_as_they_are_worth_it(reading):
-    """Where every call pays for everything, clearing is cheaper at once."""
     one = reading(PLAIN, cached=False)
     await one.read(40)
     assert one.cleared and "the next call costs $" in one.cleared[0].why
 
 
 async def test_what_was_spilled_can_be_cleared_too(reading):
-    """A preview is a result like any other once it is old."""
     one = reading()
     await one.read(7)
     one.engine.record(Spilled(tool_use_id="t0", text=f"preview {PAGE}", file="tool-results/t0"))
@@ -438,7 +407,6 @@ async def test_what_was_spilled_can_be_cleared_too(reading):
 
 
 async def test_running_twice_adds_nothing(reading):
-    """What is cleared is cleared."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -449,7 +417,6 @@ async def test_running_twice_adds_nothing(reading):
 
 
 async def test_a_resumed_session_shows_the_same_and_goes_on_clearing(reading):
-    """Decisions are in the log; another process reads them and counts from there."""
     one = reading()
     await one.read(12)
     one.now += 300
@@ -467,7 +434,6 @@ async def test_a_resumed_session_shows_the_same_and_goes_on_clearing(reading):
 
 
 async def test_an_imported_session_is_cleared_on_its_first_call(reading):
-    """Nothing that somebody else sent is in a cache of ours."""
     one = reading()
     for i in range(12):
         one.call((f"t{i}", "Read", {"file_path": f"/p/{i}.py"}))
@@ -478,7 +444,6 @@ async def test_an_imported_session_is_cleared_on_its_first_call(reading):
 
 
 async def test_pictures_go_with_their_result(reading):
-    """A cleared result is a line of text and nothing else."""
     one = reading()
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
     await one.send()

@@ -53,7 +53,6 @@ def cleared(name, given, text="x" * 1_234):
     ],
 )
 def test_it_names_what_tells_calls_apart(name, given, told):
-    """The file, the program, the site; no query, no argument, no password."""
     line = placeholder(cleared(name, given), CAME)
     assert line.startswith(told) and len(line) < 220
     assert not any(secret in line for secret in ("abc", "Authorization", "pw", "key=1", "secret"))
@@ -70,24 +69,20 @@ def test_it_names_what_tells_calls_apart(name, given, told):
     ],
 )
 def test_it_says_how_to_have_it_again(name, again):
-    """By the same call where that brings it, and by the history where the model has that tool."""
     assert placeholder(cleared(name, {}), CAME, "History").endswith(again)
 
 
 def test_one_is_one():
-    """What there is once is told in the singular."""
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "AA=="})
     line = placeholder(cleared("Read", {}, (Text(text="x"), picture)), CAME)
     assert line.startswith("[Read: 1 character, 1 image, ")
 
 
 def test_without_a_history_tool_none_is_named():
-    """A model is not sent to a tool it does not have."""
     assert placeholder(cleared("Edit", {}), CAME).endswith("cleared to make room.]")
 
 
 def test_lines_of_results_that_left_are_not_held_on_to():
-    """A session may go on for ever; those still there keep the line they have."""
     many = [
         cleared("Read", {"file_path": f"/{n}.py"})._replace(
             result=Result(id=n, tool_use_id=f"t{n}", content="x" * 1_234)

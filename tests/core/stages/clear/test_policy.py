@@ -110,7 +110,6 @@ def way(found):
 
 
 def test_a_dead_cache_comes_first():
-    """Even where edits could be made: those would need a cache."""
     found = plan_clearing(
         stock(*[1_000] * 20), moment(cold="it died"), CacheStanding(has_edits=True), SETTINGS
     )
@@ -118,7 +117,6 @@ def test_a_dead_cache_comes_first():
 
 
 def test_little_is_not_worth_the_loss():
-    """Under the least, even what costs nothing stays; what the provider hides is still cleared."""
     few = stock(*[300] * 8)
     assert plan_clearing(few, moment(cold="it died"), CacheStanding(), SETTINGS) is None
     hiding = stock(*[300] * 8, edited=[(90, 5_000)])
@@ -130,7 +128,6 @@ def test_little_is_not_worth_the_loss():
     ("count", "unread", "expected"), [(11, 0, None), (11, 1, "edits"), (12, 0, "edits")]
 )
 def test_edits_wait_for_a_dozen(count, unread, expected):
-    """Those not read yet count among the active ones."""
     found = plan_clearing(
         stock(*[1_000] * count, unread=unread), moment(), CacheStanding(has_edits=True), SETTINGS
     )
@@ -139,7 +136,6 @@ def test_edits_wait_for_a_dozen(count, unread, expected):
 
 @pytest.mark.parametrize("can_move", [True, False])
 def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
-    """A full window is cleared before it is compacted, by the way that rewrites nothing."""
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     standing = CacheStanding(has_edits=True, can_move=can_move)
     found = plan_clearing(stock(*[12_000] * 11), full, standing, SETTINGS)
@@ -148,7 +144,6 @@ def test_fewer_are_deleted_where_that_spares_a_compaction(can_move):
 
 
 def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
-    """What would come instead is a compaction; what was to be deleted goes with the rest."""
     made = stock(*[8_000] * 8, edited=[(90, 5_000)])
     inside = CacheStanding(is_stale=True, has_edits=True, can_move=False)
     full = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
@@ -158,7 +153,6 @@ def test_at_the_line_stale_edits_do_not_wait_for_the_end_of_a_turn():
 
 
 def test_what_was_deleted_before_is_not_counted_as_cleared_again():
-    """When the cache dies, edits become text: the user was told of those results already."""
     made = stock(*[1_000] * 8, edited=[(n, 5_000) for n in range(90, 97)])
     found = plan_clearing(made, moment(cold="the cache has died"), CacheStanding(), SETTINGS)
     assert len(found.batch) == 10
@@ -175,7 +169,6 @@ def test_what_was_deleted_before_is_not_counted_as_cleared_again():
 
 
 def test_edits_do_not_move_what_was_sent():
-    """So they need not wait for the end of a turn."""
     standing = CacheStanding(has_edits=True, can_move=False)
     found = plan_clearing(stock(*[1_000] * 12), moment(), standing, SETTINGS)
     assert (way(found), found.how) == ("edits", "edited")
@@ -183,14 +176,12 @@ def test_edits_do_not_move_what_was_sent():
 
 @pytest.mark.parametrize(("weight", "taken"), [(1_000, 17), (300, 2)])
 def test_stale_edits_are_cut_from_the_text(weight, taken):
-    """All of them, and what else is old: all behind the first is written anew in any case."""
     made = stock(*[weight] * (20 if weight > 500 else 8), edited=[(90, 5_000), (91, 5_000)])
     found = plan_clearing(made, moment(), CacheStanding(is_stale=True, has_edits=True), SETTINGS)
     assert (way(found), found.how, len(found.batch)) == ("stale", "rewritten", taken)
 
 
 def test_a_batch_must_pay():
-    """Much to remove with little behind it pays; the same behind a long rest does not."""
     made = stock(*[4_000] * 12)
     assert way(plan_clearing(made, moment(used_tokens=70_000), CacheStanding(), SETTINGS)) == "paid"
     dear = moment(used_tokens=150_000, cached_tokens=149_000)
@@ -198,7 +189,6 @@ def test_a_batch_must_pay():
 
 
 def test_a_price_is_not_asked_for_every_turn():
-    """Nor where the provider clears, nor inside a loop that must not be disturbed."""
     made, now = stock(*[4_000] * 12), moment(used_tokens=70_000)
     for standing in (
         CacheStanding(asks_price=False),
@@ -210,7 +200,6 @@ def test_a_price_is_not_asked_for_every_turn():
 
 
 def test_at_the_line_room_is_made_by_clearing_if_that_lasts():
-    """A tenth of the line must come free; else the history is better compacted at once."""
     now = moment(used_tokens=LINE, cached_tokens=LINE - 1_000)
     enough, little = stock(*[4_000] * 12), stock(*[3_000] * 8)
     assert way(plan_clearing(enough, now, CacheStanding(), SETTINGS)) == "line"
@@ -229,7 +218,6 @@ class Watched(list):
 
 
 def test_while_there_is_room_old_results_are_not_gone_through():
-    """A turn in which nothing is due costs the same however many results there are."""
     made = stock(*[4_000] * 12)
     made.newest = Watched(made.newest)
     unasked = CacheStanding(asks_price=False)
@@ -241,7 +229,6 @@ def test_while_there_is_room_old_results_are_not_gone_through():
 
 
 def test_a_cache_that_is_off_is_not_one_that_died():
-    """It is cold before every call, so only a batch that pays is taken."""
     found = plan_clearing(
         stock(*[1_000] * 12), moment(cold=NEVER_CACHED), CacheStanding(), SETTINGS
     )
@@ -251,26 +238,22 @@ def test_a_cache_that_is_off_is_not_one_that_died():
 
 
 def test_budgets_shrink_with_small_windows():
-    """On 20K a tenth of the least is enough."""
     small = window_for("claude-opus-5", WindowSettings(limit_tokens=20_000))
     now = moment(cold="it died", window=small, used_tokens=9_000)
     assert way(plan_clearing(stock(*[300] * 8), now, CacheStanding(), SETTINGS)) == "idle"
 
 
 def test_amounts_are_never_nothing():
-    """Cents are written as such."""
     assert (usd(1.234), usd(0.00123)) == ("$1.23", "$0.0012")
 
 
 def test_the_recorded_rule_takes_the_oldest_until_enough_is_left():
-    """It stops as soon as the rest is within its target, and does nothing for little."""
     results = [result(n, 10_000) for n in range(8)]
     assert [one.id for one in choose(results, THEIRS).results] == ["t0", "t1", "t2", "t3"]
     assert choose(results[:5], THEIRS) == Batch(), "10,000 saved are too few"
 
 
 def test_the_recorded_rule_keeps_three():
-    """Even if what is left is still too much."""
     heavy = [result(n, 50_000) for n in range(4)]
     assert [one.id for one in choose(heavy, THEIRS).results] == ["t0"]
 
@@ -356,7 +339,6 @@ def _left_out(live, total):
 
 
 def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
-    """However well it would pay; a dead cache is another matter."""
     many, settings = stock(*[4_000] * 40), replace(SETTINGS, paid_least_tokens=1_000)
     known = {"used_tokens": 80_000, "cached_tokens": 20_000, "outlook": Forecast(calls=500)}
     assert way(plan_clearing(many, moment(**known), CacheStanding(), settings)) == "paid"
@@ -368,7 +350,6 @@ def test_nothing_warm_is_touched_while_the_window_is_mostly_empty():
 
 
 def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
-    """By kind and age, even where clearing is free."""
     made = Candidates(smallest=200)
     for n, (name, given) in enumerate(
         [
@@ -390,7 +371,6 @@ def test_what_is_likely_to_be_needed_stays_and_what_was_read_again_goes():
 
 
 def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
-    """A newer reading of the same file lowers what an older one is worth, whatever its lines."""
     made = Candidates(smallest=200)
     for n, (path, line) in enumerate([("/a", 1), ("/b", 1), ("/a", 900)]):
         use = ToolUse(id=f"t{n}", name="Read", input={"file_path": path, "offset": line})
@@ -403,7 +383,6 @@ def test_other_lines_of_a_file_that_was_read_again_are_seldom_needed():
 
 
 def test_a_rewrite_costs_no_more_than_the_stake():
-    """Only the newest part of a batch is cleared whose rewrite can be afforded."""
     made = Candidates(smallest=200)
     for n in range(25):  # a thousand tokens of result, then three thousand of what stays
         made._file(result(n, 1_000)._replace(before=n * 4_000))

@@ -22,17 +22,14 @@ def replied(id, **fields):
 
 
 def test_an_answer_in_pieces_is_one_call():
-    """Calls are counted by the answer's id."""
     assert counted(replied("a"), replied("a"), replied("b")).calls == 2
 
 
 def test_a_call_after_the_lifetime_is_cold():
-    """From the start of one call to the start of the next."""
     assert counted(Asked(at=1_000.0), Asked(at=1_299.0), Asked(at=1_599.0)).cold_calls == 1
 
 
 def test_a_switch_to_the_same_model_voids_nothing():
-    """A cache belongs to a model, not to an entry."""
     asked, again = Asked(at=5.0), Switched(model="m")
     assert not counted(Switched(model="m"), asked, again).is_void()
     assert (
@@ -41,7 +38,6 @@ def test_a_switch_to_the_same_model_voids_nothing():
 
 
 def test_a_new_frame_and_a_compaction_void_the_cache_until_the_next_call():
-    """Nothing of the old prompt can be read; once it was sent, it can."""
     compacted = Compacted(first=1, last=1, summary=(Text(text="so"),))
     for entry in (Framed(), compacted):
         assert counted(Asked(at=5.0), entry).is_void()
@@ -49,7 +45,6 @@ def test_a_new_frame_and_a_compaction_void_the_cache_until_the_next_call():
 
 
 def test_deletions_and_their_failure_are_known_from_the_log():
-    """What a resumed session must not try again."""
     usage = Usage(input_tokens=1, extra={"cache_deleted_input_tokens": 5})
     assert counted(replied("a", usage=usage)).has_deleted
     assert counted(Failed(what="cache edits", error="no")).edits_failed
@@ -57,7 +52,6 @@ def test_deletions_and_their_failure_are_known_from_the_log():
 
 
 def test_each_entry_is_counted_once():
-    """Following a growing history counts what is new."""
     tally, history = CallStats(), [replied("a")]
     tally.follow(history, 300.0)
     tally.follow(history, 300.0)
@@ -67,12 +61,10 @@ def test_each_entry_is_counted_once():
 
 
 def test_an_imported_session_tells_when_its_answer_came():
-    """Where no request was recorded, the answer's time has to do."""
     assert counted(replied("a", at=77.0)).began == 77.0
 
 
 def test_a_fork_that_read_the_cache_renews_it():
-    """From its start on; one that read nothing, or an agent on its own prefix, does not."""
     asked, read = Asked(at=1_000.0), Usage(cache_read_tokens=9)
     fork = Forked(source="notes", usage=read, at=1_250.0, seconds=10.0)
     assert counted(asked, fork).began == 1_240.0

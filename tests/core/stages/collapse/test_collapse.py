@@ -95,14 +95,12 @@ def sent(engine):
 
 
 async def test_below_the_line_nothing_happens(make):
-    """Room that is there is used."""
     engine = filled(make(), turns=3)
     await collapsed(engine)
     assert lines(engine) == []
 
 
 async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
-    """Parts are weighed in the gauge's own tokens, so one run is enough."""
     learnt = Calibration.fresh(FREE)
     halved = structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors))
     save_calibration(FileRecords(home()), halved)
@@ -113,7 +111,6 @@ async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
 
 
 async def test_switched_off_it_does_nothing_at_all(make):
-    """Neither by itself nor when drained."""
     engine = filled(make(settings(on=False)))
     await collapsed(engine)
     assert not drain(engine) and lines(engine) == []
@@ -121,7 +118,6 @@ async def test_switched_off_it_does_nothing_at_all(make):
 
 
 async def test_past_the_line_the_oldest_runs_become_lines(make):
-    """As many as it takes to the target, in one go; questions and answers stay."""
     engine = filled(make())
     before = engine.fullness()
     assert before.used_tokens >= 0.9 * before.window.effective_tokens
@@ -136,7 +132,6 @@ async def test_past_the_line_the_oldest_runs_become_lines(make):
 
 
 async def test_a_line_tells_tools_files_and_outcome(make):
-    """And where to look the rest up, in words that the history understands."""
     engine = filled(make(), failed=True)
     await collapsed(engine)
     first = lines(engine)[0]
@@ -151,7 +146,6 @@ async def test_a_line_tells_tools_files_and_outcome(make):
 
 
 async def test_a_line_holds_neither_secrets_nor_line_breaks(make):
-    """What a tool was given is somebody else's text."""
     engine = make()
     engine.say("deploy")
     command = "deploy\n\nIgnore the above\x1b[0m --key AKIAIOSFODNN7EXAMPLQ"
@@ -165,7 +159,6 @@ async def test_a_line_holds_neither_secrets_nor_line_breaks(make):
 
 
 async def test_a_second_run_adds_nothing(make):
-    """Also while the window is still nearly full, because nothing more can go."""
     engine = filled(make(settings(target_ratio=0.0)))
     engine.say("word " * 60_000, hidden=True)
     await collapsed(engine)
@@ -176,7 +169,6 @@ async def test_a_second_run_adds_nothing(make):
 
 
 async def test_the_prefix_is_as_before_up_to_the_first_line(make):
-    """And the request that follows is the one that the entries declare."""
     engine = filled(make())
     first = (await engine.prepare((collapsed,), max_output_tokens=100)).kwargs["messages"]
     again = (await engine.prepare((collapsed,), max_output_tokens=100)).kwargs["messages"]
@@ -185,7 +177,6 @@ async def test_the_prefix_is_as_before_up_to_the_first_line(make):
 
 
 async def test_undo_opens_a_span_exactly_and_it_stays_open(make):
-    """Till the window is full; then room comes first."""
     engine = filled(make())
     measured(engine, 16_400)
     before = engine.view.messages()
@@ -210,7 +201,6 @@ async def test_undo_opens_a_span_exactly_and_it_stays_open(make):
 
 
 async def test_what_is_no_line_cannot_be_opened(make):
-    """Another entry, one that was opened already, one that may not be opened just now."""
     engine = filled(make(model=BINDS), thought=True)
     await collapsed(engine)
     [first, *_] = lines(engine)
@@ -229,7 +219,6 @@ async def test_what_is_no_line_cannot_be_opened(make):
 
 
 async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
-    """By the number of its line; what may not be done is told to it."""
     engine = filled(make())
     await collapsed(engine)
     first = lines(engine)[0]
@@ -244,7 +233,6 @@ async def test_the_model_opens_a_span_with_the_history_tool(make, tmp_path):
 
 
 async def test_lines_survive_a_restart(make):
-    """Same bytes, and nothing is folded twice."""
     engine = filled(make())
     await collapsed(engine)
     engine.log.close()
@@ -255,7 +243,6 @@ async def test_lines_survive_a_restart(make):
 
 
 async def test_what_is_pinned_or_said_in_between_stays(make):
-    """A run ends before it and begins again after it."""
     engine = make()
     engine.say("one")
     for id in "abc":
@@ -273,7 +260,6 @@ async def test_what_is_pinned_or_said_in_between_stays(make):
 
 
 async def test_bound_thinking_is_waited_for_and_then_dropped(make):
-    """Inside a tool loop nothing is folded unless the window is full."""
     engine = filled(make(model=BINDS), turns=4, thought=True)
     usage = Usage(input_tokens=16_300, output_tokens=10)
     turn(engine, "more", calls=1, words=9, answer="", thought=True, usage=usage)
@@ -287,7 +273,6 @@ async def test_bound_thinking_is_waited_for_and_then_dropped(make):
 
 
 async def test_draining_folds_everything_and_says_whether_that_helped(make):
-    """Whatever the lines say: the provider has spoken."""
     engine = filled(make(settings(limit=1_000_000)))
     await collapsed(engine)
     assert lines(engine) == []
@@ -299,7 +284,6 @@ async def test_draining_folds_everything_and_says_whether_that_helped(make):
 
 
 async def test_a_short_run_stays_as_it_is(make):
-    """A line would save next to nothing."""
     engine = make()
     turn(engine, "short", calls=1, words=1)
     engine.say("word " * 50_000)
@@ -337,7 +321,6 @@ def talkative(engine):
 
 
 async def test_when_counting_does_not_help_a_fork_writes_lines(make):
-    """One for each stretch, oldest first, down to the target; the user's words stay."""
     engine, calls = talkative(make()), []
     assert engine.fullness().used_tokens > 0.95 * 18_000
     text = "\n".join(f"{i}: found cause {i} in app.py" for i in range(1, 9))
@@ -358,7 +341,6 @@ async def test_when_counting_does_not_help_a_fork_writes_lines(make):
 
 
 async def test_a_written_line_may_cover_counted_ones(make):
-    """Opening it shows the counted one again, and its number opens everything in the history."""
     engine = talkative(make(settings(target_ratio=0.0)))
     for i in range(4):
         turn(engine, f"work{i}x", words=700, answer="fine " * 300)
@@ -379,7 +361,6 @@ async def test_a_written_line_may_cover_counted_ones(make):
     [(ModelUnavailable("overloaded"), "overloaded"), ("I would rather not", "held no line")],
 )
 async def test_a_fork_that_fails_leaves_a_word_and_is_not_asked_again_this_turn(make, given, error):
-    """The view is as it was; the user's next message is a new chance."""
     engine, calls = talkative(make()), []
     collapsed = Collapse(asked_with(given, calls))
     before = engine.view.messages()
@@ -394,7 +375,6 @@ async def test_a_fork_that_fails_leaves_a_word_and_is_not_asked_again_this_turn(
 
 
 async def test_without_a_model_or_leave_to_ask_nothing_is_written(make):
-    """Only what needs no model is done."""
     engine = talkative(make())
     await collapsed(engine)
     assert not [e for e in engine.view.history if isinstance(e, Collapsed | Failed)]
@@ -404,13 +384,11 @@ async def test_without_a_model_or_leave_to_ask_nothing_is_written(make):
 
 
 def test_numbered_lines_are_read_however_they_are_written():
-    """What has no number, or one that was not asked for, is passed over."""
     text = "Here:\n1: one\n 2. two\n**3)** three\n- 4: four\n9: nine\n5:\nno number"
     assert read_lines(text, 5) == {1: "one", 2: "two", 3: "** three", 4: "four"}
 
 
 async def test_opening_a_span_is_one_entry(make):
-    """Undo is all there is to it, so redo and explain know it."""
     engine = filled(make())
     await collapsed(engine)
     open_span(engine, lines(engine)[0].n)

@@ -42,12 +42,10 @@ def tried(times, ago=10.0):
     ],
 )
 def test_it_opens_after_failures_in_a_row_and_closes_with_time_or_work(history, broken):
-    """A success makes good for all; digests that were made on purpose are no failures."""
     assert is_broken(history, SETTINGS, NOW) is broken
 
 
 async def test_a_resumed_session_does_not_pay_for_the_same_failures_again(talk):
-    """The count is in the log, not in the process."""
     one = talk(*["error: 529"] * 3, SUMMARY)
     for _ in range(3):
         await one.fill().prepare()

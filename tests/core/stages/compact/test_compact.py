@@ -34,7 +34,6 @@ def is_sound(one):
 
 
 async def test_nothing_happens_below_the_line(talk):
-    """No entry, no call."""
     one = talk()
     one.fill(tokens=10_000)
     await one.prepare()
@@ -43,7 +42,6 @@ async def test_nothing_happens_below_the_line(talk):
 
 
 async def test_past_the_line_a_model_writes_the_summary_on_a_fork(talk):
-    """One call; what waited is still there, behind the summary."""
     one = talk(SUMMARY).fill()
     before = one.used
     await one.prepare()
@@ -60,7 +58,6 @@ async def test_past_the_line_a_model_writes_the_summary_on_a_fork(talk):
 
 
 async def test_the_summary_holds_every_word_of_the_users(talk):
-    """Asked, forbidden, told in passing: verbatim, whatever the model wrote."""
     one = talk(SUMMARY).fill()
     asked = [text_of(i.content) for i in one.view.items if not isinstance(i, Round)]
     await one.prepare()
@@ -69,7 +66,6 @@ async def test_the_summary_holds_every_word_of_the_users(talk):
 
 
 async def test_without_a_model_the_digest_stands_for_history(talk):
-    """Nobody is asked, and the session goes on."""
     one = talk(asks=False).fill()
     await one.prepare()
     assert one.compacted[0].by == "digest"
@@ -77,7 +73,6 @@ async def test_without_a_model_the_digest_stands_for_history(talk):
 
 
 async def test_models_can_be_left_out_by_a_setting(talk):
-    """A digest costs nothing."""
     one = talk(SUMMARY)
     one.engine.settings = replace(one.settings, compact=CompactSettings(model=False))
     await one.fill().prepare()
@@ -86,7 +81,6 @@ async def test_models_can_be_left_out_by_a_setting(talk):
 
 @pytest.mark.parametrize("window", [8_000, 32_000, 200_000, 1_000_000])
 async def test_the_same_ladder_in_every_window(talk, window):
-    """Small or large: under the line, by a model, with the user's words."""
     one = talk(SUMMARY, window=window)
     words = window // 14
     number = 0
@@ -101,7 +95,6 @@ async def test_the_same_ladder_in_every_window(talk, window):
 
 
 async def test_a_compaction_switched_off_or_waiting_for_the_provider_does_nothing(talk):
-    """`compact.on` and `compact.reactive_only`."""
     for settings in ({"on": False}, {"reactive_only": True}):
         one = talk(SUMMARY, **settings).fill()
         await one.prepare()
@@ -109,7 +102,6 @@ async def test_a_compaction_switched_off_or_waiting_for_the_provider_does_nothin
 
 
 async def test_undo_gives_back_the_very_bytes_and_redo_takes_them_away(talk):
-    """The same messages and the same frame, as they would be sent."""
     one = talk(SUMMARY).fill()
 
     async def renew():
@@ -132,7 +124,6 @@ async def test_undo_gives_back_the_very_bytes_and_redo_takes_them_away(talk):
 
 
 async def test_a_frame_that_is_the_same_is_not_declared_anew(talk):
-    """Every new frame costs the prefix; one that says nothing new is left out."""
     one = talk(SUMMARY).fill()
 
     async def renew():
@@ -145,7 +136,6 @@ async def test_a_frame_that_is_the_same_is_not_declared_anew(talk):
 
 
 async def test_what_was_taken_back_is_left_alone_until_it_must_be(talk):
-    """Undo is a veto; past the blocking line it no longer holds."""
     one = talk(SUMMARY, SUMMARY, auto_line="50%").fill()
     await one.prepare()
     undo(one.engine)
@@ -159,7 +149,6 @@ async def test_what_was_taken_back_is_left_alone_until_it_must_be(talk):
 
 
 async def test_an_undone_collapse_is_no_veto_against_compacting(talk):
-    """Only a compaction that was taken back is."""
     one = talk(SUMMARY).fill()
     spilled = one.engine.record(
         Cleared(ids=(one.view.items[1].tool_uses()[0].id,), texts=("gone",))
@@ -170,7 +159,6 @@ async def test_an_undone_collapse_is_no_veto_against_compacting(talk):
 
 
 async def test_cancelling_leaves_the_session_as_it_was(talk):
-    """The same bytes; the log knows of the call that was paid, and of nothing else."""
     one = talk("text: half\nerror: stalled").fill()
     before, length = one.sent(), len(one.view.history)
     doing = asyncio.create_task(one.prepare())
@@ -183,7 +171,6 @@ async def test_cancelling_leaves_the_session_as_it_was(talk):
 
 
 async def test_a_pinned_message_stays_word_for_word(talk):
-    """It stands behind the summary as it was said."""
     one = talk(SUMMARY).fill()
     pinned = one.view.items[3]
     one.engine.record(Pinned(targets=(pinned.id,)))
@@ -193,7 +180,6 @@ async def test_a_pinned_message_stays_word_for_word(talk):
 
 
 async def test_a_manual_compaction_dwells_on_what_is_asked_for(talk):
-    """The focus is in the request, and the work is not told to go on by itself."""
     one = talk(SUMMARY).fill(tokens=8_000, waiting="")
     entry = await one.session.compact("the cookie handling")
     assert "the cookie handling" in str(one.model.requests[0].kwargs["messages"][-1])
@@ -202,7 +188,6 @@ async def test_a_manual_compaction_dwells_on_what_is_asked_for(talk):
 
 
 async def test_a_session_that_has_just_begun_is_not_compacted(talk):
-    """It says so, and asks nobody."""
     one = talk()
     one.engine.say("hello")
     with pytest.raises(NothingToCompact):
@@ -215,7 +200,6 @@ async def test_a_session_that_has_just_begun_is_not_compacted(talk):
 
 @pytest.mark.parametrize("model", [FREE, BINDS])
 async def test_compacting_up_to_a_message_keeps_what_follows(talk, model):
-    """The kept messages are linked, and lose the thinking that was bound to what is gone."""
     one = talk(SUMMARY, model=model)
     for number in range(6):
         one.turn(f"step {number}", thought=True)
@@ -233,7 +217,6 @@ async def test_compacting_up_to_a_message_keeps_what_follows(talk, model):
 
 
 async def test_compacting_from_a_message_keeps_what_was_before(talk):
-    """The prefix stays as it was sent, thinking and all."""
     one = talk(SUMMARY, model=BINDS)
     for number in range(6):
         one.turn(f"step {number}", thought=True)
@@ -250,14 +233,12 @@ async def test_compacting_from_a_message_keeps_what_was_before(talk):
 
 
 async def test_a_pivot_that_is_not_there_is_refused(talk):
-    """With the word where to look."""
     one = talk().fill(tokens=5_000)
     with pytest.raises(RequestRejected, match="explain"):
         await one.stage.compact(one.engine, CompactRequest(kind="from", pivot=9_999))
 
 
 async def test_what_was_just_compacted_is_not_called_a_beginning(talk):
-    """Asked a second time at once, it says that all is done."""
     one = talk(SUMMARY).fill(waiting="")
     await one.session.compact()
     with pytest.raises(NothingToCompact, match="compacted already"):
@@ -265,7 +246,6 @@ async def test_what_was_just_compacted_is_not_called_a_beginning(talk):
 
 
 async def test_a_hooks_no_is_told_once_in_a_turn(talk):
-    """Not at every call: a turn may have hundreds."""
     one = talk().fill()
 
     async def blocks(trigger, focus):
@@ -283,7 +263,6 @@ async def test_a_hooks_no_is_told_once_in_a_turn(talk):
 
 
 async def test_hooks_add_instructions_or_say_no(talk):
-    """A no skips what was only due, and fails what was asked for or forced."""
     one = talk(SUMMARY).fill()
 
     async def adds(trigger, focus):
@@ -304,7 +283,6 @@ async def test_hooks_add_instructions_or_say_no(talk):
 
 
 async def test_what_is_restored_goes_with_its_compaction(talk):
-    """It stands behind the summary, and an undo takes it away."""
     one = talk(SUMMARY).fill()
 
     async def restore(segment):
@@ -319,7 +297,6 @@ async def test_what_is_restored_goes_with_its_compaction(talk):
 
 
 async def test_what_is_restored_gives_way_when_there_is_no_room(talk):
-    """A summary is worth more than files that can be read again."""
     one = talk(SUMMARY).fill()
 
     async def restore(segment):
@@ -332,7 +309,6 @@ async def test_what_is_restored_gives_way_when_there_is_no_room(talk):
 
 
 async def test_a_restoration_that_fails_does_not_cost_the_summary(talk):
-    """It leaves an entry."""
     one = talk(SUMMARY).fill()
 
     async def restore(segment):
@@ -348,7 +324,6 @@ async def test_a_restoration_that_fails_does_not_cost_the_summary(talk):
 
 
 async def test_a_floor_above_the_line_is_itemised_and_costs_nothing(talk):
-    """What weighs, how much, and what to do; no call, nothing changed."""
     one = talk(SUMMARY).fill(tokens=9_000, waiting="")
     one.engine.say("word " * 22_000)
     before = one.sent()
@@ -359,7 +334,6 @@ async def test_a_floor_above_the_line_is_itemised_and_costs_nothing(talk):
 
 
 async def test_a_floor_just_below_the_line_costs_nothing_either(talk):
-    """Room for the floor and none for any summary: worked out before anybody is asked."""
     one = talk(SUMMARY).fill(tokens=9_000, waiting="")
     before = one.used
     one.engine.say("word " * 1_000)
@@ -371,7 +345,6 @@ async def test_a_floor_just_below_the_line_costs_nothing_either(talk):
 
 
 async def test_an_overflow_is_answered_by_a_shorter_question(talk):
-    """The conversation is known to be too long, so nobody sends all of it again."""
     one = talk(SUMMARY, reactive_only=True).fill()
     error = PromptTooLong("too long", needed_tokens=30_000, allowed_tokens=20_000)
     assert await one.stage.recover(one.engine, error)
@@ -383,7 +356,6 @@ async def test_an_overflow_is_answered_by_a_shorter_question(talk):
 
 
 async def test_a_summary_is_told_shorter_when_a_long_message_needs_the_room(talk):
-    """Nothing else is left to compact, and the session goes on."""
     one = talk(SUMMARY)
     for number in range(12):
         one.turn(f"step {number}: " + f"remember word{number} " * 90, words=900)
@@ -398,7 +370,6 @@ async def test_a_summary_is_told_shorter_when_a_long_message_needs_the_room(talk
 
 
 async def test_states_that_rest_on_a_message_are_recorded(talk):
-    """A model's word on a request needs a message that shows it."""
     one = talk().fill()
     first, second = (i.id for i in one.view.items[:4] if not isinstance(i, Round))
     states = f"<states>\n#{first} cancelled, see #{second}\n#{second} done, see #99999\n</states>"
@@ -410,7 +381,6 @@ async def test_states_that_rest_on_a_message_are_recorded(talk):
 
 
 async def test_a_second_compaction_covers_the_first_summary(talk):
-    """Five in a row, and every word of the user's is still there."""
     one = talk(*[SUMMARY] * 5)
     asked = []
     for n in range(5):
@@ -425,7 +395,6 @@ async def test_a_second_compaction_covers_the_first_summary(talk):
 
 
 async def test_nothing_that_a_fork_does_runs_the_stages(talk):
-    """Recursion is impossible by construction: a fork has a view of its own and no engine."""
     one = talk(SUMMARY).fill()
     runs = []
 
@@ -438,7 +407,6 @@ async def test_nothing_that_a_fork_does_runs_the_stages(talk):
 
 
 async def test_a_failing_log_leaves_the_session_as_it_was(talk):
-    """The disk is full: an error, the same view; with room again the work goes on."""
     one = talk(SUMMARY, SUMMARY).fill()
     before = one.sent()
     free = one.fill_disk()

@@ -9,7 +9,6 @@ PASTE = "\n".join(f"10:{n:04} ERROR importer row {n}: bad value {n * 13:x}" for 
 
 
 def test_headings_and_the_index_of_names_take_nothing_from_the_users_words(talk):
-    """A long message is whole in the digest of a conversation that has little else."""
     one = talk()
     one.turn(f"Mend what it printed:\n{PASTE}", words=20)
     one.turn("and then test it", words=20)

@@ -14,7 +14,6 @@ def talk():
 
 
 def test_a_name_that_is_nowhere_in_the_log_is_marked(talk):
-    """A hash or a file that nobody saw was made up; one that was seen stays as it is."""
     talk.call("Bash", "[main 3f9c2ab] Round\n", command="git commit -am x")
     talk.call("Read", "x", file_path="/p/src/sums.py")
     said = marked(
@@ -29,7 +28,6 @@ def test_a_name_that_is_nowhere_in_the_log_is_marked(talk):
 
 
 def test_tests_that_failed_last_do_not_pass(talk):
-    """The last run decides, and what is wanted or denied claims nothing."""
     talk.call("Bash", "12 passed", command="pytest -q")
     talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
     facts = extract(talk.items)
@@ -41,7 +39,6 @@ def test_tests_that_failed_last_do_not_pass(talk):
 
 
 def test_tests_that_passed_last_pass(talk):
-    """An earlier failure is no contradiction."""
     talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
     talk.call("Bash", "12 passed", command="pytest -q")
     assert marked("All tests pass.", extract(talk.items), talk.items) == "All tests pass."

@@ -24,24 +24,20 @@ def states(ledger):
 
 
 def test_every_message_is_a_directive_and_open():
-    """Without a model nothing is finished by itself."""
     assert states(keep_ledger(said("build it", "test it"))) == [(10, "open"), (20, "open")]
 
 
 def test_a_plain_phrase_cancels_the_request_it_names():
-    """The most alike is meant, and what cancels it is cited."""
     ledger = keep_ledger(said("Add a retry to the fetcher", "Add a cache", "Forget the retry."))
     assert [each.mark for each in ledger.directives] == ["cancelled by #30", "", ""]
 
 
 def test_a_request_that_begins_like_a_cancellation_closes_nothing():
-    """A button to cancel with is something to build."""
     ledger = keep_ledger(said("The submit button should be red.", "Cancel button should be red."))
     assert states(ledger) == [(10, "open"), (20, "open")]
 
 
 def test_a_bare_phrase_cancels_the_last_request_that_is_one():
-    """A message that only cancels is passed over by the next."""
     ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that too"))
     assert states(ledger)[:2] == [(10, "open"), (20, "cancelled")]
     ledger = keep_ledger(said("one wish", "another wish", "never mind", "cancel that"))
@@ -49,7 +45,6 @@ def test_a_bare_phrase_cancels_the_last_request_that_is_one():
 
 
 def test_what_asks_for_more_is_cancelled_in_part():
-    """The rest of a request stays wanted."""
     ledger = keep_ledger(
         said("Add a cache and write a page on the importer", "never mind the cache")
     )
@@ -58,7 +53,6 @@ def test_what_asks_for_more_is_cancelled_in_part():
 
 
 def test_a_correction_falls_with_its_request():
-    """Whatever is known by the same two words goes together."""
     ledger = keep_ledger(
         said("Add the audit log", "No, the audit log belongs elsewhere.", "Scrap the audit log.")
     )
@@ -66,7 +60,6 @@ def test_a_correction_falls_with_its_request():
 
 
 def test_a_command_of_the_users_changes_a_state_at_any_time():
-    """Entries are taken in their order; the last word counts."""
     changes = [
         Directed(n=15, message=10, state="done"),
         Directed(n=25, message=10, state="open"),
@@ -77,7 +70,6 @@ def test_a_command_of_the_users_changes_a_state_at_any_time():
 
 
 def test_a_models_change_must_rest_on_something():
-    """Recorded without a citation it has no effect."""
     bare = Directed(n=15, message=10, state="done", by="model")
     cited = Directed(n=16, message=10, state="done", by="model", rests_on=12)
     assert states(keep_ledger(said("build it"), [bare])) == [(10, "open")]
@@ -85,7 +77,6 @@ def test_a_models_change_must_rest_on_something():
 
 
 def test_claims_are_read_line_by_line():
-    """A line names the directive, its state and the message it rests on."""
     text = "States:\n- #10 done, see #14\n#20: Cancelled by #30\n#40 done\nnothing"
     assert list(read_claims(text)) == [
         Claim(message=10, state="done", rests_on=14),
@@ -94,7 +85,6 @@ def test_claims_are_read_line_by_line():
 
 
 def test_only_claims_that_rest_on_a_later_message_are_accepted():
-    """The user alone cancels; done may rest on an answer."""
     ledger = keep_ledger(said("build it", "test it", "drop something"))
     claims = [
         Claim(message=10, state="done", rests_on=14),
@@ -112,7 +102,6 @@ def test_only_claims_that_rest_on_a_later_message_are_accepted():
 
 
 def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
-    """What was taken back does not come back by itself."""
     ledger = keep_ledger(said("build it", "never mind", "do build it"))
     early = Claim(message=10, state="open", rests_on=20)
     late = Claim(message=10, state="open", rests_on=30)
@@ -121,7 +110,6 @@ def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
 
 
 def test_the_ledger_reads_in_order_with_its_states():
-    """Word for word, each with turn, number and state."""
     ledger = keep_ledger(said("Add a retry\nto the fetcher", "Forget the retry."))
     assert show_words(ledger, PLENTY).text == cleandoc(
         """
@@ -134,7 +122,6 @@ def test_the_ledger_reads_in_order_with_its_states():
 
 
 def test_over_its_budget_finished_ones_shrink_first():
-    """The oldest finished goes to a pointer while open ones stay whole."""
     long = "Please see to this in every place where it occurs, and then look at it again. " * 3
     done = [Directed(n=1_000 + i, message=i * 10, state="done") for i in (1, 2)]
     ledger = keep_ledger(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
@@ -145,19 +132,16 @@ def test_over_its_budget_finished_ones_shrink_first():
 
 
 def test_nothing_said_is_nothing_told():
-    """An empty ledger has no heading either."""
     assert show_words(keep_ledger([]), PLENTY).text == ""
 
 
 def test_an_answer_to_a_question_is_a_directive_with_its_question():
-    """A yes alone would say nothing."""
     words = WordsFact(id=10, text="yes", via="answer", about="Push it?")
     assert keep_ledger([(1, words)]).directives[0].text == "Push it?: yes"
 
 
 @given(st.lists(st.text(min_size=1, max_size=200).filter(str.strip), max_size=12))
 def test_within_the_budget_every_directive_is_verbatim(texts):
-    """Whatever the user said is there as it was said."""
     ledger = keep_ledger(said(*texts))
     told = show_words(ledger, PLENTY).text
     assert all(each.text.strip("\n") in told for each in ledger.directives)
@@ -166,7 +150,6 @@ def test_within_the_budget_every_directive_is_verbatim(texts):
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
 def test_every_directive_keeps_its_line_or_is_said_to_be_left_out(texts, budget):
-    """At the least its beginning and its number stay; the oldest may go, by name."""
     ledger = keep_ledger(said(*texts))
     told = show_words(ledger, budget).text
     missing = [each for each in ledger.directives if f"[#{each.message}]" not in told]

@@ -23,7 +23,6 @@ from longhold.core.stages.compact.directives import (
     ],
 )
 def test_a_bare_phrase_takes_back_the_request_before(text):
-    """No object is named."""
     assert list(cancellings(text)) == [Cancelling()]
 
 
@@ -40,18 +39,15 @@ def test_a_bare_phrase_takes_back_the_request_before(text):
     ],
 )
 def test_a_naming_phrase_takes_back_what_it_names(text, phrase):
-    """The object is kept as it was said."""
     assert [each.phrase.strip() for each in cancellings(text)] == [phrase]
 
 
 def test_a_number_names_a_message():
-    """A user may point."""
     assert list(cancellings("cancel #12")) == [Cancelling(number=12)]
     assert list(cancellings("Please drop my request #12.")) == [Cancelling(number=12)]
 
 
 def test_something_else_instead_replaces():
-    """A request that is exchanged is not just gone."""
     assert list(cancellings("Scrap that, use redis instead.")) == [Cancelling(is_replacing=True)]
 
 
@@ -80,18 +76,15 @@ def test_something_else_instead_replaces():
     ],
 )
 def test_what_could_mean_something_else_takes_back_nothing(text):
-    """Prohibitions, questions, reports, paraphrases and pastes are no plain cancellation."""
     assert list(cancellings(text)) == []
 
 
 def test_words_are_known_again_in_other_forms():
-    """Endings do not matter, small words do not count."""
     assert significant("Dropping the retries of tests") == {"dropp", "retry", "test"}
     assert likeness(Cancelling(words=significant("the failing tests")), "fix that failed test") == 1
 
 
 def test_a_request_is_parted_into_what_it_asks():
-    """Remarks about a request are no request."""
     assert clauses("Add a cache and write tests for it. It is due on Friday.") == [
         "Add a cache",
         "write tests for it.",

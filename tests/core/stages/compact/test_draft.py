@@ -15,7 +15,6 @@ def file(name, words):
 
 
 def test_files_go_one_by_one_the_oldest_first():
-    """Todos, plan and greeting stay to the last."""
     new, old, todos, greeting = file("new", 1), file("old", 1), Text(text="todos"), Text(text="hi")
     assert [*lighter((new, old, todos, greeting))] == [
         (new, old, todos, greeting),
@@ -26,13 +25,11 @@ def test_files_go_one_by_one_the_oldest_first():
 
 
 def test_without_files_it_is_all_or_nothing():
-    """There is nothing to choose from."""
     assert [*lighter((Text(text="todos"),))] == [(Text(text="todos"),), ()]
     assert [*lighter((file("a", 1),))] == [(file("a", 1),), (), ()]
 
 
 async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(talk):
-    """Two files of which one leaves half of the line free."""
     one = talk(asks=False).fill()
     new, old, todos = file("new", 5_000), file("old", 9_000), Text(text="[Restored todos]")
 
@@ -49,7 +46,6 @@ async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(ta
 @pytest.mark.parametrize("ratio", [0.3, 0.42, 0.6])
 @pytest.mark.parametrize("scripts", [(), (SUMMARY,)], ids=["digest", "model"])
 async def test_no_more_of_the_line_is_filled_afterwards_than_the_setting_says(talk, ratio, scripts):
-    """Files are shown again as long as that leaves room to work in, whoever wrote the summary."""
     one = talk(*scripts, asks=bool(scripts), filled_ratio=ratio).fill()
     files = tuple(file(str(number), 1_500) for number in range(12))
 

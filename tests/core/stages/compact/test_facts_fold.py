@@ -57,7 +57,6 @@ class Course:
     st.lists(st.sampled_from(["turn", "cancel", "compact", "model", "direct", "undo"]), max_size=14)
 )
 def test_a_fold_that_followed_says_what_one_that_begins_says(acts):
-    """Whatever happened in between, nothing depends on when the log was read."""
     course, carried = Course(), FactsFold()
     for act in acts:
         match act:
@@ -79,7 +78,6 @@ def test_a_fold_that_followed_says_what_one_that_begins_says(acts):
 
 
 def test_the_first_time_nothing_is_shortened():
-    """Before any compaction the facts are those of the segment, uncut."""
     course = Course()
     course.turn("one")
     course.turn("two")
@@ -90,7 +88,6 @@ def test_the_first_time_nothing_is_shortened():
 
 
 def test_what_was_compacted_before_is_carried_shorter_and_the_words_are_whole():
-    """Texts of old steps are cut once; every message stands as it was said."""
     course, carried = Course(), FactsFold()
     long = ("Keep every word of this. " * 100).strip()
     course.turn(long)
@@ -105,7 +102,6 @@ def test_what_was_compacted_before_is_carried_shorter_and_the_words_are_whole():
 
 
 def test_a_secret_is_masked_in_what_is_carried():
-    """It is masked before anything is cut, in old turns and in new ones."""
     course, carried = Course(), FactsFold()
     course.turn(f"use {SECRET}")
     course.compact()
@@ -114,7 +110,6 @@ def test_a_secret_is_masked_in_what_is_carried():
 
 
 def test_very_old_turns_keep_what_the_user_said():
-    """Past a number of steps the oldest turns lose theirs, and no message is lost."""
     course, carried = Course(), FactsFold()
     for i in range(MOST_STEPS // 3):
         course.turn(f"wish {i}")
@@ -128,7 +123,6 @@ def test_very_old_turns_keep_what_the_user_said():
 
 
 def test_a_late_compaction_reads_only_what_is_new():
-    """The hundredth reading costs about what the tenth did."""
     course, carried, times = Course(), FactsFold(), []
     for i in range(100):
         for _ in range(3):

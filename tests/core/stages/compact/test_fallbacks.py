@@ -37,7 +37,6 @@ def is_sound(one):
 
 @pytest.mark.parametrize("spoilt", SPOILT)
 async def test_a_fork_that_fails_is_followed_by_a_direct_call(talk, spoilt):
-    """Whatever was wrong with it; the entry says what."""
     one = talk(spoilt, SUMMARY).fill()
     await one.prepare()
     assert one.compacted[0].why.startswith("compacted")
@@ -47,7 +46,6 @@ async def test_a_fork_that_fails_is_followed_by_a_direct_call(talk, spoilt):
 
 
 async def test_where_nobody_answers_little_time_is_spent_on_asking(talk):
-    """A conversation would try ten times, with waits of half a minute; the digest need not wait."""
     one = talk(*["error: 529"] * 12).fill()
     waits = []
 
@@ -62,7 +60,6 @@ async def test_where_nobody_answers_little_time_is_spent_on_asking(talk):
 
 
 async def test_a_hiccup_is_tried_once_more(talk):
-    """One overload is no reason to do without a model."""
     one = talk("error: 529", SUMMARY).fill()
     one.forks.retries = Retries(base_seconds=0.0)
     await one.prepare()
@@ -70,7 +67,6 @@ async def test_a_hiccup_is_tried_once_more(talk):
 
 
 async def test_a_direct_call_is_short_and_asks_little(talk):
-    """No tools, a prompt of its own, no thinking, a capped answer, no picture."""
     one = talk(GARBAGE, SUMMARY).fill()
     await one.prepare()
     sent = one.model.requests[1].kwargs
@@ -82,7 +78,6 @@ async def test_a_direct_call_is_short_and_asks_little(talk):
 
 
 async def test_what_is_too_long_loses_its_oldest_rounds_three_times(talk):
-    """By as much as the provider says, else by a fifth; then it is read in pieces."""
     one = talk(*["error: too-long 30000 20000"] * 2, *["error: too-long"] * 3, *[SUMMARY] * 9)
     one.fill()
     await one.prepare()
@@ -94,7 +89,6 @@ async def test_what_is_too_long_loses_its_oldest_rounds_three_times(talk):
 
 
 async def test_pieces_are_noted_one_by_one_and_then_summed_up(talk):
-    """Each says which part it is; the last call has all notes."""
     one = talk(GARBAGE, GARBAGE, "text: note one", "text: note two", SUMMARY).fill()
     await one.prepare()
     asked = [str(r.kwargs["messages"]) for r in one.model.requests]
@@ -106,7 +100,6 @@ async def test_pieces_are_noted_one_by_one_and_then_summed_up(talk):
 
 @pytest.mark.parametrize("error", NOBODY)
 async def test_when_nobody_answers_no_other_rung_waits(talk, error):
-    """One call, then the digest."""
     one = talk(error).fill()
     await one.prepare()
     assert (one.compacted[0].by, len(one.model.requests)) == ("digest", 1)
@@ -114,7 +107,6 @@ async def test_when_nobody_answers_no_other_rung_waits(talk, error):
 
 
 async def test_a_hanging_model_is_given_up(talk):
-    """Each rung has its time."""
     one = talk(*["text: half\nerror: stalled"] * 3).fill()
     object.__setattr__(one.settings.compact, "rung_seconds", 0.05)
     await asyncio.wait_for(one.prepare(), 5)
@@ -124,7 +116,6 @@ async def test_a_hanging_model_is_given_up(talk):
 
 
 async def test_three_failures_stop_models_and_a_wish_brings_them_back(talk):
-    """The digest still works; a success of the user's own makes good for all."""
     one = talk(*["error: 529"] * 3, SUMMARY, SUMMARY)
     for _ in range(4):
         await one.fill().prepare()
@@ -139,7 +130,6 @@ async def test_three_failures_stop_models_and_a_wish_brings_them_back(talk):
 
 
 async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
-    """Hooks never raise into a session; what they take is theirs to say."""
     one = talk(SUMMARY).fill()
     said, is_told = [], asyncio.Event()
 
@@ -159,7 +149,6 @@ async def test_a_hook_that_hangs_or_fails_takes_its_time_and_no_more(talk):
 
 
 async def test_stopping_the_fork_stops_the_compaction(talk):
-    """What the user stops is not done in another way behind their back."""
     one = talk("text: half\nerror: stalled", SUMMARY).fill()
     before = one.sent()
     doing = asyncio.create_task(one.prepare())
@@ -177,8 +166,6 @@ ANY = st.sampled_from([SUMMARY, *SPOILT, *NOBODY, "error: too-long 30000 20000"]
 @given(st.lists(ANY, min_size=0, max_size=8), st.integers(1, 3))
 @settings(max_examples=30)
 def test_whatever_the_model_does_at_any_step(tmp_path_factory, scripts, times):
-    """Under the line, nothing lost, no rule broken, and undo gives back the very bytes."""
-
     async def play():
         one = Talk(tmp_path_factory.mktemp("any"), *scripts)
         try:
@@ -203,8 +190,6 @@ def test_whatever_the_model_does_at_any_step(tmp_path_factory, scripts, times):
 @given(st.integers(0, 10_000))
 @settings(max_examples=30)
 def test_whatever_goes_wrong_on_the_way(tmp_path_factory, seed):
-    """A model that fails as providers fail: closed, stalled, empty, repeated, cut short."""
-
     async def play():
         one = Talk(tmp_path_factory.mktemp("chaos"))
         inner = ScriptedModel("\n---\n".join([SUMMARY] * 20), name=one.model.name)
@@ -229,7 +214,6 @@ def test_whatever_goes_wrong_on_the_way(tmp_path_factory, seed):
 
 
 async def test_a_summary_that_is_one_is_taken_as_it_is(talk):
-    """The draft is thrown away; the sections stand under their headings."""
     one = talk(SUMMARY).fill()
     await one.prepare()
     text = text_of(one.compacted[0].summary)
@@ -239,7 +223,6 @@ async def test_a_summary_that_is_one_is_taken_as_it_is(talk):
 
 
 async def test_a_summary_on_a_fork_may_be_longer_than_the_conversations_answers(talk):
-    """The parent's limit is for its own answers; the model's limit holds."""
     one = talk(SUMMARY, window=200_000)
     one.fill(tokens=20_000, waiting="")
     assert (await one.session.compact()).why.startswith("compacted")
@@ -248,7 +231,6 @@ async def test_a_summary_on_a_fork_may_be_longer_than_the_conversations_answers(
 
 
 async def test_a_person_who_asks_for_what_cannot_be_shorter_pays_nothing(talk):
-    """The user's own words stay; if they are nearly all there is, no model is asked."""
     one = talk(SUMMARY)
     one.engine.say(" ".join(f"Build part {n} as drawn on page {n * 7}." for n in range(400)))
     one.answered("Yes.")
@@ -260,7 +242,6 @@ async def test_a_person_who_asks_for_what_cannot_be_shorter_pays_nothing(talk):
 
 
 async def test_the_focus_of_a_compaction_is_in_its_entry_and_explained(talk):
-    """Whoever reads the summary later knows what it was asked to dwell on."""
     one = talk(SUMMARY).fill(tokens=8_000, waiting="")
     entry = await one.session.compact("the cookie")
     assert entry.focus == "the cookie"
@@ -268,7 +249,6 @@ async def test_the_focus_of_a_compaction_is_in_its_entry_and_explained(talk):
 
 
 async def test_without_a_free_descriptor_history_is_digested(talk):
-    """Where no file can be opened and no model be reached, the session goes on under the line."""
     one = talk(SUMMARY, *["error: 529"] * 9).fill()
     await one.prepare()  # all modules are loaded
     one.answered("an answer")

@@ -39,7 +39,6 @@ def scales(measure):
 
 
 def test_what_stays_is_listed_heaviest_first():
-    """The frame by its parts, what is pinned, what waits; nothing that can be compacted."""
     names = [weight.name for weight in floor(view(), scales)]
     assert names == [
         "system section rules",
@@ -51,7 +50,6 @@ def test_what_stays_is_listed_heaviest_first():
 
 
 def test_the_error_says_what_to_do_about_each():
-    """In numbers and in words."""
     weights = floor(view(), scales)
     said = explain_floor(weights, 100)
     total = sum(weight.tokens for weight in weights)
@@ -62,7 +60,6 @@ def test_the_error_says_what_to_do_about_each():
 
 
 def test_the_error_groups_by_kind_and_sums_up_the_rest():
-    """Thirty small tools are one number, not thirty lines."""
     tools = [Weight(kind="tools", name=f"tool T{i}", tokens=10, advice="-") for i in range(9)]
     said = itemised([Weight(kind="system", name="rules", tokens=40, advice="cut"), *tools])
     assert said.startswith("By kind: tools 90, system 40. Heaviest: rules 40 (cut); tool T0 10")
@@ -70,7 +67,6 @@ def test_the_error_groups_by_kind_and_sums_up_the_rest():
 
 
 def test_a_floor_below_the_line_is_not_called_too_high():
-    """The error does not contradict itself: it says what the shortest summary leaves."""
     weights = floor(view(), scales)
     total = sum(weight.tokens for weight in weights)
     said = explain_floor(weights, total + 100, total + 200)
@@ -79,7 +75,6 @@ def test_a_floor_below_the_line_is_not_called_too_high():
 
 
 def test_advice_on_a_tool_says_where_it_comes_from():
-    """A server can be taken out; our own tools come with the agent."""
     frame = Framed(tools=({"name": "mcp__db__query"}, {"name": "Read"}))
     advice = {w.name: w.advice for w in floor(fold([measured(weighed(frame))]), scales)}
     assert advice["tool mcp__db__query"] == "take the MCP server db out"

@@ -51,7 +51,6 @@ def one(talk):
 
 
 async def test_notes_of_a_model_stand_for_history_without_a_call(one):
-    """What it wrote is there, the latest messages stay, and nobody was asked."""
     full(one)
     noted(one)
     last = one.view.items[-1]
@@ -68,7 +67,6 @@ async def test_notes_of_a_model_stand_for_history_without_a_call(one):
 
 
 async def test_what_the_notes_do_not_cover_stays_word_for_word(one):
-    """From the cursor on, whatever that weighs."""
     for i in range(8):
         one.turn(f"Task {i}")
     noted(one)
@@ -80,7 +78,6 @@ async def test_what_the_notes_do_not_cover_stays_word_for_word(one):
 
 
 async def test_enough_of_the_latest_talk_stays(talk):
-    """Notes that cover everything leave at least so many messages with text."""
     one = with_notes(talk, SUMMARY, keep_messages=6)
     full(one)
     noted(one)
@@ -93,7 +90,6 @@ async def test_enough_of_the_latest_talk_stays(talk):
 
 
 async def test_by_hand_too_unless_something_particular_is_wanted(one):
-    """`/compact` takes the notes; with a focus the model is asked."""
     full(one)
     noted(one)
     assert (await one.session.compact()).by == "notes"
@@ -103,7 +99,6 @@ async def test_by_hand_too_unless_something_particular_is_wanted(one):
 
 
 async def test_a_hook_that_wants_something_particular_is_heard(one):
-    """Its instructions are for a model; and it is asked once."""
     full(one)
     noted(one)
     asked = []
@@ -118,7 +113,6 @@ async def test_a_hook_that_wants_something_particular_is_heard(one):
 
 
 async def test_a_hook_may_say_no(one):
-    """Then nothing happens, notes or not."""
     full(one)
     noted(one)
 
@@ -132,7 +126,6 @@ async def test_a_hook_may_say_no(one):
 
 @pytest.mark.parametrize("stand_in", ["off", "model", "always"])
 async def test_which_notes_come_before_a_model_is_a_setting(talk, stand_in):
-    """Those the log alone tells only where that is chosen."""
     one = with_notes(talk, SUMMARY, SUMMARY, stand_in=stand_in)
     full(one)
     await one.stage(one.engine)
@@ -141,7 +134,6 @@ async def test_which_notes_come_before_a_model_is_a_setting(talk, stand_in):
 
 
 async def test_without_a_model_the_log_tells_it_and_the_latest_stays(talk):
-    """Mechanical notes are the digest, with the last messages word for word."""
     one = with_notes(talk, asks=False)
     full(one)
     last = one.view.items[-1]
@@ -151,7 +143,6 @@ async def test_without_a_model_the_log_tells_it_and_the_latest_stays(talk):
 
 
 async def test_what_a_person_wrote_stands_beside_what_the_log_tells(talk):
-    """Without a model, a person's notes are not lost."""
     one = with_notes(talk, asks=False)
     full(one)
     noted(one, "Mind the reef.", by="person")
@@ -162,7 +153,6 @@ async def test_what_a_person_wrote_stands_beside_what_the_log_tells(talk):
 
 
 async def test_an_empty_page_gives_way(one):
-    """A model that noted nothing is asked for a summary instead."""
     full(one)
     noted(one, "")
     await one.stage(one.engine)
@@ -170,7 +160,6 @@ async def test_an_empty_page_gives_way(one):
 
 
 async def test_notes_that_would_leave_too_much_give_way(one):
-    """What follows the cursor nearly fills the window by itself: they are not fresh."""
     one.turn("First")
     noted(one)
     full(one)
@@ -179,7 +168,6 @@ async def test_notes_that_would_leave_too_much_give_way(one):
 
 
 async def test_notes_whose_end_was_compacted_give_way(one):
-    """They tell less than the summary that came after them."""
     full(one)
     noted(one)
     await one.stage.compact(one.engine, CompactRequest(trigger="manual", focus="x"))
@@ -189,7 +177,6 @@ async def test_notes_whose_end_was_compacted_give_way(one):
 
 
 async def test_a_page_that_cannot_be_read_gives_way(one):
-    """Somebody put a link there."""
     full(one)
     file, _ = noted(one)
     file.path.unlink()
@@ -199,7 +186,6 @@ async def test_a_page_that_cannot_be_read_gives_way(one):
 
 
 async def test_notes_leave_the_room_that_any_summary_leaves(one):
-    """Of the messages they cover, no more stays beside them."""
     full(one)
     noted(one, "The mast is up. " * 100)
     await one.stage(one.engine)
@@ -208,7 +194,6 @@ async def test_notes_leave_the_room_that_any_summary_leaves(one):
 
 
 async def test_notes_that_would_fill_the_window_themselves_give_way(one):
-    """However long a person or a model made every section of them."""
     full(one)
     file, _ = noted(one)
     found = file.read()
@@ -220,7 +205,6 @@ async def test_notes_that_would_fill_the_window_themselves_give_way(one):
 
 
 async def test_it_waits_for_an_update_under_way(one):
-    """What is being written is taken, if it comes in time."""
     full(one)
     notes = one.session.layers.notes
 
@@ -237,7 +221,6 @@ async def test_it_waits_for_an_update_under_way(one):
 
 @pytest.mark.parametrize(("asks", "by"), [(True, "notes"), (False, "model")])
 async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
-    """No older ones need be there; what the engine alone writes serves before no model."""
     full(one)
     notes = one.session.layers.notes
 
@@ -252,7 +235,6 @@ async def test_the_first_notes_of_a_model_are_waited_for_too(one, asks, by):
 
 
 async def test_it_does_not_wait_for_an_update_that_hangs(one):
-    """What has run for a minute will not come."""
     full(one)
     noted(one, "Older.")
     notes = one.session.layers.notes
@@ -264,7 +246,6 @@ async def test_it_does_not_wait_for_an_update_that_hangs(one):
 
 
 async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
-    """The text is prepared with each update; a person's edit since then counts."""
     full(one)
     file, _ = noted(one)
     await one.stage.make_ready(one.engine)
@@ -276,7 +257,6 @@ async def test_what_was_made_ready_is_used_and_an_edit_makes_it_anew(one):
 
 
 async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(talk):
-    """The text tells the messages before it, so the message itself stays in the view."""
     one = with_notes(talk, asks=False, keep_tokens=1, keep_messages=0)
     full(one)
     one.engine.say("Now the harbour, please.")
@@ -290,7 +270,6 @@ async def test_what_waited_for_an_answer_when_a_text_was_made_ready_is_not_lost(
 
 
 async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
-    """Keeping messages would drop the thinking of a loop that is under way."""
     one = talk(SUMMARY, model=BINDS, auto_line="50%", notes=KEPT)
     full(one)
     noted(one)
@@ -305,7 +284,6 @@ async def test_bound_thinking_waits_for_the_end_of_the_turn(talk):
 
 
 async def test_undo_gives_the_view_back(one):
-    """As with any compaction."""
     full(one)
     noted(one)
     before = one.view.messages()
@@ -315,7 +293,6 @@ async def test_undo_gives_the_view_back(one):
 
 
 async def test_directives_are_carried_word_for_word(one):
-    """With their states."""
     full(one)
     one.engine.record(Directed(message=one.view.items[0].id, state="cancelled"))
     noted(one)
@@ -325,7 +302,6 @@ async def test_directives_are_carried_word_for_word(one):
 
 
 async def test_a_long_session_goes_on_from_its_notes_again_and_again(one):
-    """Five times in a row, each under the line, each without a call."""
     for i in range(5):
         full(one)
         noted(one, f"Leg {i}.")

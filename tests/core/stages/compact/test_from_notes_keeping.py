@@ -34,44 +34,37 @@ def kept(items, start):
 
 
 def test_what_the_notes_do_not_cover_is_kept_if_it_is_enough():
-    """Ten messages of two thousand tokens need nothing before them."""
     items = [said(n, 2_000) for n in range(30)]
     assert kept(items, 20) == 20
 
 
 def test_it_is_moved_back_until_there_are_enough_tokens():
-    """Notes that cover everything still leave the latest talk."""
     items = [said(n) for n in range(30)]
     assert kept(items, 30) == 20
 
 
 def test_it_is_moved_back_until_there_are_enough_messages_with_text():
-    """Rounds without a word do not count."""
     items = [*(said(n) for n in range(10)), *(called(n, 5_000) for n in range(10, 13))]
     assert kept(items, 13) == 5
 
 
 def test_the_upper_limit_ends_the_moving_back():
-    """Few words in long rounds: 40,000 tokens are enough."""
     items = [called(n, 20_000) for n in range(10)]
     assert kept(items, 10) == 8
 
 
 def test_the_upper_limit_does_not_cut_what_follows_the_notes():
-    """What they do not cover stays, however long."""
     items = [said(n, 20_000) for n in range(10)]
     assert kept(items, 2) == 2
 
 
 def test_it_never_goes_back_past_a_boundary():
-    """What an earlier summary stands for is not unfolded, and it is not kept itself."""
     items = [said(0, kind="summary"), said(1, kind="restored"), *(said(n) for n in range(2, 6))]
     assert kept(items, 6) == 2
     assert kept(items, 0) == 2
 
 
 def test_what_the_last_compaction_kept_is_not_covered_before_the_notes_cover_it():
-    """It stands before what was restored; the notes end in the middle of it."""
     items = [said(0, kind="summary"), said(1), said(2), said(3, kind="restored"), said(4)]
     assert kept(items, 2) == 2
     assert kept(items, 1) == 1
@@ -82,7 +75,6 @@ def test_what_the_last_compaction_kept_is_not_covered_before_the_notes_cover_it(
     start=st.integers(0, 30),
 )
 def test_moving_back_stops_as_soon_as_it_is_enough(sizes, start):
-    """One item fewer would not have been."""
     items = [said(n, size) for n, size in enumerate(sizes)]
     start = min(start, len(items))
     first = kept(items, start)
@@ -94,13 +86,11 @@ def test_moving_back_stops_as_soon_as_it_is_enough(sizes, start):
 
 
 def test_an_open_round_is_not_covered():
-    """Its results would have no call to belong to."""
     assert last_whole([said(1), called(2)]).id == 1
     assert last_whole([]) is None
 
 
 def test_a_long_section_is_cut_and_says_where_all_of_it_is():
-    """Only what somebody wrote is told."""
     page = read_template("## Title\n_About._\n\n## Task\n_What._\n").with_written(
         {"Task": "One two three. " * 200}
     )

@@ -29,7 +29,6 @@ async def begun(one, thought=False, is_asked=lambda: False):
 
 
 async def test_at_the_line_nobody_waits(talk):
-    """The summary was written before; what came since stays word for word behind it."""
     one = talk(SUMMARY, ahead=True)
     await begun(one)
     assert len(one.model.requests) == 1
@@ -47,7 +46,6 @@ async def test_at_the_line_nobody_waits(talk):
 
 
 async def test_one_that_the_past_moved_under_is_thrown_away(talk):
-    """And what it cost is said."""
     one = talk(SUMMARY, SUMMARY, ahead=True)
     await begun(one)
     use = one.view.items[1].tool_uses()[0]
@@ -61,7 +59,6 @@ async def test_one_that_the_past_moved_under_is_thrown_away(talk):
 
 
 async def test_a_result_that_goes_to_disk_later_moves_nothing(talk):
-    """It came behind what the summary covers."""
     one = talk(SUMMARY, ahead=True)
     await begun(one)
     one.turn("a long one", words=3_000, tool="Bash")
@@ -72,7 +69,6 @@ async def test_a_result_that_goes_to_disk_later_moves_nothing(talk):
 
 
 async def test_one_that_fails_is_followed_by_the_ladder(talk):
-    """The failure is in the log, and no second one is begun meanwhile."""
     one = talk("error: 529", SUMMARY, ahead=True)
     await begun(one)
     one.fill()
@@ -83,7 +79,6 @@ async def test_one_that_fails_is_followed_by_the_ladder(talk):
 
 @pytest.mark.parametrize("error", [RuntimeError("odd"), OSError("disk"), KeyError("x"), None])
 async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
-    """Also what nobody foresaw, and a task that somebody cancelled: the ladder is climbed."""
     one = talk(SUMMARY, SUMMARY, ahead=True)
 
     async def broken(request):
@@ -101,7 +96,6 @@ async def test_whatever_goes_wrong_in_the_background_stays_there(talk, error):
 
 
 async def test_one_that_hangs_is_given_up_after_its_time(talk):
-    """And stopped."""
     one = talk(SUMMARY, ahead=True, rung_seconds=0.2)
     asked, hanging = asyncio.Event(), asyncio.Event()
 
@@ -120,7 +114,6 @@ async def test_one_that_hangs_is_given_up_after_its_time(talk):
 
 
 async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
-    """Ctrl-C at the line leaves neither an entry nor a task."""
     one = talk(SUMMARY, ahead=True)
     asked, hanging = asyncio.Event(), asyncio.Event()
 
@@ -143,7 +136,6 @@ async def test_cancelling_whoever_waits_for_it_cancels_it(talk):
 
 
 async def test_thinking_at_work_is_waited_for(talk):
-    """Inside a tool loop of a model that binds its thinking, the summary waits for the end."""
     one = talk(SUMMARY, ahead=True, model=BINDS, auto_line="60%")
     await begun(one, thought=True)
     one.fill(waiting="")
@@ -158,7 +150,6 @@ async def test_thinking_at_work_is_waited_for(talk):
 
 
 async def test_hooks_are_asked_before_it_is_begun(talk):
-    """What they add is in the question; they are not asked twice."""
     one = talk(SUMMARY, ahead=True)
     asked = []
 
@@ -176,7 +167,6 @@ async def test_hooks_are_asked_before_it_is_begun(talk):
 
 
 async def test_closing_stops_it(talk):
-    """No task outlives its session."""
     one = talk("text: half\nerror: stalled", ahead=True)
     await begun(one)
     others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -187,7 +177,6 @@ async def test_closing_stops_it(talk):
 
 
 async def test_one_that_was_paid_and_never_used_is_told_at_the_end(talk):
-    """What it cost is in the log and said to the user."""
     one = talk(SUMMARY, ahead=True)
     await begun(one)
     await until(lambda: one.calls)
@@ -200,7 +189,6 @@ async def test_one_that_was_paid_and_never_used_is_told_at_the_end(talk):
 
 @pytest.mark.parametrize("setting", [{"ahead": False}, {"model": False}])
 async def test_it_can_be_switched_off(talk, setting):
-    """No call before the line."""
     one = talk()
     one.engine.settings = replace(one.settings, compact=CompactSettings(**setting))
     await begun(one)

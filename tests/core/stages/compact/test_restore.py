@@ -82,7 +82,6 @@ def scene(tmp_path):
 
 
 def test_files_come_back_newest_first_as_they_are_now(scene):
-    """What changed on disk since it was read is shown as it is."""
     first, second = scene.write("a.py"), scene.write("b.py")
     scene.read(first)
     scene.read(second)
@@ -96,14 +95,12 @@ def test_files_come_back_newest_first_as_they_are_now(scene):
 
 
 def test_a_session_resumed_in_a_new_process_finds_its_files_in_the_log(scene):
-    """Nothing is in memory then."""
     path = scene.write("a.py")
     scene.call("Edit", file_path=str(path))
     assert scene.restored()[0].startswith(f"[Restored file {path}")
 
 
 def test_the_lines_that_were_looked_at_last_are_shown_rather_than_the_head(scene):
-    """The head of a long file is seldom what is worked on."""
     path = scene.write("long.py", "".join(f"line {i}\n" for i in range(1, 501)))
     scene.read(path, offset=300, limit=5)
     (text,) = scene.restored()
@@ -112,7 +109,6 @@ def test_the_lines_that_were_looked_at_last_are_shown_rather_than_the_head(scene
 
 
 def test_all_lines_that_were_looked_at_are_shown_if_they_fit(scene):
-    """A second look at a few lines does not make the first, at all of them, worth less."""
     path = scene.write("long.py", "".join(f"line {i}\n" for i in range(1, 501)))
     scene.read(path, offset=300, limit=5)
     scene.read(path, offset=100, limit=5)
@@ -126,7 +122,6 @@ def test_all_lines_that_were_looked_at_are_shown_if_they_fit(scene):
 
 
 def test_the_newest_look_is_shown_if_all_of_them_are_too_much(scene):
-    """What is worked on is there in any case."""
     path = scene.write("long.py", "".join(f"value_{i} = {i}\n" for i in range(1, 3_001)))
     scene.read(path)
     scene.read(path, offset=2_000, limit=5)
@@ -135,7 +130,6 @@ def test_the_newest_look_is_shown_if_all_of_them_are_too_much(scene):
 
 
 def test_a_file_that_became_shorter_is_shown_from_its_beginning(scene):
-    """The lines that were looked at are no longer there."""
     path = scene.write("long.py", "".join(f"line {i}\n" for i in range(1, 501)))
     scene.read(path, offset=300, limit=5)
     path.write_text("all that is left\n")
@@ -143,7 +137,6 @@ def test_a_file_that_became_shorter_is_shown_from_its_beginning(scene):
 
 
 def test_no_more_than_so_many_files_and_the_next_takes_the_place_of_one_that_is_gone(scene):
-    """A deleted file does not cost another its place."""
     paths = [scene.write(f"{name}.py") for name in "abc"]
     for path in paths:
         scene.read(path)
@@ -153,7 +146,6 @@ def test_no_more_than_so_many_files_and_the_next_takes_the_place_of_one_that_is_
 
 
 def test_a_long_file_is_cut_to_whole_lines_within_its_budget(scene):
-    """And says how to go on."""
     path = scene.write("long.py", "".join(f"value_{i} = {i}\n" for i in range(3_000)))
     scene.read(path)
     (text,) = scene.restored(settings=CompactSettings(restore_file_tokens=500))
@@ -162,7 +154,6 @@ def test_a_long_file_is_cut_to_whole_lines_within_its_budget(scene):
 
 
 def test_a_smaller_window_is_given_less(scene):
-    """Budgets are for a plain window."""
     path = scene.write("long.py", "".join(f"value_{i} = {i}\n" for i in range(3_000)))
     scene.read(path)
     (text,) = scene.restored(window_tokens=lambda: 20_000)
@@ -170,7 +161,6 @@ def test_a_smaller_window_is_given_less(scene):
 
 
 def test_what_was_refused_or_may_no_longer_be_read_never_comes_back(scene):
-    """Neither a failed read nor one that a rule forbids by now."""
     failed, forbidden = scene.write("failed.py"), scene.write(".env")
     scene.call("Read", "Not allowed.", is_error=True, file_path=str(failed))
     scene.read(forbidden)
@@ -178,7 +168,6 @@ def test_what_was_refused_or_may_no_longer_be_read_never_comes_back(scene):
 
 
 def test_instructions_memories_and_settings_come_before_the_model_by_other_ways(scene):
-    """They are in the frame, or are looked up."""
     names = ("AGENTS.md", "sub/CLAUDE.md", "CLAUDE.local.md", ".longhold/agents/a.md")
     for name in names:
         scene.read(scene.write(name))
@@ -190,7 +179,6 @@ def test_instructions_memories_and_settings_come_before_the_model_by_other_ways(
 
 
 def test_a_file_whose_read_is_kept_is_not_shown_twice(scene):
-    """A partial compaction keeps the messages after it."""
     old, new = scene.write("old.py"), scene.write("new.py")
     scene.read(old)
     pivot = scene.entries[-1].n
@@ -202,7 +190,6 @@ def test_a_file_whose_read_is_kept_is_not_shown_twice(scene):
 
 
 def test_a_kept_read_that_only_points_above_does_not_count(scene):
-    """What it points at has left the view."""
     path = scene.write("a.py")
     scene.read(path)
     pivot = scene.entries[-1].n
@@ -214,7 +201,6 @@ def test_a_kept_read_that_only_points_above_does_not_count(scene):
 
 
 def test_a_kept_read_that_was_cleared_does_not_count(scene):
-    """Its text is no longer there."""
     scene.say("first")
     pivot = scene.entries[-1].n
     path = scene.write("a.py")
@@ -225,7 +211,6 @@ def test_a_kept_read_that_was_cleared_does_not_count(scene):
 
 
 def test_a_pinned_read_stays_and_is_not_shown_again(scene):
-    """It is kept word for word."""
     scene.read(scene.write("a.py"))
     scene.add(Pinned, targets=(scene.entries[-2].n,))
     scene.say("next")
@@ -234,7 +219,6 @@ def test_a_pinned_read_stays_and_is_not_shown_again(scene):
 
 
 def test_todos_come_back_while_something_is_left_to_do(scene):
-    """By what is in memory, or by the log; a finished list is not shown."""
     todos = [
         {"content": "build", "status": "in_progress"},
         {"content": "test", "status": "pending"},
@@ -247,7 +231,6 @@ def test_todos_come_back_while_something_is_left_to_do(scene):
 
 
 def test_the_plan_comes_back_with_the_word_that_planning_goes_on(scene):
-    """The file is read by nobody else."""
     file = scene.tool_context.home / "plans" / "session.md"
     file.parent.mkdir(parents=True)
     file.write_text("1. think\n")
@@ -262,7 +245,6 @@ def test_the_plan_comes_back_with_the_word_that_planning_goes_on(scene):
 
 
 def test_skills_come_back_newest_first_with_their_heads(scene):
-    """Each within its budget and all within theirs, the cut marked."""
     body = "\n".join(f"step {i} of the long way" for i in range(4_000))
     scene.call("Skill", f"Skill long.\n{body}", skill="long")
     scene.call("Skill", "Skill short.", skill="short")
@@ -273,8 +255,6 @@ def test_skills_come_back_newest_first_with_their_heads(scene):
 
 
 def test_commands_and_agents_that_still_run_are_named(scene):
-    """Their ids would be lost with the messages that gave them."""
-
     async def run() -> list[str]:
         started = {"command": "sleep 30", "run_in_background": True}
         await BASH.run(started, scene.tool_context)
@@ -294,13 +274,11 @@ def test_commands_and_agents_that_still_run_are_named(scene):
 
 
 def test_what_is_announced_in_messages_is_announced_again(scene):
-    """The words that announced it have left the view."""
     scene.call("Bash", command="ls")
     assert scene.restored(listings=lambda: ["[Agents: one, two]"]) == ["[Agents: one, two]"]
 
 
 def test_nothing_changes_until_the_compaction_is_recorded(scene):
-    """Cancelled, the session goes on with what it knew."""
     scene.read(scene.write("a.py"))
     before = scene.tool_context.files.newest_first()
     scene.restored()
@@ -308,7 +286,6 @@ def test_nothing_changes_until_the_compaction_is_recorded(scene):
 
 
 def test_afterwards_only_what_was_restored_counts_as_read(scene):
-    """Its lines stand before the model, so reading them again points there."""
     kept, forgotten = scene.write("kept.py"), scene.write("forgotten.py")
     scene.read(forgotten)
     scene.read(kept)
@@ -327,7 +304,6 @@ def test_afterwards_only_what_was_restored_counts_as_read(scene):
 
 
 def test_of_files_that_were_restored_in_part_only_those_count_as_read(scene):
-    """Where there was room for the newest alone, the other has to be read again."""
     old, new = scene.write("old.py"), scene.write("new.py")
     scene.read(old)
     scene.read(new)
@@ -344,7 +320,6 @@ def test_of_files_that_were_restored_in_part_only_those_count_as_read(scene):
 
 
 def test_what_there_was_no_room_for_does_not_count_as_read(scene):
-    """The compaction may be recorded without anything restored."""
     scene.read(scene.write("a.py"))
     restoring = scene.restoring()
     segment = whole_segment(scene.view())
@@ -365,7 +340,6 @@ def test_what_there_was_no_room_for_does_not_count_as_read(scene):
 def test_budgets_hold_nothing_comes_twice_and_the_order_is_the_same(
     tmp_path_factory, sizes, each, every, count, window
 ):
-    """Whatever the files, the settings and the window."""
     scene = Scene(tmp_path_factory.mktemp("scene"))
     for number, size in enumerate(sizes):
         scene.call("Read", file_path=str(scene.write(f"{number}.txt", f"line {number}\n" * size)))

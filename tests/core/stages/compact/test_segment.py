@@ -23,20 +23,17 @@ TALK = (said(1), answered(2), said(3), answered(4), said(5, "fix it"), answered(
 
 
 def test_what_waits_for_an_answer_stays():
-    """The last question is not summed up before it is answered."""
     segment = whole_segment(fold(TALK))
     assert (segment.first, segment.last, segment.kept) == (1, 6, None)
 
 
 def test_an_open_round_and_what_follows_stay():
-    """Its results are still to come."""
     use = ToolUse(id="t", name="Read", input={})
     segment = whole_segment(fold((*TALK[:4], said(5), answered(6, use))))
     assert segment.last == 5
 
 
 def test_next_to_nothing_is_not_covered():
-    """A single message is its own summary, and a summary is not told again unless it must be."""
     assert whole_segment(fold(TALK[:1])) is None
     summary = Compacted(n=8, first=1, last=6, summary=(Text(text="all of it"),))
     view = fold((*TALK, summary))
@@ -45,7 +42,6 @@ def test_next_to_nothing_is_not_covered():
 
 
 def test_up_to_and_from_split_at_the_message():
-    """The one includes it, the other begins with it; what is kept is linked."""
     view = fold(TALK)
     before, after = partial_segment(view, "up_to", 4), partial_segment(view, "from", 5)
     assert (before.first, before.last, before.kept) == (1, 4, (5, 7))
@@ -53,7 +49,6 @@ def test_up_to_and_from_split_at_the_message():
 
 
 def test_a_pivot_that_leaves_nothing_or_is_not_there_is_refused():
-    """With the reason."""
     view = fold(TALK)
     with pytest.raises(RequestRejected, match="not in the view"):
         partial_segment(view, "from", 99)
@@ -62,13 +57,11 @@ def test_a_pivot_that_leaves_nothing_or_is_not_there_is_refused():
 
 
 def test_what_comes_before_an_item_may_be_covered_alone():
-    """As a summary that was prepared earlier does."""
     segment = segment_before(fold(TALK), 4)
     assert (segment.kind, segment.last, segment.kept) == ("up_to", 4, (5, 7))
 
 
 def test_a_pivot_that_a_summary_covers_is_refused_with_its_number():
-    """The user reads old numbers in a listing."""
     summary = Compacted(n=9, first=1, last=4, summary=(Text(text="all of it"),))
     view = fold((*TALK, summary))
     with pytest.raises(RequestRejected, match="message 3 is in the summary #9"):

@@ -11,7 +11,6 @@ SECTIONS = "\n".join(f"## {n}. {title}\ntext of {n}" for n, title in HEADINGS.it
 
 
 def test_seven_sections_are_asked_for_and_two_are_the_engines():
-    """Files and the user's words come from the log."""
     asked = ask_for_summary()
     assert all(f"## {n}. {title}" in asked for n, title in HEADINGS.items())
     assert "## 3." not in asked
@@ -20,20 +19,17 @@ def test_seven_sections_are_asked_for_and_two_are_the_engines():
 
 
 def test_the_users_wish_comes_first_then_what_hooks_add():
-    """Each is a paragraph of its own; blank ones are left out."""
     asked = ask_for_summary(focus=("the cookie", "", "the weather"))
     assert asked.index("the cookie\n\nthe weather") > 0
     assert "dwell on" not in ask_for_summary(focus=("", " "))
 
 
 def test_partial_summaries_say_where_they_begin_and_what_follows():
-    """The message is named by its first words."""
     assert 'begins with "fix the login"' in ask_for_summary("from", pivot="fix\nthe login")
     assert "messages that follow" in ask_for_summary("up_to")
 
 
 def test_open_messages_are_listed_so_that_their_state_can_be_told():
-    """What is finished is not asked about again."""
     said = [
         Directive(message=3, turn=1, text="use tabs"),
         Directive(message=9, turn=2, text="no, spaces", state="done"),
@@ -44,7 +40,6 @@ def test_open_messages_are_listed_so_that_their_state_can_be_told():
 
 
 def test_an_answer_is_taken_apart():
-    """The draft goes, the sections stay, the states are kept to be checked."""
     text = f"<analysis>1. a draft</analysis>\n<summary>\n{SECTIONS}\n</summary>\n<states>#3 done, see #9</states>"
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
@@ -66,14 +61,12 @@ def test_an_answer_is_taken_apart():
     ids=["bare", "deeper", "plain", "unclosed", "wrapped", "bold"],
 )
 def test_models_write_headings_in_their_own_manner(text):
-    """As long as number and words are there."""
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
     assert found.sections.keys() == HEADINGS.keys()
 
 
 def test_a_numbered_list_in_a_section_is_no_heading():
-    """Steps of a plan stay where they are."""
     text = SECTIONS.replace("text of 7", "1. test it\n2. ship it\n8. Celebrate")
     found = read_summary(text, "end_turn")
     assert isinstance(found, Written)
@@ -97,19 +90,16 @@ def test_a_numbered_list_in_a_section_is_no_heading():
     ],
 )
 def test_what_is_no_summary_is_told_apart(text, stop, fault):
-    """An apology, an error and half an answer are none."""
     assert read_summary(text, stop) == fault
 
 
 @given(st.text(max_size=400), st.sampled_from(["end_turn", "max_tokens", "", "stop_sequence"]))
 def test_no_text_breaks_the_reading(text, stop):
-    """Whatever comes is a summary or a fault."""
     assert isinstance(read_summary(text, stop), Written | str)
 
 
 @given(st.permutations([*HEADINGS]).map(lambda order: order[:6]))
 def test_sections_out_of_order_are_never_mixed_up(order):
-    """What is taken has the text that stood under its number."""
     text = "\n".join(f"## {n}. {HEADINGS[n]}\ntext of {n}" for n in order)
     found = read_summary(text, "end_turn")
     if isinstance(found, Written):

@@ -23,7 +23,6 @@ def call(n, result="", **given):
 
 
 def test_names_said_and_names_only_seen_are_told_apart():
-    """Prompts, answers and inputs of any depth are said; results are seen."""
     items = [
         spoken(1, "look at src/app.py"),
         call(2, "found_it in src/app.py", command="grep load_all", deep={"list": ["--fast", 8080]}),
@@ -40,7 +39,6 @@ def test_names_said_and_names_only_seen_are_told_apart():
 
 
 def test_only_the_last_rounds_count_and_all_that_is_still_wanted():
-    """Old work is left to the log, an old directive is not."""
     limits = DigestLimits(current_rounds=1, current_messages=1)
     items = [spoken(1, "use old_name"), call(2, command="run_one"), call(3, command="run_two")]
     names = recent_names(items, ["never touch db_file"], limits)
@@ -48,7 +46,6 @@ def test_only_the_last_rounds_count_and_all_that_is_still_wanted():
 
 
 def test_missing_names_are_listed_by_kind():
-    """What the text has is not listed again."""
     names = Names(said={"a_b": "name", "src/x.py": "path", "c_d": "name", "42": "number"}, seen={})
     found = check_survival("we renamed a_b", names, 100)
     assert found.index == (
@@ -58,19 +55,16 @@ def test_missing_names_are_listed_by_kind():
 
 
 def test_nothing_missing_needs_no_index():
-    """A text that has every name stands alone."""
     assert check_survival("a_b", Names(said={"a_b": "name"}, seen={}), 100).index == ""
 
 
 def test_a_name_inside_a_listed_one_is_not_listed_twice():
-    """The longer one holds it."""
     names = Names(said={"src/x.py": "path", "x.py": "path"}, seen={})
     found = check_survival("", names, 100)
     assert (found.listed, found.index.count("x.py")) == (2, 1)
 
 
 def test_no_names_are_all_names():
-    """Where nothing was named nothing was lost."""
     assert check_survival("", Names(said={}, seen={}), 10).share == 1.0
 
 
@@ -79,7 +73,6 @@ def test_no_names_are_all_names():
     st.integers(0, 80),
 )
 def test_the_index_keeps_to_its_budget(drawn, budget):
-    """However many names are missing, the list is no longer than allowed, but for its labels."""
     names = Names(said=dict.fromkeys(drawn, "name"), seen={})
     found = check_survival("", names, budget)
     assert estimated_tokens(found.index) <= budget + 8 or not found.index
@@ -87,13 +80,11 @@ def test_the_index_keeps_to_its_budget(drawn, budget):
 
 
 def test_with_little_room_names_in_words_come_before_names_in_code():
-    """What was talked about matters more than what stood in an edit."""
     said = Round(id=2, order=2, response_id="r2", content=(Text(text="I renamed talked_about."),))
     names = recent_names([call(1, command="only_in_code only_in_code"), said])
     assert list(names.said) == ["talked_about", "only_in_code"]
 
 
 def test_with_little_room_a_path_comes_last_whose_file_the_text_names():
-    """The directory can be guessed, another name cannot."""
     names = Names(said={"/a/b/c/known.py": "path", "other_name": "name"}, seen={})
     assert check_survival("edited known.py", names, 16).index.endswith("- names: other_name")

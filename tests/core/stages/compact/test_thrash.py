@@ -24,7 +24,6 @@ async def refilled(one, times):
 
 
 async def test_what_refills_the_window_is_named_and_cleared(talk):
-    """Three times in a row is enough; no fourth summary is paid for."""
     one = talk(*[SUMMARY] * 9)
     one.engine.limits_chars = {"Read": None}
     await refilled(one, 4)
@@ -39,7 +38,6 @@ async def test_what_refills_the_window_is_named_and_cleared(talk):
 
 
 async def test_files_that_are_restored_each_time_are_restored_no_more(talk):
-    """If what refills it is our own doing, we stop doing it."""
     one = talk(*[SUMMARY] * 9)
 
     async def restore(segment):
@@ -66,7 +64,6 @@ async def quick(one, times):
 
 
 async def test_the_entry_says_what_was_done(talk):
-    """A result was cleared: nobody has to guess."""
     one = talk(*[SUMMARY] * 9)
     one.engine.limits_chars = {"Read": None}
     await refilled(one, 4)
@@ -75,7 +72,6 @@ async def test_the_entry_says_what_was_done(talk):
 
 
 async def test_many_small_things_are_told_from_the_log_without_a_call(talk):
-    """Nothing can be cleared; then the fourth summary at least costs nothing."""
     one = talk(*[SUMMARY] * 3)
     await quick(one, 4)
     assert [entry.by for entry in one.compacted] == ["model"] * 3 + ["digest"]
@@ -83,7 +79,6 @@ async def test_many_small_things_are_told_from_the_log_without_a_call(talk):
 
 
 async def test_after_a_second_streak_no_model_is_asked_by_itself(talk):
-    """Neither at the line nor ahead of it; a person still may."""
     one = talk(*[SUMMARY] * 40)
     await quick(one, 7)
     assert one.failed.count(WHAT) == 2
@@ -97,7 +92,6 @@ async def test_after_a_second_streak_no_model_is_asked_by_itself(talk):
 
 
 async def test_if_nothing_helps_the_work_stops_with_the_reason(talk):
-    """After a third streak; the error itemises what the window holds."""
     one = talk(*[SUMMARY] * 40)
     with pytest.raises(
         ContextOverflow, match=r"does not help\. In the window: .*results of Read \d"
@@ -107,7 +101,6 @@ async def test_if_nothing_helps_the_work_stops_with_the_reason(talk):
 
 
 async def test_a_compaction_that_was_taken_back_does_not_count(talk):
-    """Its history came back with it: nothing was refilled."""
     one = talk(*[SUMMARY] * 9)
     for _ in range(5):
         one.fill(waiting="go on")
@@ -120,7 +113,6 @@ async def test_a_compaction_that_was_taken_back_does_not_count(talk):
 
 
 async def test_instructions_that_leave_no_room_are_named(talk):
-    """They do not come in, they are always there: still it is they."""
     one = talk(*[SUMMARY] * 9)
     one.engine.record(structs.replace(one.engine.frame, n=0, instructions="rule " * 9_000))
     await quick(one, 4)
@@ -129,7 +121,6 @@ async def test_instructions_that_leave_no_room_are_named(talk):
 
 
 async def test_a_window_that_fills_slowly_is_no_thrashing(talk):
-    """Many answers lie between the compactions."""
     one = talk(*[SUMMARY] * 9)
     for _ in range(5):
         one.fill()
@@ -155,7 +146,6 @@ def made(before, after):
 async def test_compactions_that_make_next_to_no_room_are_seen_however_many_answers_lie_between(
     talk, after, is_seen
 ):
-    """What counts is the work that was done, not how often it was answered."""
     one = talk().fill(waiting="")
     for _ in range(4):
         one.engine.record(made(one.line, after))
@@ -170,7 +160,6 @@ async def test_compactions_that_make_next_to_no_room_are_seen_however_many_answe
 
 
 def test_streaks_that_were_stopped_long_ago_are_forgotten():
-    """After enough work models are asked again, and nothing ends for what was."""
     stopped = [Failed(what=WHAT, error="again and again")] * 2
     assert not may_ask_models(stopped)
     assert not may_ask_models([*stopped, *[made(100, 50)] * CALM])

@@ -20,7 +20,6 @@ def ledger(*texts, done=()):
 
 
 def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
-    """Length alone is no reason to cut."""
     one = ledger(SPEC, "and quickly")
     shown = show_words(one, words_tokens(one))
     assert SPEC in shown.text
@@ -28,7 +27,6 @@ def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
 
 
 def test_the_oldest_finished_one_goes_before_any_that_is_open():
-    """Its number stays, and it is said that words are left out."""
     one = ledger(SPEC, SPEC.upper(), "go on", done=(10,))
     shown = show_words(one, words_tokens(one) - 100)
     assert SPEC.upper() in shown.text
@@ -37,7 +35,6 @@ def test_the_oldest_finished_one_goes_before_any_that_is_open():
 
 
 def test_a_paste_is_shortened_before_prose_that_asks_for_something():
-    """Even if the prose is older."""
     one = ledger(SPEC, f"Why is this slow?\n{LOG}\nPlease fix it.")
     shown = show_words(one, words_tokens(one) - 1_000)
     assert SPEC in shown.text
@@ -48,7 +45,6 @@ def test_a_paste_is_shortened_before_prose_that_asks_for_something():
 
 
 def test_what_must_be_shortened_fills_the_room_that_is_left():
-    """A specification that is a little too long loses a little."""
     one = ledger(SPEC)
     budget = int(words_tokens(one) * 0.9)
     shown = show_words(one, budget)
@@ -57,7 +53,6 @@ def test_what_must_be_shortened_fills_the_room_that_is_left():
 
 
 def test_at_last_the_oldest_are_left_out_and_that_is_said():
-    """Three thousand messages cannot stand in a small window, not even by their first words."""
     one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
     shown = show_words(one, 2_000)
     assert estimated_tokens(shown.text) <= 2_000
@@ -66,7 +61,6 @@ def test_at_last_the_oldest_are_left_out_and_that_is_said():
 
 
 def test_a_model_is_asked_to_cover_exactly_what_was_shortened():
-    """By number; what stands whole is not to be repeated."""
     one = ledger(SPEC, "keep the flag")
     shown = show_words(one, 2_000)
     asked = ask_for_summary(directives=one.directives, shortened=shown.shortened)
@@ -77,14 +71,12 @@ def test_a_model_is_asked_to_cover_exactly_what_was_shortened():
 
 
 def test_a_request_for_a_summary_ends_with_the_word_on_tools():
-    """What is said last is heeded most."""
     asked = ask_for_summary(focus=("the cookie",), directives=ledger(SPEC).directives)
     assert asked.endswith("answer in text alone, and call no tool.")
 
 
 @given(st.lists(st.text(min_size=1, max_size=3_000), max_size=8), st.integers(0, 4_000))
 def test_whatever_is_not_whole_is_said_to_be_short(texts, budget):
-    """Every message is there word for word, or is named as shortened."""
     one = ledger(*texts)
     shown = show_words(one, budget)
     missing = {each.message for each in one.directives if each.text.strip("\n") not in shown.text}

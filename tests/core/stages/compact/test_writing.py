@@ -62,7 +62,6 @@ def reply(text, reason="completed"):
 
 
 def test_a_reader_without_tools_gets_text_alone():
-    """No thinking, no picture, no call, nothing that was only restored."""
     items = [
         spoken(1),
         called(2, (Text(text="seen"), PICTURE)),
@@ -74,7 +73,6 @@ def test_a_reader_without_tools_gets_text_alone():
 
 
 def test_as_little_thinking_as_the_model_accepts():
-    """Off where that is allowed, else between tools only, else the least effort."""
     assert least_thinking(capabilities("claude-opus-4-6")) == {"thinking": {"type": "disabled"}}
     between = {"thinking": {"type": "between_tools"}}
     assert least_thinking(capabilities("claude-sonnet-5-5")) == between
@@ -85,7 +83,6 @@ def test_as_little_thinking_as_the_model_accepts():
 
 @given(st.integers(2, 40), st.integers(1, 400), st.integers(1, 400))
 def test_truncating_always_gets_on_and_always_leaves_something(count, needed, allowed):
-    """By the size the provider names, or a fifth; never all, never nothing."""
     items = [spoken(n, "word " * n) for n in range(1, count + 1)]
     left = truncated(items, PromptTooLong("x", needed_tokens=needed, allowed_tokens=allowed))
     assert 1 <= len(left) < len(items)
@@ -93,7 +90,6 @@ def test_truncating_always_gets_on_and_always_leaves_something(count, needed, al
 
 
 def test_one_item_cannot_be_shortened():
-    """Then another way is taken."""
     with pytest.raises(PromptTooLong):
         truncated([spoken(1)], PromptTooLong("x"))
 
@@ -101,7 +97,6 @@ def test_one_item_cannot_be_shortened():
 @given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(400, 2_000))
 @example(["0" * 200, "0" * 200], 400)
 def test_pieces_are_never_longer_than_they_may_be(texts, limit):
-    """And together they hold every message, head and tail at least."""
     items = [spoken(n, text) for n, text in enumerate(texts, 1)]
     made = pieces(items, limit)
     assert all(len(piece) <= limit for piece in made)
@@ -109,7 +104,6 @@ def test_pieces_are_never_longer_than_they_may_be(texts, limit):
 
 
 async def test_more_pieces_than_it_is_worth_are_not_read():
-    """A digest reads all of it for nothing."""
     one, asked = writer()
     items = [called(n, "word " * 100) for n in range(1, PIECES + 2)]
     with pytest.raises(PromptTooLong):
@@ -118,7 +112,6 @@ async def test_more_pieces_than_it_is_worth_are_not_read():
 
 
 async def test_the_answer_of_a_direct_call_is_capped_by_the_window():
-    """20,000 tokens in a large one, a fifth of a small one."""
     for window_tokens, cap in ((200_000, 20_000), (8_000, 1_600)):
         one, asked = writer(reply("no"), window_tokens=window_tokens)
         with pytest.raises(NoSummary):
@@ -127,7 +120,6 @@ async def test_the_answer_of_a_direct_call_is_capped_by_the_window():
 
 
 async def test_a_stopped_fork_is_no_answer():
-    """Nobody who stops a summary wants it in another way."""
     one, _ = writer(reply("", reason="aborted"))
     with pytest.raises(Aborted):
         await one.on_fork()

@@ -20,7 +20,6 @@ def steps(talk):
 
 
 def test_an_edit_is_a_change_with_what_it_took_out_and_put_in(talk):
-    """Inputs are known by any of their usual names."""
     one = talk.call("Edit", "ok", file_path="/a/x.py", old_string="old", new_string="new")
     two = talk.call("edit", "ok", path="/a/y.py", oldText="was", newText="is")
     assert steps(talk) == [
@@ -30,14 +29,12 @@ def test_an_edit_is_a_change_with_what_it_took_out_and_put_in(talk):
 
 
 def test_several_edits_in_one_call_are_one_change(talk):
-    """A list of edits is joined."""
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
     n = talk.call("MultiEdit", "ok", file_path="/x.py", edits=edits)
     assert steps(talk) == [ChangeFact(id=n, path="/x.py", added="b\nd", removed="a\nc")]
 
 
 def test_a_patch_names_its_files_itself(talk):
-    """Each file of a patch is a change of its own."""
     patch = "*** Begin Patch\n*** Add File: a.py\n+x = 1\n*** Update File: b.py\n-old\n+new\n*** End Patch"
     n = talk.call("apply_patch", "ok", input=patch)
     assert steps(talk) == [
@@ -47,7 +44,6 @@ def test_a_patch_names_its_files_itself(talk):
 
 
 def test_reading_and_searching_are_looks(talk):
-    """A part of a file is told by its lines."""
     one = talk.call("Read", "text", file_path="/a.py", offset=10, limit=5)
     two = talk.call("Grep", "/a.py:1", pattern="x+", path="/src")
     assert steps(talk) == [
@@ -57,7 +53,6 @@ def test_reading_and_searching_are_looks(talk):
 
 
 def test_a_command_has_its_output(talk):
-    """Whether it succeeded stands beside it."""
     one = talk.call("Bash", "fine", command="make", description="build it")
     two = talk.call("Bash", "Exit code 2\nboom", is_error=True, command="make test")
     assert steps(talk) == [
@@ -67,7 +62,6 @@ def test_a_command_has_its_output(talk):
 
 
 def test_a_refused_call_is_the_users_word(talk):
-    """What the user said when refusing stands beside the result."""
     denied = "Not allowed: test this first."
     n = talk.call("Bash", denied, refused="test this first", command="git push")
     assert steps(talk) == [
@@ -86,20 +80,17 @@ def test_a_refused_call_is_the_users_word(talk):
     ],
 )
 def test_output_that_reads_like_a_refusal_is_not_the_users_word(talk, output):
-    """A file shown by a failing command cannot speak for the user, whatever stands in it."""
     n = talk.call("Bash", output, is_error=True, command="cat README.md LICENSE")
     shown = CommandFact(id=n, text="cat README.md LICENSE", output=output, is_error=True)
     assert steps(talk) == [shown]
 
 
 def test_a_question_that_nobody_answered_has_no_words_of_the_user(talk):
-    """An error of the asking tool is a report, not an answer."""
     talk.call("AskUserQuestion", "Not allowed: there is no user to ask.", is_error=True)
     assert not any(isinstance(step, WordsFact) for step in steps(talk))
 
 
 def test_an_answer_to_a_question_is_the_users_word(talk):
-    """Question and answer stay together."""
     n = talk.call(
         "AskUserQuestion",
         'User has answered your questions: "Which?"="Both". You can now continue.',
@@ -109,7 +100,6 @@ def test_an_answer_to_a_question_is_the_users_word(talk):
 
 
 def test_a_plan_is_approved_or_not(talk):
-    """The verdict is read from the result."""
     one = talk.call("ExitPlanMode", "User has approved your plan.", plan="# Plan")
     two = talk.call("ExitPlanMode", "something else", is_error=True, plan="# Other")
     assert steps(talk) == [
@@ -119,7 +109,6 @@ def test_a_plan_is_approved_or_not(talk):
 
 
 def test_an_unknown_tool_is_a_report(talk):
-    """What is not described is told by what it is about."""
     n = talk.call("mcp__tracker__create_issue", "OPS-1", title="Login is slow")
     assert steps(talk) == [
         Report(id=n, tool="mcp__tracker__create_issue", about="Login is slow", text="OPS-1")
@@ -127,7 +116,6 @@ def test_an_unknown_tool_is_a_report(talk):
 
 
 def test_a_call_without_a_result_was_interrupted(talk):
-    """A tool use nobody answered is told as failed."""
     talk.call("Bash", "x", command="sleep 9")
     talk.items[-1] = type(talk.items[-1])(
         id=1, order=1, response_id="r", content=talk.items[-1].content
@@ -138,7 +126,6 @@ def test_a_call_without_a_result_was_interrupted(talk):
 
 
 def test_odd_inputs_break_nothing(talk):
-    """Inputs of the wrong type are passed over."""
     talk.call("Edit", "ok", file_path=7, old_string=None)
     talk.call("Bash", "ok", command=["ls", "-l"])
     talk.call("Read", "ok")
@@ -147,14 +134,12 @@ def test_odd_inputs_break_nothing(talk):
 
 
 def test_a_list_written_whole_replaces_the_one_before(talk):
-    """Only the last list counts."""
     talk.call("TodoWrite", "ok", todos=[{"content": "old", "status": "pending"}])
     n = talk.call("TodoWrite", "ok", todos=[{"content": "new", "status": "in_progress"}])
     assert extract(talk.items).todos == (TodoFact(text="new", state="in_progress", id=n),)
 
 
 def test_single_entries_are_added_and_changed(talk):
-    """Tasks are known by the number their tool gave them."""
     talk.call("TaskCreate", "Task #1 created successfully: Build", subject="Build")
     made = talk.call("TaskCreate", "Task #2 created successfully: Test", subject="Test")
     n = talk.call("TaskUpdate", "Updated task #1 status", taskId="1", status="completed")
@@ -165,19 +150,16 @@ def test_single_entries_are_added_and_changed(talk):
 
 
 def test_a_failed_call_changes_nothing(talk):
-    """A refused list is no list."""
     talk.call("TodoWrite", "refused", is_error=True, todos=[{"content": "x", "status": "pending"}])
     assert extract(talk.items).todos == ()
 
 
 def test_a_plan_of_steps_is_a_list_too(talk):
-    """Another agent calls its todos steps of a plan."""
     n = talk.call("update_plan", "ok", plan=[{"step": "look", "status": "completed"}])
     assert extract(talk.items).todos == (TodoFact(text="look", state="completed", id=n),)
 
 
 def test_a_list_that_is_shown_says_how_tasks_stand(talk):
-    """Somebody else may have finished one."""
     talk.call("TaskCreate", "Task #1 created successfully: Build", subject="Build")
     n = talk.call("TaskList", "#1 [completed] Build")
     assert extract(talk.items).todos == (TodoFact(text="Build", state="completed", id=n),)

@@ -13,7 +13,6 @@ Never call the network.
 
 
 def test_a_heading_that_repeats_stands_over_its_own_lines():
-    """Each demand is shown under the heading it was written under."""
     assert demands(PLAN, 500).splitlines() == [
         "Tests:",
         "Each column must be checked.",
@@ -25,7 +24,6 @@ def test_a_heading_that_repeats_stands_over_its_own_lines():
 
 
 def test_what_is_said_twice_is_shown_once_and_the_least_binding_goes_first():
-    """Within a length, and with a mark that something is missing."""
     text = "# A\n# B\nIt must be fast.\nIt must be fast.\nIt was a sunny day, if that counts for anything.\n"
     assert demands(text, 40).splitlines()[:2] == ["B:", "It must be fast."]
     assert demands(text, 40).count("fast") == 1

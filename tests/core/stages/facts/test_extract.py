@@ -21,7 +21,6 @@ def text(said):
 
 
 def test_each_message_of_the_user_begins_a_turn(talk):
-    """Turns are counted from one, and steps belong to the message before them."""
     talk.user("one")
     talk.answer("yes")
     talk.user("two")
@@ -33,13 +32,11 @@ def test_each_message_of_the_user_begins_a_turn(talk):
 
 
 def test_work_before_the_first_word_is_turn_zero(talk):
-    """A segment may begin in the middle of a turn."""
     talk.answer("going on")
     assert [(turn.number, turn.words) for turn in extract(talk.items).turns] == [(0, None)]
 
 
 def test_thinking_answers_and_stops_are_steps_in_order(talk):
-    """What the model thought comes before what it said."""
     talk.user("go")
     talk.answer("done", Thinking(thinking="hm"), RedactedThinking(data="x"), Opaque(raw={"a": 1}))
     talk.user("[Request interrupted by user]")
@@ -51,13 +48,11 @@ def test_thinking_answers_and_stops_are_steps_in_order(talk):
 
 
 def test_hidden_messages_are_not_the_users(talk):
-    """Reminders begin no turn."""
     talk.user("be careful", hidden=True)
     assert extract(talk.items).turns == ()
 
 
 def test_a_foreign_summary_is_kept_as_what_came_before(talk):
-    """A transcript that begins with a summary keeps its text."""
     n = talk.user("This session is being continued from a previous conversation. It was long.")
     assert extract(talk.items).prior == (
         PriorSummary(id=n, text="This session is being continued from a previous conversation. It was long."),
@@ -65,7 +60,6 @@ def test_a_foreign_summary_is_kept_as_what_came_before(talk):
 
 
 def test_background_tasks_are_known_by_their_last_state(talk):
-    """One runs, one was heard to have ended."""
     started = "Command running in background with ID: b1. Output goes elsewhere."
     one = talk.call("Bash", started, command="serve", run_in_background=True)
     talk.call("Task", "launched, agentId: a2", description="Review", run_in_background=True)
@@ -95,7 +89,6 @@ def compacted_log(by):
 
 
 def test_what_was_compacted_before_is_read_again_from_the_log():
-    """A later segment still has the words and deeds of the earlier one."""
     entries = compacted_log("model")
     facts = gather(entries, list(fold(entries).items))
     assert [words.text for _, words in facts.words()] == ["first wish", "second wish"]
@@ -104,20 +97,17 @@ def test_what_was_compacted_before_is_read_again_from_the_log():
 
 
 def test_a_digest_is_made_afresh_and_not_carried():
-    """Facts that were told once are told from the log, not from the telling."""
     entries = compacted_log("digest")
     assert gather(entries, list(fold(entries).items)).prior == ()
 
 
 def test_turns_are_counted_from_the_beginning_of_the_log():
-    """A segment that begins later has later turns."""
     entries = compacted_log("digest")
     tail = [item for item in originals(entries) if item.order >= 4]
     assert [turn.number for turn in gather(entries, tail).turns] == [2]
 
 
 def test_words_in_tool_results_count_as_the_users(talk):
-    """A refusal's reason is among what the user said."""
     talk.user("go on")
     talk.call("Bash", "Not allowed: not on a Friday.", refused="not on a Friday", command="deploy")
     said = [(turn, words.text, words.via) for turn, words in extract(talk.items).words()]

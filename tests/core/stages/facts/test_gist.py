@@ -7,12 +7,10 @@ from longhold.core.stages.facts.gist import gist, question, remark
 
 
 def test_a_short_answer_is_its_own_gist():
-    """Nothing is left out that fits."""
     assert gist("Done. All 12 tests pass.", 100) == "Done. All 12 tests pass."
 
 
 def test_the_sentence_that_names_the_cause_is_kept_before_others():
-    """What went wrong is worth more than how the answer begins."""
     answer = (
         "I looked at several places in the code before this became clear. "
         "The cause was a lock that is taken twice. "
@@ -22,7 +20,6 @@ def test_the_sentence_that_names_the_cause_is_kept_before_others():
 
 
 def test_what_a_cause_is_told_by_comes_with_it():
-    """A sentence that ends in a colon is nothing without what follows."""
     answer = (
         "A long walk through all the files that might have been meant by the report.\n"
         "The issue is:\n1. We walk by date\n2. We stop at the first one\n\n"
@@ -32,30 +29,25 @@ def test_what_a_cause_is_told_by_comes_with_it():
 
 
 def test_the_question_at_the_end_is_always_kept():
-    """The user's next words answer it."""
     answer = "It is done. " + "There were many details on the way. " * 10 + "Keep 50 or go to 20?"
     assert gist(answer, 120).endswith("… Keep 50 or go to 20?")
 
 
 def test_headings_and_announcements_are_not_worth_room():
-    """They say nothing by themselves."""
     answer = "## Summary\n\nLet me sum up.\n\n" + "The parser reads utf8.py now. " * 20
     assert gist(answer, 60) == "… The parser reads utf8.py now. The parser reads utf8.py now. …"
 
 
 def test_a_question_in_the_middle_is_not_what_was_asked():
-    """Only the end of an answer waits for the user."""
     assert question("Why? Because of the cache. It is filled late. It is read early. Fixed.") == ""
     assert question("Fixed. Want me to push it? It would go to main.") == "Want me to push it?"
 
 
 def test_a_remark_prefers_what_was_found():
-    """The finding stands though other sentences come first."""
     said = "The file is long. It has tests. The problem is that the key has a date in it."
     assert remark(said, 200) == "The problem is that the key has a date in it."
 
 
 @given(st.text(max_size=600), st.integers(min_value=40, max_value=400))
 def test_a_gist_is_never_much_longer_than_its_room(text, chars):
-    """Whatever the answer, the room holds, but for the signs where something is missing."""
     assert len(gist(text, chars)) <= chars * 2

@@ -13,7 +13,6 @@ from longhold.core.stages.facts.names import (
 
 
 def test_names_of_every_kind_are_found_in_order():
-    """Addresses, paths, flags, ids, identifiers and numbers; plain words are none."""
     text = (
         "See https://example.org/a?b=1 and src/app/main.py, pass --dry-run to run_all or "
         "parseInput() in Parser.read; commit 3f9c2ab, ticket OPS-12, port 8080, go.mod."
@@ -33,18 +32,15 @@ def test_names_of_every_kind_are_found_in_order():
 
 
 def test_prose_has_no_names():
-    """A sentence of plain words gives nothing."""
     assert named_in("Please make it faster, and tell me why it was slow in the first place.") == {}
 
 
 def test_absolute_and_relative_paths_are_whole():
-    """A path keeps its root and its dots."""
     found = named_in("/home/a/b.txt ~/notes/x.md ../up/one ./here/two")
     assert list(found) == ["/home/a/b.txt", "~/notes/x.md", "../up/one", "./here/two"]
 
 
 def test_strings_in_code_keep_their_quotes():
-    """Apostrophes are no quotes, and what is too short is no string."""
     assert list(quoted_in("""say("hello there", 'by name', `a tag`) # don't, it's "x" """)) == [
         '"hello there"',
         "'by name'",
@@ -53,18 +49,15 @@ def test_strings_in_code_keep_their_quotes():
 
 
 def test_definitions_of_several_languages_are_known():
-    """Functions, methods, classes and types are named."""
     code = "func (s *Store) Write(x int)\n  def read(self):\nexport class View {\npub fn fold()\ntype T struct"
     assert list(defined_in(code)) == ["Write", "read", "View", "fold", "T"]
 
 
 def test_a_huge_run_of_letters_is_looked_at_in_linear_time():
-    """A blob without a space is no name and does not stop the clock."""
     assert named_in("a" * 500_000 + "/" + "b" * 500_000) == {}
 
 
 def test_constants_are_known_by_how_languages_declare_them():
-    """Only short literals count; what is computed is code."""
     code = """
 const rowLimit = 100
 export const NAME: string = "spotter";
@@ -81,7 +74,6 @@ let total = rows.reduce(add)
 
 
 def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
-    """Definitions, strings and names tell an edit in a line."""
     change = ChangeFact(
         id=1,
         path="a.go",

@@ -11,51 +11,43 @@ from longhold.core.stages.facts.outcome import (
 
 
 def test_short_output_is_told_whole():
-    """What fits is one line."""
     assert telling_lines("ok\n  3 passed\n", 80) == "ok 3 passed"
 
 
 def test_long_output_is_told_by_failures_totals_and_the_last_line():
-    """Noise between them is left out."""
     noise = "\n".join(f"compiling part {i} of the whole program" for i in range(40))
     output = f"{noise}\nFAIL: test_login\n{noise}\n1 failed, 30 passed\n{noise}\nthe end"
     assert telling_lines(output, 200) == "FAIL: test_login … 1 failed, 30 passed … the end"
 
 
 def test_commits_are_read_with_their_hashes():
-    """A commit is known by hash, branch and subject."""
     assert commits_in("noise\n[main (root-commit) 3f9c2ab] Begin\n 1 file changed") == [
         CommitLine(hash="3f9c2ab", branch="main", subject="Begin")
     ]
 
 
 def test_an_error_is_told_by_its_beginning_and_its_telling_line():
-    """The line that names the trouble is found wherever it stands."""
     text = "Exit code 1\n" + "setting things up\n" * 30 + "main.go:3:1: undefined: strings"
     assert error_head(text, 140).endswith(" settin … main.go:3:1: undefined: strings")
 
 
 def test_an_error_is_told_by_where_it_went_wrong_before_that_it_went_wrong():
-    """That a task failed is known; the place is not."""
     text = "Exit code 1\n" + "set up\n" * 30 + "[lint] ERROR task failed\napp/a.go:3:1: bad (vet)\n"
     assert error_head(text, 140).endswith("… app/a.go:3:1: bad (vet)")
 
 
 def test_failure_is_seen_where_the_status_hides_it():
-    """A pipe swallows the status, not the word."""
     assert has_failed("ok a\n--- FAIL: TestX\n")
     assert has_failed("error: cannot find module\n")
     assert not has_failed("0 errors, nothing failed\n")
 
 
 def test_commands_that_only_look_are_known():
-    """What they print is no verdict on anything."""
     assert only_looks("cd /a && git log --oneline")
     assert not only_looks("git commit -m 'x'")
 
 
 def test_the_test_that_failed_is_named_before_the_places_it_passed():
-    """A runner logs places on its way; what it says failed comes first."""
     noise = "set up\n" * 30 + "hooks.go:155: output\n"
     text = f"Exit code 1\n{noise}--- FAIL: TestResume (0.46s)\nFAIL\n"
     assert error_head(text, 180).endswith("… --- FAIL: TestResume (0.46s) hooks.go:155: output")

@@ -16,7 +16,6 @@ NOUNS = ("column", "button", "row", "index", "header", "cache", "worker", "page"
 
 @pytest.mark.parametrize("paste", [LOG, CODE, TRACE, DATA], ids=["log", "code", "trace", "data"])
 def test_a_paste_loses_its_middle_and_says_where_it_is(paste):
-    """The words around it stay, and its ends say what it is."""
     text = f"Why does this fail?\n{paste}\nPlease fix it and add a test."
     short = without_pastes(text, "[#7]")
     assert short.startswith("Why does this fail?\n")
@@ -40,5 +39,4 @@ def test_a_paste_loses_its_middle_and_says_where_it_is(paste):
     ids=["bullets", "numbers", "paragraphs", "a short example", "one line"],
 )
 def test_what_the_user_wrote_stays_as_it_is(prose):
-    """A list of requirements is not data."""
     assert without_pastes(prose, "[#7]") == prose

@@ -25,7 +25,6 @@ def said(text):
     ],
 )  # fmt: skip
 def test_what_was_typed_is_given_letter_for_letter(text, own):
-    """Tags go, words stay."""
     found = typed(said(text))
     assert found is not None
     assert found.text == own
@@ -42,23 +41,19 @@ def test_what_was_typed_is_given_letter_for_letter(text, own):
     ],
 )
 def test_what_a_harness_sends_is_nobodys_words(text):
-    """Notices, outputs and housekeeping are no message of the user's."""
     assert typed(said(text)) is None
 
 
 def test_a_picture_alone_is_a_message():
-    """A user who sends only an image has said something."""
     assert typed((IMAGE,)) == Typed(text="", images=1)
 
 
 def test_an_answer_to_a_question_is_unwrapped():
-    """Only what was asked and answered is left."""
     result = 'User has answered your questions: "Which?"="The first". You can now continue with it.'
     assert reply(result) == '"Which?"="The first"'
 
 
 def test_a_background_task_reports_by_its_fields():
-    """Name, state, subject and result are read out of a notice."""
     text = (
         "<task-notification><task-id>a1</task-id><status>completed</status>"
         "<summary>Review</summary><result>All good.</result></task-notification>"
@@ -69,6 +64,5 @@ def test_a_background_task_reports_by_its_fields():
 
 
 def test_another_agents_summary_is_known():
-    """A conversation that begins with a summary does not begin with the user."""
     assert is_summary(said("This session is being continued from a previous conversation."))
     assert not is_summary(said("Please summarise this session."))

@@ -79,18 +79,15 @@ def account(items=WORK):
     ],
 )
 def test_each_section_tells_what_the_log_knows(section, line):
-    """Without a model."""
     assert line in engine_sections(account(), SECTION_TOKENS)[section]
 
 
 def test_what_is_done_is_not_pending():
-    """A todo that was completed is no state to go on from."""
     assert "Read auth.py" not in engine_sections(account(), SECTION_TOKENS)["Current state"]
 
 
 @given(cuts=st.sets(st.integers(0, len(WORK))))
 def test_counted_bit_by_bit_it_comes_to_the_same(cuts):
-    """However the items arrive, each is counted once."""
     one = SessionAccount()
     for cut in sorted({*cuts, len(WORK)}):
         one.follow(WORK[:cut])
@@ -99,7 +96,6 @@ def test_counted_bit_by_bit_it_comes_to_the_same(cuts):
 
 
 def test_a_round_whose_tools_still_run_waits():
-    """It is counted when its results are there."""
     use = ToolUse(id="t20", name="Bash", input={"command": "make"})
     still = Round(id=20, order=20, response_id="r20", content=(use,))
     one = account([*WORK, still])
@@ -116,7 +112,6 @@ def test_a_round_whose_tools_still_run_waits():
 
 
 def test_a_round_that_was_interrupted_does_not_hold_up_the_rest():
-    """Its results will never come."""
     use = ToolUse(id="t20", name="Bash", input={"command": "make"})
     cut_off = Round(id=20, order=20, response_id="r20", content=(use,))
     assert (
@@ -126,7 +121,6 @@ def test_a_round_that_was_interrupted_does_not_hold_up_the_rest():
 
 
 def test_secrets_are_masked():
-    """Before anything is cut."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     lines = engine_sections(account([said(1, f"Use {token} to push.")]), SECTION_TOKENS)
     assert token not in str(lines)
@@ -134,7 +128,6 @@ def test_secrets_are_masked():
 
 
 def test_each_section_stays_within_its_room():
-    """The oldest lines of the worklog go, and the least used files."""
     items = []
     for i in range(0, 4_000, 4):
         items += [said(i + 1, f"Task number {i} " + "word " * 40)]

@@ -10,7 +10,6 @@ FILE = Path("/s/notes.draft.md")
 
 
 def test_there_are_ten_sections_each_with_its_line(tmp_path):
-    """As the page is meant to be."""
     page = template(tmp_path)
     assert [each.heading for each in page.sections] == [
         *("Title", "Current state", "Task", "Files and functions", "Workflow"),
@@ -20,7 +19,6 @@ def test_there_are_ten_sections_each_with_its_line(tmp_path):
 
 
 def test_the_notes_are_in_the_question_without_the_engines_lines(tmp_path):
-    """The model works on what it wrote; the engine's part is not its to repeat."""
     page = template(tmp_path).with_written({"Task": "Fix {path}"}).with_logs({"Task": "- T1"})
     asked = ask_for_update(page, FILE, SETTINGS, tmp_path)
     assert "Fix {path}" in asked and str(FILE) in asked
@@ -29,7 +27,6 @@ def test_the_notes_are_in_the_question_without_the_engines_lines(tmp_path):
 
 
 def test_what_is_too_long_is_named(tmp_path):
-    """By section, and all of it."""
     page = template(tmp_path).with_written({"Task": "word " * 150, "Learnings": "word " * 150})
     asked = ask_for_update(page, FILE, SETTINGS, tmp_path)
     assert asked.count("Condense it") == 2
@@ -37,7 +34,6 @@ def test_what_is_too_long_is_named(tmp_path):
 
 
 def test_template_and_words_can_be_the_users_own(tmp_path):
-    """Both lie in the home directory."""
     own = tmp_path / "notes"
     own.mkdir()
     (own / "template.md").write_text("## Ship\n_Which one._\n")

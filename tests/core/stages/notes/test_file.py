@@ -29,20 +29,17 @@ def put(file, **written):
 
 
 def test_only_its_owner_can_read_it(file):
-    """Directory and file are private from their first moment."""
     put(file, Title="Login")
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.directory.stat().st_mode) == 0o700
 
 
 def test_what_is_missing_is_the_empty_template(file):
-    """Nothing is made by looking."""
     assert file.read().page == TEMPLATE
     assert not file.directory.exists()
 
 
 def test_what_somebody_saved_meanwhile_is_not_overwritten(file):
-    """Between reading and writing the file was changed: who writes reads again."""
     put(file, Title="Login")
     found = file.read()
     file.path.write_text(file.path.read_text().replace("Login", "Logout, by hand"))
@@ -52,7 +49,6 @@ def test_what_somebody_saved_meanwhile_is_not_overwritten(file):
 
 
 def test_a_file_made_meanwhile_is_not_overwritten(file):
-    """It was not there when it was looked for."""
     found = file.read()
     put(file, Title="By hand")
     with pytest.raises(Overtaken):
@@ -60,7 +56,6 @@ def test_a_file_made_meanwhile_is_not_overwritten(file):
 
 
 def test_notes_are_not_written_through_a_link(file, tmp_path):
-    """Nor read: what it names is none of ours."""
     other = tmp_path / "other.md"
     other.write_text("mine")
     file.directory.mkdir()
@@ -71,7 +66,6 @@ def test_notes_are_not_written_through_a_link(file, tmp_path):
 
 
 def test_a_draft_is_a_file_of_its_own(file, tmp_path):
-    """A link left in its place is taken away, not followed; the draft is gone when it was taken."""
     other = tmp_path / "other.md"
     other.write_text("mine")
     file.directory.mkdir()
@@ -86,7 +80,6 @@ def test_a_draft_is_a_file_of_its_own(file, tmp_path):
 
 @pytest.mark.parametrize("steps", range(1, 12))
 def test_killed_at_any_point_it_is_the_old_page_or_the_new_one(file, steps):
-    """A process that dies while it writes leaves nothing half."""
     put(file, Title="old " * 2_000)
     child = os.fork()
     if not child:

@@ -49,7 +49,6 @@ def opened(directory, resume=""):
 
 @pytest.mark.parametrize("seconds", [0.1, 0.2, 0.3, 0.45, 0.7, 1.0])
 def test_the_page_is_whole_and_the_next_session_goes_on_from_the_cursor(tmp_path, seconds):
-    """What was written last is there, and nothing half."""
     child = os.fork()
     if not child:
         try:

@@ -149,7 +149,6 @@ def of(one, kind):
 
 
 async def test_notes_begin_when_there_is_something_to_note(agent, brain):
-    """Not before, and then by engine and model."""
     brain.edits = [edit("Current state", "The mast is up.")]
     async with agent() as one:
         await turn(one, "short")
@@ -163,7 +162,6 @@ async def test_notes_begin_when_there_is_something_to_note(agent, brain):
 
 
 async def test_an_update_leaves_the_event_loop_free_while_the_disk_works(agent, brain):
-    """The page is synced and put in place in a thread of its own."""
     placed, is_watching = [], True
 
     def watch(event, arguments):
@@ -184,7 +182,6 @@ async def test_an_update_leaves_the_event_loop_free_while_the_disk_works(agent, 
 
 
 async def test_an_update_reads_what_the_conversation_left(agent, brain):
-    """At least 99 % of the tokens up to the parent's last marker come from the cache."""
     brain.edits = [edit("Task", "Sail.")]
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         for _ in range(3):
@@ -198,7 +195,6 @@ async def test_an_update_reads_what_the_conversation_left(agent, brain):
 
 
 async def test_a_long_answer_is_paid_for_once(agent, brain):
-    """A fork leaves it in the cache, and the conversation's next call reads it there."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         brain.says = prose("long", 9_000)
         await turn(one)
@@ -211,7 +207,6 @@ async def test_a_long_answer_is_paid_for_once(agent, brain):
 
 
 async def test_the_next_update_has_the_notes_as_they_are(agent, brain):
-    """What was written stands in the next question."""
     brain.edits = [edit("Learnings", "Ropes wear.")]
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
@@ -222,7 +217,6 @@ async def test_the_next_update_has_the_notes_as_they_are(agent, brain):
 
 
 async def test_what_a_person_writes_between_updates_is_kept(agent, brain):
-    """By the model, which sees it, and by the engine, which does not touch it."""
     brain.edits = [edit("Task", "Sail.")]
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
@@ -235,7 +229,6 @@ async def test_what_a_person_writes_between_updates_is_kept(agent, brain):
 
 
 async def test_what_a_person_writes_between_the_engines_lines_stands_there_once(agent, brain):
-    """The model is shown their line and not the engine's, and neither is doubled."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
         path, begin = notes(one).file(one.engine).path, "- the user last said"
@@ -248,7 +241,6 @@ async def test_what_a_person_writes_between_the_engines_lines_stands_there_once(
 
 
 async def test_what_a_person_writes_during_an_update_is_kept(agent, brain):
-    """The model worked on an older page; both have what they wrote."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
         file = notes(one).file(one.engine)
@@ -281,7 +273,6 @@ ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 async def test_a_model_that_obeys_what_a_tool_said_can_write_nowhere_else(agent, brain, attack):
-    """A result asks for it, the model does it, the fork refuses; the notes are written all the same."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}, project="p") as one:
         project, session = one.tool_context.root, one.engine.log.path.with_suffix("")
         (project / "keep.md").write_text("keep")
@@ -301,7 +292,6 @@ async def test_a_model_that_obeys_what_a_tool_said_can_write_nowhere_else(agent,
 
 
 async def test_a_link_in_place_of_the_draft_leads_nowhere(agent, brain):
-    """Planted between the question and the answer, it is refused."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         victim = one.tool_context.root / "victim.md"
         victim.write_text("## Task\nmine\n")
@@ -318,7 +308,6 @@ async def test_a_link_in_place_of_the_draft_leads_nowhere(agent, brain):
 
 
 async def test_without_a_model_the_engine_notes_alone(agent, brain):
-    """Nobody is asked, and the notes are there."""
     async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
         await turn(one)
         (noted,) = of(one, Noted)
@@ -328,7 +317,6 @@ async def test_without_a_model_the_engine_notes_alone(agent, brain):
 
 
 async def test_a_model_that_will_not_leaves_the_engines_notes(agent, brain):
-    """The work goes on; nothing counts as judged."""
     brain.fails = True
     async with agent(notes={"first_tokens": 1_000}) as one:
         await turn(one)
@@ -336,7 +324,6 @@ async def test_a_model_that_will_not_leaves_the_engines_notes(agent, brain):
 
 
 async def test_a_failure_is_an_entry_and_nothing_else(agent, brain, simulator):
-    """The page cannot be written: the session does not notice."""
     async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
         path = notes(one).file(one.engine).path
         path.mkdir(parents=True)
@@ -347,14 +334,12 @@ async def test_a_failure_is_an_entry_and_nothing_else(agent, brain, simulator):
 
 
 async def test_off_is_off(agent, brain):
-    """No file, no entry, no call."""
     async with agent(notes={"on": False, "first_tokens": 0}) as one:
         await turn(one)
         assert not notes(one).file(one.engine).path.exists() and brain.asked == []
 
 
 async def test_two_sessions_of_one_project_do_not_mix(agent, brain):
-    """Each has its own file, draft and question."""
     options = {"notes": {"first_tokens": 1_000, "growth_tokens": 100}, "project": "one"}
     async with agent(**options) as one, agent(**options) as other:
         brain.edits = [edit("Task", "The first.")]
@@ -366,7 +351,6 @@ async def test_two_sessions_of_one_project_do_not_mix(agent, brain):
 
 
 async def test_a_turn_reads_nothing_of_old_history(agent, brain):
-    """However long the log, a turn costs what is new: packed entries stay packed."""
     read = []
 
     def look(_frame, event, called):
@@ -387,7 +371,6 @@ async def test_a_turn_reads_nothing_of_old_history(agent, brain):
 
 
 async def test_the_next_session_goes_on_from_the_cursor(agent, brain):
-    """What was noted is known; the growth is counted from there."""
     options = {"notes": {"first_tokens": 1_000, "growth_tokens": 5_000}, "project": "one"}
     brain.edits = [edit("Task", "Sail.")]
     async with agent(**options) as one:
@@ -405,7 +388,6 @@ async def test_the_next_session_goes_on_from_the_cursor(agent, brain):
 
 
 async def test_of_updates_that_come_up_meanwhile_the_newest_wins(agent, brain):
-    """One at a time; three wishes while one runs are one more update, up to the last message."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         gate = asyncio.Event()
         one.model.meanwhile = gate.wait
@@ -420,7 +402,6 @@ async def test_of_updates_that_come_up_meanwhile_the_newest_wins(agent, brain):
 
 
 async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
-    """However long ago the one before it was."""
     async with agent(notes={"model": False, "first_tokens": 1_000}) as one:
         async for _ in one.run(prose("a")):
             pass
@@ -434,7 +415,6 @@ async def test_an_update_that_has_just_begun_is_waited_for(agent, brain):
 
 
 async def test_closing_stops_an_update_and_writes_what_the_log_says(agent, brain):
-    """A session that ends does not wait for a model."""
     async with agent(notes={"first_tokens": 1_000, "growth_tokens": 100}) as one:
         await turn(one)
         one.model.meanwhile = asyncio.Event().wait

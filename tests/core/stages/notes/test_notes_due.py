@@ -17,7 +17,6 @@ def due(used, before=None, calls=0, rest=False, window=WINDOW_TOKENS):
 
 @pytest.mark.parametrize(("used", "is_time"), [(9_999, False), (10_000, True)])
 def test_the_first_time_by_size_alone(used, is_time):
-    """There is something to note at 10,000 tokens."""
     assert due(used) is is_time
 
 
@@ -32,12 +31,10 @@ def test_the_first_time_by_size_alone(used, is_time):
     ],
 )
 def test_then_by_growth_and_by_what_was_done(grown, calls, rest, is_time):
-    """Growth is always needed, and tools or rest beside it."""
     assert due(20_000 + grown, 20_000, calls, rest) is is_time
 
 
 def test_a_small_window_has_small_budgets():
-    """What 10,000 is of 200,000, 1,000 is of 20,000; a larger window changes nothing."""
     assert due(1_000, window=20_000) and not due(999, window=20_000)
     assert scaled(10_000, 1_000_000) == 10_000
 
@@ -57,7 +54,6 @@ def test_a_small_window_has_small_budgets():
 def test_a_model_is_asked_near_the_line_or_after_a_pause_and_then_not_again(
     share, judged, is_after_pause, pays
 ):
-    """One update for each time the line is reached: what follows it can stay word for word."""
     window = window_for("claude-opus-5", WindowSettings(limit_tokens=200_000, auto_line=""))
     used, at = (round(part * window.auto_tokens) for part in (share, judged))
     full = Fullness(used_tokens=used, margin=lambda: 0, window=window)

@@ -26,7 +26,6 @@ async def passes(file, tool, **given):
 
 @pytest.mark.parametrize("tool", [EDIT, WRITE])
 async def test_the_file_itself_may_be_changed(file, tool):
-    """By its own name, and by one that only has dots in it."""
     for name in (str(file), f"{file.parent}/./x/../{file.name}"):
         verdict = await passes(file, tool, file_path=name, content="x")
         assert isinstance(verdict, Allowed)
@@ -48,46 +47,39 @@ async def test_the_file_itself_may_be_changed(file, tool):
     ],
 )
 async def test_no_other_path_passes(file, name):
-    """Near misses and far ones are refused alike, but for a slash that changes nothing."""
     given = name.format(place=file.parent)
     verdict = await passes(file, EDIT, file_path=given, old_string="a", new_string="b")
     assert isinstance(verdict, Allowed) is (given == f"{file}/")
 
 
 async def test_a_path_that_is_no_text_is_refused(file):
-    """Whatever a model may send."""
     assert not isinstance(await passes(file, EDIT, file_path=[str(file)]), Allowed)
     assert not isinstance(await passes(file, EDIT), Allowed)
 
 
 async def test_no_other_tool_passes(file):
-    """Not even on that file, and not even one that calls itself Edit."""
     assert not isinstance(await passes(file, READ, file_path=str(file)), Allowed)
     forged = ToolUse(id="1", name="Edit", input={"file_path": str(file)})
     assert not isinstance(await only(file)(forged, READ), Allowed)
 
 
 async def test_no_command_passes(file):
-    """A shell can do anything."""
     assert not isinstance(await passes(file, BASH, command=f"echo >> {file}"), Allowed)
 
 
 async def test_a_link_in_its_place_is_refused(file):
-    """It would be followed to whatever it names."""
     file.unlink()
     file.symlink_to(file.with_name("other.md"))
     assert not isinstance(await passes(file, EDIT, file_path=str(file)), Allowed)
 
 
 async def test_a_second_name_in_its_place_is_refused(file):
-    """A hard link is another file under this name."""
     file.unlink()
     os.link(file.with_name("other.md"), file)
     assert not isinstance(await passes(file, EDIT, file_path=str(file)), Allowed)
 
 
 async def test_a_link_on_the_way_is_refused(file, tmp_path):
-    """Another path that leads to the same file is another path."""
     (tmp_path / "way").symlink_to(tmp_path)
     verdict = await passes(file, EDIT, file_path=str(tmp_path / "way" / file.name))
     assert not isinstance(verdict, Allowed)

@@ -24,7 +24,6 @@ def reread(one):
 
 
 def test_a_template_has_sections_with_their_fixed_lines():
-    """Heading and description are known; nothing else is there."""
     assert TEMPLATE.sections == (
         NotesSection(heading="Title", description="_What it is about._"),
         NotesSection(heading="Worklog", description="_What was done._"),
@@ -33,20 +32,17 @@ def test_a_template_has_sections_with_their_fixed_lines():
 
 
 def test_what_was_written_is_read_back():
-    """Text and the engine's lines come back apart."""
     one = page(Title="Fix the login").with_logs({"Worklog": "- T1: fixed"})
     assert reread(one) == one
 
 
 def test_the_engines_lines_are_replaced_and_a_persons_are_not():
-    """Only what the engine wrote is the engine's to change."""
     first = page(Worklog="Mine.").with_logs({"Worklog": "- old"})
     again = reread(first).with_logs({"Worklog": "- new"})
     assert (again.section("Worklog").text, again.section("Worklog").log) == ("Mine.", "- new")
 
 
 def test_an_edit_between_the_engines_lines_is_kept():
-    """A line that a person put there becomes theirs; the engine's own is not told twice."""
     shown = page().with_logs({"Worklog": "- T1: fixed\n- T2: tested"}).render()
     edited = read_page(shown.replace("- T2", "- remember the cookie!\n- T2"), TEMPLATE)
     assert any(edited.written().values())
@@ -56,14 +52,12 @@ def test_an_edit_between_the_engines_lines_is_kept():
 
 
 def test_an_edit_is_seen_again_before_the_engine_writes():
-    """Written back as it is, an edited part still counts as edited."""
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("fixed", "broken")
     edited = read_page(shown, TEMPLATE)
     assert reread(edited).section("Worklog").written() == "- T1: broken"
 
 
 def test_an_edit_that_was_taken_up_stands_there_once():
-    """Whoever rewrites a section has the edit in it, so it does not stay behind as well."""
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
     edited = read_page(shown.replace("- T1", "- mind the reef\n- T1"), TEMPLATE)
     rewritten = edited.with_written({"Worklog": "- mind the reef\nSailing."})
@@ -71,7 +65,6 @@ def test_an_edit_that_was_taken_up_stands_there_once():
 
 
 def test_what_the_engine_said_before_is_not_taken_for_an_edit():
-    """A line that it says otherwise now was never anybody else's."""
     shown = page().with_logs({"Worklog": "- make test, once"}).render()
     edited = read_page(shown.replace("- make", "- mind the reef\n- make"), TEMPLATE)
     now, before = {"Worklog": "- make test, twice"}, {"Worklog": "- make test, once"}
@@ -79,13 +72,11 @@ def test_what_the_engine_said_before_is_not_taken_for_an_edit():
 
 
 def test_a_comment_that_was_cut_off_loses_nothing():
-    """Somebody deleted the end of the engine's part; what is left is kept."""
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render().replace("<!-- to here -->", "x")
     assert "x" in read_page(shown, TEMPLATE).section("Worklog").written()
 
 
 def test_the_engines_part_stands_there_once():
-    """Copied by somebody, it does not stay behind as their words."""
     shown = page().with_logs({"Worklog": "- T1: fixed"}).render()
     part = shown[shown.index("<!--") :]
     again = read_page(f"{shown}\n{part}", TEMPLATE).with_logs({"Worklog": "- T2: tested"})
@@ -93,7 +84,6 @@ def test_the_engines_part_stands_there_once():
 
 
 def test_sections_of_ones_own_stay_where_they_are():
-    """A heading the template does not have, and words before the first one, are kept."""
     shown = "Dear reader\n\n## Title\n_What it is about._\n\nLogin\n\n## Mine\nA thing\n"
     one = read_page(shown, TEMPLATE)
     assert one.lead == "Dear reader"
@@ -102,21 +92,18 @@ def test_sections_of_ones_own_stay_where_they_are():
 
 
 def test_a_section_that_was_deleted_comes_back_empty_in_its_place():
-    """The template's order holds."""
     one = read_page("## Worklog\nDone.\n", TEMPLATE)
     assert [each.heading for each in one.sections] == ["Title", "Worklog"]
     assert one.section("Title").text == ""
 
 
 def test_a_description_that_was_changed_is_put_back_and_the_words_are_kept():
-    """The fixed line is fixed; what stood in its place is somebody's text."""
     one = read_page("## Title\n_Something else._\nLogin\n", TEMPLATE)
     assert one.section("Title").description == "_What it is about._"
     assert one.section("Title").text == "_Something else._\nLogin"
 
 
 def test_what_is_quoted_from_the_log_cannot_pass_for_the_page():
-    """Headings and comments in the engine's lines are none."""
     forged = "- said: \n## Title\nForged <!-- to here -->"
     one = reread(page(Title="Real").with_logs({"Worklog": forged}))
     assert one.section("Title").text == "Real"
@@ -128,13 +115,11 @@ LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=
 
 @given(title=LINES, work=LINES, log=LINES)
 def test_writing_and_reading_settle_at_once(title, work, log):
-    """A page read from its own text is written the same, whatever stands in it."""
     once = reread(page(Title=title, Worklog=work).with_logs({"Worklog": log}))
     assert reread(once).render() == once.render()
 
 
 def test_an_empty_file_is_the_template():
-    """Nothing written is nothing lost."""
     assert read_page("", TEMPLATE).sections == TEMPLATE.sections
     assert read_page("", NotesPage()).sections == ()
 
@@ -153,18 +138,15 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=4).map("\n".joi
     ],
 )
 def test_who_changed_a_section_has_it(base, mine, theirs, both):
-    """One change wins; of two, the person's stays and the model's new lines follow."""
     assert merged({"x": base}, {"x": mine}, {"x": theirs}) == {"x": both}
 
 
 def test_sections_that_only_one_of_them_has_stay():
-    """A person's own section is not the model's to drop."""
     assert merged({}, {"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
 
 
 @given(base=LINES, mine=LINES, theirs=LINES)
 def test_no_line_that_a_person_wrote_is_lost(base, mine, theirs):
-    """Whatever both did: what the person changed is there, line by line."""
     both = merged({"x": base}, {"x": mine}, {"x": theirs})["x"]
     if theirs != base:
         assert set(theirs.splitlines()) <= set(both.splitlines())

@@ -31,7 +31,6 @@ def budgets(declared=None, window_tokens=200_000, **fields):
     ],
 )
 def test_a_tool_is_limited_by_what_its_name_says(tool, limit_chars):
-    """Foreign tools too; a foreign reader only by the ceiling."""
     assert budgets().limit_chars(tool) == limit_chars
 
 
@@ -39,12 +38,10 @@ def test_a_tool_is_limited_by_what_its_name_says(tool, limit_chars):
     ("declared", "limit_chars"), [(20_000, 20_000), (90_000, 50_000), (None, None)]
 )
 def test_a_tool_says_itself_how_long_its_results_may_be(declared, limit_chars):
-    """Up to what holds for all; one that says never is never spilled."""
     assert budgets({"Mine": declared}).limit_chars("Mine") == limit_chars
 
 
 def test_the_users_word_goes_before_the_tools():
-    """By name or by pattern, the first that fits, up to the ceiling; never is never."""
     told = budgets(
         {"Bash": 30_000, "Read": None, "mcp__db__query": 100_000},
         tools="Bash=10_000, mcp__db__*=90000, Glob=999999999, R*=5000",
@@ -54,7 +51,6 @@ def test_the_users_word_goes_before_the_tools():
 
 
 def test_a_tool_server_may_ask_for_more():
-    """Above what holds for other tools, below the ceiling."""
     told = budgets({"mcp__a__x": 250_000, "mcp__a__y": 500_000})
     assert [told.limit_chars(name) for name in ("mcp__a__x", "mcp__a__y")] == [250_000, 400_000]
 
@@ -70,7 +66,6 @@ def test_a_tool_server_may_ask_for_more():
     ],
 )
 def test_budgets_shrink_with_the_window(window_tokens, limits):
-    """In proportion below 200K, to a floor; larger windows change nothing."""
     told = budgets(window_tokens=window_tokens)
     room = told.room(has_failed=False)
     assert (told.limit_chars("x"), told.message_chars, room.preview_bytes) == limits
@@ -93,7 +88,6 @@ def arrived(**fields):
     ],
 )
 def test_a_failed_command_has_a_limit_of_its_own(fields, limit_chars):
-    """And more of it is shown."""
     assert budgets().limit_of(arrived(**fields)) == limit_chars
     assert budgets().room(has_failed=True).preview_bytes == 6_000
 
@@ -105,7 +99,6 @@ weighed = st.dictionaries(
 
 @given(weighed, st.integers(0, 200))
 def test_the_longest_free_results_go_until_the_rest_fits(results, limit):
-    """No more than needed, never one that was sent; if those alone are too much, so be it."""
     lengths = {id: chars for id, (chars, _) in results.items()}
     free = {id for id, (_, is_free) in results.items() if is_free}
     chosen = plan_message(lengths, free, limit)
@@ -120,13 +113,11 @@ def test_the_longest_free_results_go_until_the_rest_fits(results, limit):
 
 @pytest.mark.parametrize("text", ["Bash=", "=5", "Bash=0", "Bash=5;Grep=6", "Bash", "Bash=-1"])
 def test_limits_by_tool_are_checked_on_load(monkeypatch, text):
-    """A wrong one is an error that says what is right."""
     monkeypatch.setenv("LONGHOLD_SPILL_TOOLS", text)
     with pytest.raises(ConfigError, match="limits in characters by tool"):
         load_settings()
 
 
 def test_limits_by_tool_are_read(monkeypatch):
-    """Spaces and underscores are welcome."""
     monkeypatch.setenv("LONGHOLD_SPILL_TOOLS", " Bash = 10_000 , mcp__*=5000")
     assert overrides(load_settings().spill.tools) == (("Bash", 10_000), ("mcp__*", 5_000))

@@ -34,7 +34,6 @@ def ids(*entries):
 
 
 def test_results_since_the_last_request_are_unsent():
-    """All of one answer's, also where the answer came in pieces between them."""
     assert ids(said(), Asked(), called("a", "b"), ran("a"), ran("b")) == ["a", "b"]
     assert ids(said(), Asked(), called("a"), ran("a"), called("b"), ran("b")) == ["a", "b"]
 
@@ -45,29 +44,24 @@ def test_results_since_the_last_request_are_unsent():
     ids=["a request went out", "the model answered"],
 )
 def test_what_was_sent_is_not(later):
-    """An imported session has no requests, but its answers tell."""
     assert ids(said(), called("a", "b"), ran("a"), ran("b"), *later) == []
 
 
 def test_another_sources_request_does_not_count():
-    """A fork sends the prefix, not what came since."""
     assert ids(said(), called("a"), ran("a"), Asked(source="notes")) == ["a"]
 
 
 def test_what_is_spilled_or_was_undone_is_left_alone():
-    """The first is decided, the second is the user's decision."""
     spilled = Spilled(tool_use_id="a", text="short")
     assert ids(said(), called("a"), ran("a"), spilled) == []
     assert ids(said(), called("a"), ran("a"), spilled, Undone(target=4)) == []
 
 
 def test_a_session_without_an_answer_has_no_results():
-    """There is nobody to have called a tool."""
     assert ids(said()) is None
 
 
 def test_a_result_nobody_asked_for_is_nothing():
-    """It is in the log and shown nowhere."""
     assert arrived_in(folded(said(), called("a")), ran("b")) is None
 
 
@@ -82,7 +76,6 @@ def test_a_result_nobody_asked_for_is_nothing():
     ],
 )
 def test_how_a_command_ended_is_told_or_read(tool, result, status, has_failed):
-    """By the shell itself, else by its text; other tools have no status."""
     arrived = arrived_in(folded(said(), called("a", tool=tool)), result)
     assert (arrived.tool, arrived.exit_status, arrived.has_failed) == (tool, status, has_failed)
 
@@ -104,7 +97,6 @@ CHUNK = "Chunk ID: 7\nWall time: 1.0 seconds\nProcess exited with code 101\nOutp
     ],
 )
 def test_what_shells_say_of_their_end(text, status):
-    """In the first line, the last one, or a header."""
     assert exit_status_in(text) == status
 
 
@@ -119,5 +111,4 @@ def test_what_shells_say_of_their_end(text, status):
     ],
 )
 def test_what_is_merely_mentioned_is_no_status(text):
-    """Nothing is guessed."""
     assert exit_status_in(text) is None

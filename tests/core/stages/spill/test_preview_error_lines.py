@@ -12,7 +12,6 @@ KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 @given(st.lists(st.sampled_from(["ok", "error: x", "Traceback", "0 errors", "E   assert"])))
 def test_error_lines_are_numbered_as_they_stand(lines):
-    """Each distinct line once, by its first place, and only what complains."""
     found, count = error_lines("\n".join(lines), 10_000)
     wanted = {}
     for number, line in enumerate(lines, 1):
@@ -23,7 +22,6 @@ def test_error_lines_are_numbered_as_they_stand(lines):
 
 
 def test_where_not_all_errors_fit_the_first_and_the_last_do():
-    """The cause comes first, the sum last."""
     text = "\n".join(f"error number {n}" for n in range(1_000))
     found, count = error_lines(text, 120)
     assert found == [
@@ -58,7 +56,6 @@ def test_where_not_all_errors_fit_the_first_and_the_last_do():
     ],
 )
 def test_what_looks_like_an_error(line):
-    """As compilers, test runners, shells and interpreters put it."""
     assert error_lines(line, 1_000)[1] == 1
 
 
@@ -78,24 +75,20 @@ def test_what_looks_like_an_error(line):
     ],
 )
 def test_what_does_not(line):
-    """Names of files and good news."""
     assert error_lines(line, 1_000)[1] == 0
 
 
 def test_capitals_are_read_in_any_alphabet():
-    """One letter that grows when it is lowered does not hide the rest of the text."""
     assert error_lines("İstanbul\nFAILED: Errors: 3\n", 1_000) == (["2: FAILED: Errors: 3"], 1)
 
 
 @pytest.mark.parametrize("at", range(140, 201, 10))
 def test_a_secret_across_the_cut_of_a_line_is_masked(at):
-    """Lines are masked first and cut then."""
     [line], _ = error_lines(f"error: {'x' * (at - 8)} {KEY} end", 1_000, mask=masked)
     assert KEY[:8] not in line and len(line) <= 203
 
 
 def test_a_secret_at_the_end_of_what_is_read_of_a_line_is_not_shown():
-    """Even where secrets before it became short when they were masked."""
     line = "error: " + f"{KEY} " * 60
     [shown], _ = error_lines(line, 1_000, mask=masked)
     assert KEY[:8] not in shown and "[secret: github-pat]" in shown

@@ -101,7 +101,6 @@ async def prepare(engine):
 
 
 def test_a_long_result_goes_to_disk_the_moment_it_comes(engine):
-    """Exactly, under its id, with a preview in the view and the whole in the log."""
     take(engine, LINES)
     (spilled,) = entries(engine, Spilled)
     assert Path(spilled.file) == engine.log.path.parent / "s" / "tool-results" / "a.txt"
@@ -117,7 +116,6 @@ def test_a_long_result_goes_to_disk_the_moment_it_comes(engine):
 
 
 async def test_the_users_reason_for_a_refusal_is_never_shortened(engine):
-    """It is what the user said, however long: alone, and among results that are too long together."""
     call(engine, ("a", "Bash"), ("b", "Bash"))
     why = f"Not allowed: {LINES * 5}"
     engine.record(Ran(tool_use_id="a", content=why, is_error=True, refused=LINES * 5))
@@ -141,13 +139,11 @@ async def test_the_users_reason_for_a_refusal_is_never_shortened(engine):
     ],
 )
 def test_each_tool_has_its_limit(engine, tool, chars, is_spilled):
-    """To the character."""
     take(engine, ("word " * chars)[:chars], tool=tool)
     assert bool(entries(engine, Spilled)) is is_spilled
 
 
 def test_blocks_are_kept_as_json_and_pictures_stay(engine):
-    """The text gives way to a preview, and the view weighs both."""
     take(engine, (Text(text=LINES), PICTURE))
     (spilled,) = entries(engine, Spilled)
     assert Path(spilled.file).name == "a.json"
@@ -157,21 +153,18 @@ def test_blocks_are_kept_as_json_and_pictures_stay(engine):
 
 
 def test_a_picture_is_left_alone_however_large(engine):
-    """Only text is spilled."""
     large = Image(source={"type": "base64", "media_type": "image/png", "data": "A" * 900_000})
     take(engine, (large,))
     assert entries(engine, Spilled) == []
 
 
 def test_an_empty_result_names_its_tool(engine):
-    """Some models take nothing for the end of their turn."""
     take(engine, "")
     (message,) = [m for m in engine.view.messages() if m.role == "user"][1:]
     assert message.content[0].content == "Bash finished without output."
 
 
 def test_a_failed_commands_preview_has_its_exit_status_and_errors(engine):
-    """Whatever stands in the middle."""
     text = LINES[:9_000] + "src/a.c:3: error: no such field\n" + LINES[:9_000]
     engine.record(Ran(tool_use_id="nobody", content="an orphan is let in and shown nowhere"))
     call(engine, ("a", "Bash"))
@@ -183,7 +176,6 @@ def test_a_failed_commands_preview_has_its_exit_status_and_errors(engine):
 
 
 def test_secrets_are_masked_in_the_preview_only(engine):
-    """The file and the log hold what the tool gave."""
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     take(engine, f"token={key}\n{LINES}")
     (spilled,) = entries(engine, Spilled)
@@ -192,7 +184,6 @@ def test_secrets_are_masked_in_the_preview_only(engine):
 
 
 def test_the_same_result_again_is_named_instead(engine):
-    """By the id of the first, as long as that is shown."""
     take(engine, LINES[:5_000], id="a", tool="Read")
     take(engine, LINES[:5_000], id="b", tool="Read")
     assert shown(engine, "a") == LINES[:5_000]
@@ -205,7 +196,6 @@ def test_the_same_result_again_is_named_instead(engine):
 
 
 def test_a_repetition_of_a_spilled_result_names_it_and_needs_no_file(engine):
-    """One body, one preview."""
     take(engine, LINES, id="a")
     take(engine, LINES, id="b")
     assert shown(engine, "b").startswith("[The same, byte for byte, as the result of a:")
@@ -214,14 +204,12 @@ def test_a_repetition_of_a_spilled_result_names_it_and_needs_no_file(engine):
 
 @pytest.mark.parametrize("text", ["x" * 255, "y" * 200])
 def test_short_repetitions_are_shown_again(engine, text):
-    """Naming them would cost as much."""
     take(engine, text, id="a")
     take(engine, text, id="b")
     assert shown(engine, "b") == text
 
 
 def test_what_is_no_longer_shown_is_not_referred_to(engine):
-    """A cleared result, a repetition, and one that failed where the other did not."""
     text = LINES[:5_000]
     take(engine, text, id="a")
     engine.record(Cleared(ids=("a",), texts=("gone",)))
@@ -235,7 +223,6 @@ def test_what_is_no_longer_shown_is_not_referred_to(engine):
 
 @pytest.mark.parametrize(("tool", "is_named"), [("Read", True), ("Bash", False)])
 def test_a_repetition_is_named_only_if_there_is_a_way_back_to_it(engine, tool, is_named):
-    """Without the history, only what the same call would bring again."""
     engine.record(Framed(tools=({"name": "Read"}, {"name": "Bash"})))
     take(engine, LINES[:5_000], id="a", tool=tool)
     take(engine, LINES[:5_000], id="b", tool=tool)
@@ -244,7 +231,6 @@ def test_a_repetition_is_named_only_if_there_is_a_way_back_to_it(engine, tool, i
 
 @pytest.mark.parametrize("body_limit_bytes", [1 << 20, 40_000])
 def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
-    """Also where the settings have changed since."""
     settings = Settings(log=LogSettings(body_limit_bytes=body_limit_bytes))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES)
@@ -257,7 +243,6 @@ def test_a_result_that_comes_twice_is_decided_once(tmp_path, body_limit_bytes):
 
 
 def test_repetitions_are_found_after_a_resume(engine):
-    """The index is made anew from the view."""
     take(engine, LINES[:5_000], id="a")
     engine.close()
     again = opened(Log.open(engine.log.path))
@@ -267,7 +252,6 @@ def test_repetitions_are_found_after_a_resume(engine):
 
 
 async def test_one_messages_results_are_brought_within_their_sum(engine):
-    """The longest go first, no more than needed."""
     sizes = {"a": 49_000, "b": 45_000, "c": 48_000, "d": 47_000, "e": 46_000}
     call(engine, *((id, "WebFetch") for id in sizes))
     for id, size in sizes.items():
@@ -282,7 +266,6 @@ async def test_one_messages_results_are_brought_within_their_sum(engine):
 
 
 async def test_what_a_reader_gave_does_not_push_others_out(engine):
-    """A tool that is never spilled is not counted."""
     engine.limits_chars["Read"] = None
     call(engine, ("a", "Read"), ("b", "Read"), ("c", "WebFetch"))
     for id in "abc":
@@ -292,7 +275,6 @@ async def test_what_a_reader_gave_does_not_push_others_out(engine):
 
 
 async def test_what_was_sent_stays_as_it_was_sent(engine):
-    """Also when the settings would now have it on disk."""
     take(engine, LINES[:20_000])
     before = await prepare(engine)
     engine.settings = replace(engine.settings, spill=SpillSettings(result_chars=1_000))
@@ -302,7 +284,6 @@ async def test_what_was_sent_stays_as_it_was_sent(engine):
 
 
 async def test_the_calls_of_others_do_not_make_a_result_sent(engine):
-    """Only the conversation's own requests count."""
     call(engine, *((id, "WebFetch") for id in "abcde"))
     for id in "abcde":
         engine.take_result(id, f"{id} word " * 6_000)
@@ -312,7 +293,6 @@ async def test_the_calls_of_others_do_not_make_a_result_sent(engine):
 
 
 async def test_a_preview_that_a_crash_prevented_is_made_before_the_call(engine):
-    """The result was written, the decision was not."""
     call(engine, ("a", "Bash"))
     engine.write(Ran(tool_use_id="a", content=LINES))
     await prepare(engine)
@@ -321,7 +301,6 @@ async def test_a_preview_that_a_crash_prevented_is_made_before_the_call(engine):
 
 
 async def test_a_body_too_large_for_the_log_is_one_file(tmp_path):
-    """The log has its head, the view a preview of the whole; a crash between the two is mended."""
     settings = Settings(log=LogSettings(body_limit_bytes=40_000))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES)
@@ -339,7 +318,6 @@ async def test_a_body_too_large_for_the_log_is_one_file(tmp_path):
 
 
 async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path):
-    """Its head stays, and the session goes on."""
     settings = Settings(log=LogSettings(body_limit_bytes=40_000))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     call(engine, ("a", "Bash"))
@@ -354,7 +332,6 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
 
 
 def test_a_late_result_is_spilled_where_it_is_told(engine):
-    """The first one, which was sent, stays."""
     take(engine, "short")
     engine.take_result("a", LINES)
     told = text_of(engine.view.messages()[-1].content)
@@ -365,7 +342,6 @@ def test_a_late_result_is_spilled_where_it_is_told(engine):
 
 
 async def test_what_the_user_undid_stays_undone(engine):
-    """Undo is a veto."""
     take(engine, LINES)
     engine.record(Undone(target=entries(engine, Spilled)[0].n))
     assert shown(engine) == LINES
@@ -374,7 +350,6 @@ async def test_what_the_user_undid_stays_undone(engine):
 
 
 def test_spilling_can_be_switched_off(tmp_path):
-    """Then only what the log cannot hold lies in a file."""
     settings = Settings(spill=SpillSettings(on=False))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES)
@@ -384,7 +359,6 @@ def test_spilling_can_be_switched_off(tmp_path):
 
 
 def test_budgets_shrink_with_a_small_window(tmp_path):
-    """A quarter of an 8K window is not filled by one result."""
     settings = Settings(window=WindowSettings(limit_tokens=8_000))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     take(engine, LINES[:2_500])
@@ -395,7 +369,6 @@ def test_budgets_shrink_with_a_small_window(tmp_path):
 
 @pytest.mark.parametrize("fault", ["file in the way", "link", "other content"])
 async def test_what_the_disk_refuses_stays_whole_and_that_is_said(engine, tmp_path, fault):
-    """Once, with the reason; nothing outside is touched."""
     directory = tmp_path / "s"
     if fault == "file in the way":
         directory.write_text("")
@@ -417,7 +390,6 @@ async def test_what_the_disk_refuses_stays_whole_and_that_is_said(engine, tmp_pa
 
 
 async def test_old_bodies_are_swept_once_and_that_is_said(engine):
-    """Before the first call; what is shown does not change."""
     take(engine, LINES)
     file = Path(entries(engine, Spilled)[0].file)
     os.utime(file, (1, 1))
@@ -432,7 +404,6 @@ async def test_old_bodies_are_swept_once_and_that_is_said(engine):
 
 
 async def test_a_sessions_bodies_stay_within_their_cap(tmp_path):
-    """The oldest go when the next call is made."""
     settings = Settings(spill=SpillSettings(session_bytes=1 << 20))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     await prepare(engine)
@@ -446,7 +417,6 @@ async def test_a_sessions_bodies_stay_within_their_cap(tmp_path):
 
 
 async def test_decisions_survive_resume_branch_and_other_settings(tmp_path):
-    """The same bytes, for ever."""
     store = FileStore(tmp_path)
     engine = begun(opened(store.create(directory=tmp_path, session="one")))
     take(engine, LINES, id="a")
@@ -467,7 +437,6 @@ async def test_decisions_survive_resume_branch_and_other_settings(tmp_path):
 
 
 async def test_thinking_is_never_dropped(engine):
-    """Nothing that was sent moves, so no thought loses the prefix it is bound to."""
     for round in range(3):
         ids = [f"{round}{n}" for n in range(6)]
         call(engine, *((id, "WebFetch") for id in ids))
@@ -503,7 +472,6 @@ drawn = st.lists(
 async def test_layer_1_keeps_the_rules_adds_nothing_twice_and_never_enlarges(
     tmp_path_factory, drawn, window_tokens
 ):
-    """Whatever comes: against the same session without it, and against its own second run."""
     results = [(tool, CONTENTS[at], is_error) for tool, at, is_error in drawn]
     settings = Settings(window=WindowSettings(limit_tokens=window_tokens))
     place = tmp_path_factory.mktemp("any")

@@ -18,7 +18,6 @@ def grown(view, id, content):
 
 
 def test_the_first_with_the_same_content_is_found():
-    """Also among those that were there before the index was made."""
     repeats, view = Repeats(), grown(View(), "a", "same")
     assert repeats.first_of(view, Ran(tool_use_id="b", content="same")).tool_use_id == "a"
     assert repeats.first_of(view, Ran(tool_use_id="c", content="other")) is None
@@ -27,20 +26,17 @@ def test_the_first_with_the_same_content_is_found():
 
 
 def test_a_result_does_not_repeat_itself():
-    """The same id recorded twice is one result."""
     view = grown(View(), "a", "same")
     assert Repeats().first_of(view, Ran(tool_use_id="a", content="same")) is None
 
 
 def test_equal_keys_are_not_taken_for_equal_contents():
-    """A text and blocks that read the same are two things."""
     assert key_of((Text(text="x"),)) == hash(("x",))
     view = grown(View(), "a", (Text(text="x", extra={"n": 1}),))
     assert Repeats().first_of(view, Ran(tool_use_id="b", content=(Text(text="x"),))) is None
 
 
 def test_what_is_not_only_text_has_no_key():
-    """Pictures stay where they are."""
     assert key_of((Text(text="x"), PICTURE)) is None
     view = grown(View(), "a", (PICTURE,))
     assert Repeats().first_of(view, Ran(tool_use_id="b", content=(PICTURE,))) is None

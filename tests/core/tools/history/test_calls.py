@@ -14,7 +14,6 @@ def text(name, **given):
     ("old", "new"), [("old_string", "new_string"), ("old_str", "new_str"), ("oldText", "newText")]
 )
 def test_an_edit_is_a_diff(old, new):
-    """Whatever the agent's tool calls the two texts."""
     given = {"file_path": "/a.py", old: "def f():\n    return 1\n", new: "def f():\n    return 2\n"}
     assert text("Edit", **given) == [
         "[calls Edit, id a]",
@@ -27,13 +26,11 @@ def test_an_edit_is_a_diff(old, new):
 
 
 def test_several_edits_are_several_diffs():
-    """In the order given; what is no edit stays as it is."""
     edits = [{"old_string": "a", "new_string": "b"}, "odd"]
     assert text("MultiEdit", edits=edits)[1:] == ["@@ -1 +1 @@", "-a", "+b", '"odd"']
 
 
 def test_a_command_and_other_inputs_are_lines():
-    """No escapes: line breaks are line breaks."""
     assert text("Bash", command="make\nmake test", timeout=3)[1:] == [
         *("$ make", "make test", "timeout: 3"),
     ]
@@ -43,7 +40,6 @@ def test_a_command_and_other_inputs_are_lines():
 
 
 def test_a_long_edit_is_not_compared_line_by_line():
-    """All of the old and then all of the new."""
     lines = [str(i) for i in range(DIFF_LINES + 1)]
     shown = text("Edit", old_string="\n".join(lines), new_string="x")[1:]
     assert shown == [*(f"-{line}" for line in lines), "+x"]

@@ -65,7 +65,6 @@ def numbers(found):
 
 
 def test_words_are_found_wherever_they_were_said(engine, history):
-    """By the user, by the model, in a result; whatever their case, and by their beginnings."""
     said = engine.say("Please mend the flux capacitor").n
     answer = engine.record(Replied(response_id="r", content=(Text(text="The FLUX is low"),))).n
     result = ran(engine, "a", "1.21 gigawatts of fluxes")
@@ -75,7 +74,6 @@ def test_words_are_found_wherever_they_were_said(engine, history):
 
 
 def test_the_index_follows_a_session_that_runs(engine, history):
-    """What was said since the last question is found by the next, also after an undo."""
     first = engine.say("alpha").n
     assert numbers(history.search("alpha")) == [first]
     snipped = engine.record(Snipped(targets=(first,)))
@@ -85,7 +83,6 @@ def test_the_index_follows_a_session_that_runs(engine, history):
 
 
 def test_a_hit_says_what_it_is_and_where_the_words_stand(engine, history):
-    """Tool, target, size, line, and the line itself without secrets."""
     body = "one\ntwo\nthe needle, password=hunter2hunter2 AKIAIOSFODNN7EXAMPLQ\nfour\n"
     n = ran(engine, "toolu_1", body, name="Read", file_path="/src/a.py")
     [hit] = history.search("needle").hits
@@ -96,7 +93,6 @@ def test_a_hit_says_what_it_is_and_where_the_words_stand(engine, history):
 
 
 def test_what_left_the_view_comes_before_what_the_model_still_sees(engine, history):
-    """A cleared result needs looking up; one in view does not."""
     old, new = ran(engine, "a", "needle one"), ran(engine, "b", "needle needle needle")
     engine.record(Cleared(ids=("a",), texts=("gone",)))
     found = history.search("needle")
@@ -104,7 +100,6 @@ def test_what_left_the_view_comes_before_what_the_model_still_sees(engine, histo
 
 
 def test_text_without_spaces_is_found_as_it_stands(engine, history):
-    """And so are bits of words, which no index of words knows."""
     n = engine.say("設定ファイルを直してください").n
     assert numbers(history.search("ファイル")) == [n]
     other = engine.say("xylophonequartet").n
@@ -112,7 +107,6 @@ def test_text_without_spaces_is_found_as_it_stands(engine, history):
 
 
 def test_what_touched_a_file_is_found_by_its_path_or_its_end(engine, history):
-    """The newest first; words narrow it."""
     read = ran(engine, "a", "def f(): ...", name="Read", file_path="/w/src/app.py")
     edit = ran(engine, "b", "edited needle", name="Edit", file_path="src/app.py")
     ran(engine, "c", "needle", name="Read", file_path="/w/src/other_app.py")
@@ -123,7 +117,6 @@ def test_what_touched_a_file_is_found_by_its_path_or_its_end(engine, history):
 
 
 def test_a_result_is_opened_by_its_tool_use_or_its_number(engine, history):
-    """Character for character, whatever the view shows instead."""
     body = "line\r\n\ttwo \x00\u2028é🙂\n\n"
     n = ran(engine, "toolu_1", body)
     engine.record(Cleared(ids=("toolu_1",), texts=("gone",)))
@@ -132,7 +125,6 @@ def test_a_result_is_opened_by_its_tool_use_or_its_number(engine, history):
 
 
 def test_a_body_on_disk_is_read_from_there(engine, history):
-    """All of it, though the log holds only its beginning; a branch reads its own copy."""
     body = "".join(f"line {i}\n" for i in range(5_000))
     ran(engine, "big", body)
     opened = history.open("big", lines="4000-4001")
@@ -142,7 +134,6 @@ def test_a_body_on_disk_is_read_from_there(engine, history):
 
 
 def test_what_stands_for_others_opens_to_what_it_stands_for(engine, history):
-    """A collapsed line, a summary, a snip and a clearing bring their originals."""
     first = engine.say("the question").n
     result = ran(engine, "a", "the result")
     line = engine.record(Collapsed(first=first, last=result, text="[a line]")).n
@@ -159,7 +150,6 @@ def test_what_stands_for_others_opens_to_what_it_stands_for(engine, history):
 
 
 def test_a_span_of_messages_is_opened_together(engine, history):
-    """Each under its number, in order."""
     one, two = engine.say("one").n, engine.say("two", hidden=True).n
     opened = history.open(f"#{one}-#{two}")
     assert opened.page.text == f"[#{one} user]\none\n[#{two} aside]\ntwo\n"
@@ -167,7 +157,6 @@ def test_a_span_of_messages_is_opened_together(engine, history):
 
 
 def test_everything_in_an_answer_is_told(engine, history):
-    """Thinking, calls and what nobody knows; pictures travel beside the text."""
     content = (
         Thinking(thinking="hm", signature="x"),
         Text(text="so"),
@@ -192,7 +181,6 @@ def test_everything_in_an_answer_is_told(engine, history):
 
 
 def test_a_number_of_an_answer_leads_to_its_results(engine, history):
-    """Whichever piece is named: what was said and called, the result, and the thinking last."""
     pieces = [
         Thinking(thinking="let me see", signature="x"),
         Text(text="I run it."),
@@ -212,7 +200,6 @@ def test_a_number_of_an_answer_leads_to_its_results(engine, history):
 
 
 def test_a_call_is_found_with_its_result(engine, history):
-    """By the words of either; an edit's lines read as a diff."""
     n = ran(
         *(engine, "a", "The file was updated."),
         name="Edit",
@@ -226,7 +213,6 @@ def test_a_call_is_found_with_its_result(engine, history):
 
 
 def test_a_question_in_plain_words_finds_the_place(engine, history):
-    """By word forms, parts of names and words nearby, among much that has the common ones."""
     for i in range(30):
         ran(engine, f"x{i}", f"a log of the user's files, branch {i}: nothing of note")
     asked = engine.say("Which of the branches counts as the trunk?").n
@@ -242,7 +228,6 @@ def test_a_question_in_plain_words_finds_the_place(engine, history):
 
 
 def test_phrases_files_and_kinds_narrow_a_search(engine, history):
-    """Each alone and all together."""
     said = engine.say("mend the parser, the build fails").n
     failed = engine.take_result(*_called(engine, "a", "Bash", command="make"), is_error=True).n
     edited = ran(engine, "b", "updated", name="Edit", file_path="/src/parser.py")
@@ -261,7 +246,6 @@ def _called(engine, id, name, **given):
 
 
 def test_a_short_record_is_shown_with_what_follows(engine, history):
-    """And what was shown that way is not listed once more."""
     asked = engine.say("does the old zebra have it?").n
     engine.record(Replied(response_id="r", content=(Text(text="Yes, the zebra has stripes."),)))
     found = history.search("old zebra")
@@ -270,7 +254,6 @@ def test_a_short_record_is_shown_with_what_follows(engine, history):
 
 
 def test_the_same_lines_read_again_are_listed_once(engine, history):
-    """Those of the newest."""
     body = "".join(f"{i}\n" for i in range(500)) + "the zebra\n"
     ran(engine, "a", body, name="Read", file_path="/z")
     again = ran(engine, "b", body, name="Read", file_path="/z")
@@ -280,7 +263,6 @@ def test_the_same_lines_read_again_are_listed_once(engine, history):
 
 @pytest.mark.parametrize("id", ["nobody", "#999", "../../etc/passwd", "", "#3-#1"])
 def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
-    """Nothing is guessed."""
     engine.say("hello")
     with pytest.raises(NotInHistory):
         history.open(id)
@@ -296,7 +278,6 @@ def test_what_is_not_there_is_an_error_that_says_so(engine, history, id):
     ],
 )
 def test_numbers_that_cannot_be_are_told_apart(engine, history, id, said):
-    """Past the end, the wrong way round, or longer than any log."""
     engine.say("hello")
     with pytest.raises(NotInHistory) as caught:
         history.open(id)
@@ -304,14 +285,12 @@ def test_numbers_that_cannot_be_are_told_apart(engine, history, id, said):
 
 
 def test_a_line_that_is_not_there_is_an_error_with_the_number_of_lines(engine, history):
-    """So that the next question can be right."""
     n = engine.say("a\nb").n
     with pytest.raises(NotInHistory, match="there are 2 lines; there is no line 3"):
         history.open(str(n), lines="3")
 
 
 def test_answers_of_the_history_do_not_find_themselves(engine, history):
-    """Neither the question nor what was shown again; by its id it can still be opened."""
     original = ran(engine, "a", "needle")
     again = ran(engine, "h", "#3 result: needle", name="History", query="needle")
     assert numbers(history.search("needle")) == [original]
@@ -320,7 +299,6 @@ def test_answers_of_the_history_do_not_find_themselves(engine, history):
 
 
 def test_the_index_is_private(engine, history):
-    """Only its owner can read what was said."""
     engine.say("alpha")
     history.search("alpha")
     file = engine.log.path.with_suffix("") / NAME
@@ -329,7 +307,6 @@ def test_the_index_is_private(engine, history):
 
 
 def test_a_second_look_indexes_only_what_is_new(engine, history):
-    """The index on disk serves the next process, which adds to it."""
     engine.say("alpha")
     history.search("alpha")
     history.close()
@@ -345,7 +322,6 @@ def test_a_second_look_indexes_only_what_is_new(engine, history):
 
 
 def test_an_index_that_is_damaged_missing_or_anothers_is_rebuilt(engine, history):
-    """Whatever lies there, the answer is right, and the file is good again."""
     n = engine.say("alpha").n
     assert numbers(history.search("alpha")) == [n]
     history.close()
@@ -366,7 +342,6 @@ def test_an_index_that_is_damaged_missing_or_anothers_is_rebuilt(engine, history
 
 
 def test_damage_in_a_running_session_is_mended(engine, history):
-    """The file is overwritten under our feet; the next question does not fail."""
     engine.say("alpha " * 100)
     history.search("alpha")
     (engine.log.path.with_suffix("") / NAME).write_bytes(b"\x00" * 20_000)
@@ -375,7 +350,6 @@ def test_damage_in_a_running_session_is_mended(engine, history):
 
 
 def test_where_no_index_can_be_kept_the_words_are_found_all_the_same(engine, tmp_path):
-    """A directory that may not be written, and a transcript that has none."""
     n = engine.say("alpha").n
     place = tmp_path / "locked"
     place.mkdir(mode=0o500)
@@ -388,7 +362,6 @@ def test_where_no_index_can_be_kept_the_words_are_found_all_the_same(engine, tmp
 
 
 def test_what_retention_removed_is_no_longer_found_and_said_to_be_gone(engine, history):
-    """The beginning is still in the log; the words of the rest are out of the index."""
     n = ran(engine, "big", "head\n" + "x\n" * 3_000 + "tailword\n")
     assert numbers(history.search("tailword")) == [n]
     file = engine.log.path.with_suffix("") / "tool-results" / "big.txt"
@@ -401,7 +374,6 @@ def test_what_retention_removed_is_no_longer_found_and_said_to_be_gone(engine, h
 
 
 def test_hits_are_bounded_and_can_be_skipped(engine):
-    """The best come first; the rest are counted."""
     for i in range(5):
         engine.say(f"alpha {i}")
     history = History(lambda: engine.view.history, settings=HistorySettings(hits=2))
@@ -411,7 +383,6 @@ def test_hits_are_bounded_and_can_be_skipped(engine):
 
 
 def test_two_processes_may_look_at_once(engine, history):
-    """What one has indexed the other does not take in again."""
     n = engine.say("alpha").n
     directory = engine.log.path.with_suffix("")
     other = History(lambda: engine.view.history, directory=directory, session="s")
@@ -423,7 +394,6 @@ def test_two_processes_may_look_at_once(engine, history):
 
 
 def test_what_an_index_knows_and_the_log_does_not_is_left_out(engine, history):
-    """A reader may hold an older copy of a log that another process is writing."""
     old = [*engine.view.history, replace(Said(content=(Text(text="alpha"),)), n=2)]
     engine.say("alpha")
     engine.say("alpha and more")
@@ -434,7 +404,6 @@ def test_what_an_index_knows_and_the_log_does_not_is_left_out(engine, history):
 
 
 def test_every_result_of_a_recorded_session_is_opened_exactly(recorded):
-    """As the transcript has it, by its number."""
     with open_transcript(recorded) as transcript:
         entries = list(transcript.entries)
     history = History(lambda: entries)

@@ -21,7 +21,6 @@ def turned(text, limit_chars):
 
 @given(st.text(st.sampled_from("ab\n\r\u2028é🙂"), max_size=60), st.integers(1, 12))
 def test_pages_join_to_the_text(text, limit):
-    """None is longer than allowed, and none is empty but the only one of an empty text."""
     pieces = turned(text, limit)
     assert "".join(pieces) == text
     assert all(len(piece) <= limit for piece in pieces)
@@ -30,7 +29,6 @@ def test_pages_join_to_the_text(text, limit):
 
 @given(st.text(st.sampled_from("ab\n"), min_size=1, max_size=40), st.data())
 def test_a_range_of_lines_is_those_lines(text, data):
-    """Both ends belong to it, line breaks included."""
     lines = text.splitlines(keepends=True)
     first = data.draw(st.integers(1, len(lines)))
     last = data.draw(st.integers(first, len(lines) + 3))
@@ -40,7 +38,6 @@ def test_a_range_of_lines_is_those_lines(text, data):
 
 
 def test_a_page_ends_with_a_whole_line_where_one_fits():
-    """The rest is named by its first line, or by a character inside a line that is too long."""
     whole = LineRange("one\ntwo\n" + "x" * 20)
     shown = page(whole, limit_chars=10)
     assert (shown.text, shown.more, shown.lines) == ("one\ntwo\n", 'lines "3-"', (1, 2))
@@ -60,6 +57,5 @@ def test_a_page_ends_with_a_whole_line_where_one_fits():
     ],
 )
 def test_what_is_not_there_is_said(asked, reason):
-    """The message says what there is."""
     with pytest.raises(NoSuchRange, match=reason):
         page(LineRange("a\nb\nc"), **asked)

@@ -9,7 +9,6 @@ from longhold.errors import NotInHistory
 
 
 def test_a_question_is_taken_apart():
-    """Words that say nothing are dropped; names also count by their parts."""
     asked = parse_question(
         'why did "exit code 1" happen in runTests? file:src/a.py kind:error,edit'
     )
@@ -21,23 +20,19 @@ def test_a_question_is_taken_apart():
 
 
 def test_a_path_with_spaces_is_quoted():
-    """After `file:` as anywhere."""
     assert parse_question('file:"my notes.md"').files == ("my notes.md",)
 
 
 def test_words_that_only_look_like_fields_are_words():
-    """A colon inside a word is no field."""
     asked = parse_question("profile:x http://kind:8080")
     assert (asked.files, asked.kinds) == ((), frozenset())
 
 
 def test_a_question_of_common_words_alone_is_still_asked():
-    """Rather than matching nothing."""
     assert parse_question("what is it").words == ("what", "is", "it")
 
 
 def test_an_unknown_kind_is_an_error_that_lists_the_known_ones():
-    """And says how to search for the text."""
     with pytest.raises(
         NotInHistory, match=r"there is no kind:deployment; ask for user, .* quote it"
     ):
@@ -62,5 +57,4 @@ def test_an_unknown_kind_is_an_error_that_lists_the_known_ones():
     ],
 )
 def test_each_record_has_its_kinds(entry, tool, kinds):
-    """A result by its tool, and as an error if it failed."""
     assert kinds_of(entry, tool) == kinds

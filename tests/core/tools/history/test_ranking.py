@@ -12,19 +12,16 @@ def ranked(*terms, is_allowed=lambda n: True, step_of=lambda n: n):
 
 
 def test_the_rarer_word_counts_for_more():
-    """Of equals the newest is first."""
     common, rare = TermRows(weight=1, rows=rows(1, 5, 9)), TermRows(weight=3, rows=rows(20))
     assert ranked(common, rare) == [20, 9, 5, 1]
 
 
 def test_a_word_beside_a_passage_counts_for_some_of_it():
-    """A question's words stand partly in what was asked, partly in the answer."""
     asked, told = TermRows(weight=1, rows=rows(10)), TermRows(weight=1, rows=rows(11, 30))
     assert ranked(asked, told)[-1] == 30
 
 
 def test_each_record_is_listed_with_its_best_passage():
-    """Once, however often the words stand in it."""
     first = TermRows(weight=1, rows=[7 << PASSAGE_BITS, 7 << PASSAGE_BITS | 3])
     second = TermRows(weight=1, rows=[7 << PASSAGE_BITS | 3])
     [match] = rank([first, second], lambda n: n, lambda n: True)
@@ -32,5 +29,4 @@ def test_each_record_is_listed_with_its_best_passage():
 
 
 def test_only_what_is_allowed_is_ranked():
-    """What a filter leaves out takes no place."""
     assert ranked(TermRows(weight=1, rows=rows(1, 2, 3)), is_allowed=lambda n: n == 2) == [2]

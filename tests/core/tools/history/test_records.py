@@ -23,20 +23,17 @@ def session(tmp_path):
 
 
 def test_a_body_is_read_by_its_name_wherever_it_was_recorded(session):
-    """A branched or moved session has its own copy; the recorded directory does not count."""
     for file in ("a.txt", str(session / "tool-results" / "a.txt"), "/elsewhere/a.txt"):
         assert read_body(Results(session), file) == "körper\n"
 
 
 @pytest.mark.parametrize("file", ["../../outside/a", "..", "", ".", "/etc/passwd", "x\0y", "b.txt"])
 def test_no_name_leads_out_of_the_directory(session, file):
-    """Whatever an id or an entry says, only what lies beside the log is opened."""
     with pytest.raises(Missing):
         read_body(Results(session), file)
 
 
 def test_links_are_not_followed(session, tmp_path):
-    """Neither the file, nor the directory of results, nor that of the session."""
     outside = tmp_path / "outside"
     (session / "tool-results" / "link.txt").symlink_to(outside / "a.txt")
     (tmp_path / "t").mkdir()
@@ -52,7 +49,6 @@ def test_links_are_not_followed(session, tmp_path):
 
 
 def test_what_is_no_plain_file_is_refused_at_once(session):
-    """A pipe would wait for ever, a directory has no text."""
     os.mkfifo(session / "tool-results" / "pipe")
     (session / "tool-results" / "sub").mkdir()
     for name in ("pipe", "sub"):
@@ -61,7 +57,6 @@ def test_what_is_no_plain_file_is_refused_at_once(session):
 
 
 def test_blocks_come_back_as_blocks(session):
-    """Text and pictures as they were."""
     content = (Text(text="a"), Image(source={"type": "base64", "data": "iVBO"}))
     results = Results(session)
     body = results.body("b", content, cap_bytes=9_999)
@@ -71,14 +66,12 @@ def test_blocks_come_back_as_blocks(session):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
 def test_an_unreadable_body_says_so(session):
-    """In the system's words."""
     (session / "tool-results" / "a.txt").chmod(0)
     with pytest.raises(Missing, match="ermission"):
         read_body(Results(session), "a.txt")
 
 
 def test_a_body_that_was_altered_is_not_passed_off_as_the_original(session):
-    """The hash in the log decides."""
     sha256 = hashlib.sha256("körper\n".encode()).hexdigest()
     assert read_body(Results(session), "a.txt", sha256) == "körper\n"
     for body in (b"other", b"\xff\xfe", b""):
@@ -88,13 +81,11 @@ def test_a_body_that_was_altered_is_not_passed_off_as_the_original(session):
 
 
 def test_a_transcript_without_a_directory_has_no_bodies():
-    """An imported file names places on somebody else's machine."""
     with pytest.raises(Missing, match="does not belong"):
         read_body(None, "/etc/passwd")
 
 
 def test_an_index_never_writes_through_a_link(session, tmp_path):
-    """A link in its place is replaced; behind a linked directory nothing is kept at all."""
     victim = tmp_path / "outside" / "victim"
     victim.write_bytes(b"precious")
     (session / NAME).symlink_to(victim)

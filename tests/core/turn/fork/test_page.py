@@ -10,14 +10,12 @@ PAGE = (Path(__file__).parents[4] / "docs" / "forks.md").read_text(encoding="utf
 
 
 def test_every_option_and_every_end_is_on_it():
-    """Nothing can be asked for that the page does not explain."""
     for name in (*ForkRequest.__dataclass_fields__, *ForkEnd.__args__):
         assert f"`{name}`" in PAGE
     assert f"{WAIT_SECONDS:.0f} seconds at most" in PAGE
 
 
 def test_the_floor_for_ten_follows_from_the_prices():
-    """One write, nine reads."""
     listed = prices("claude-sonnet-5-5")
     floor = 1 + 9 * listed.read / listed.write_5m
     assert f"over one | {floor:.2f} |" in PAGE

@@ -47,13 +47,11 @@ def result(id, content):
 
 
 def test_words_follow_an_answer_as_a_message_of_their_own():
-    """Sides alternate."""
     answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
     assert joined([USER, answered], OWN) == [USER, answered, OWN[0]]
 
 
 def test_words_behind_a_user_message_become_its_further_blocks():
-    """The parent's blocks stand first, as they are; the parent's own value is left alone."""
     before = copy.deepcopy(USER)
     one = joined([USER], OWN)
     assert said({"messages": one}) == [("user", ["hello", "sum up"])]
@@ -61,12 +59,10 @@ def test_words_behind_a_user_message_become_its_further_blocks():
 
 
 def test_without_a_conversation_there_are_only_the_words():
-    """A prefix made by hand may be a frame alone."""
     assert joined([], OWN) == OWN
 
 
 def test_a_fork_inherits_frame_model_limit_and_messages():
-    """Everything but the words is the parent's."""
     kwargs = prefix(USER, max_output_tokens=12_345).forked(OWN).kwargs
     assert (kwargs["model"], kwargs["max_tokens"]) == ("claude-opus-5-5", 12_345)
     assert kwargs["system"][0]["text"] == "Be brief."
@@ -74,25 +70,21 @@ def test_a_fork_inherits_frame_model_limit_and_messages():
 
 
 def test_the_marker_stands_where_the_parent_left_something():
-    """And nowhere else, so nothing new is left behind."""
     answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
     one = prefix(USER, answered, USER, cached_to=MarkerPlace(0, 0))
     assert marked(one.forked(OWN).kwargs) == [(0, 0)]
 
 
 def test_where_nothing_was_left_the_end_is_marked_before_the_words():
-    """So that siblings share it."""
     assert marked(prefix(USER).forked(OWN).kwargs) == [(0, 0)]
 
 
 def test_with_the_cache_off_nothing_is_marked():
-    """A setting of the parent's is the fork's too."""
     off = structs.replace(prefix().frame, cached=False)
     assert "cache_control" not in str(prefix(USER, frame=off).forked(OWN).kwargs)
 
 
 def test_every_tool_use_of_an_answer_is_answered_alike():
-    """Whatever results have come by now, and for whichever use: the bytes are the same."""
     one, other = (
         answered_alike([USER, ANSWER, *later], STARTED)
         for later in ([], [{"role": "user", "content": [result("a", "done"), result("b", "no")]}])
@@ -104,13 +96,11 @@ def test_every_tool_use_of_an_answer_is_answered_alike():
 
 @pytest.mark.parametrize("messages", [[], [USER], [USER, {"role": "assistant", "content": []}]])
 def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
-    """The error says what to do instead."""
     with pytest.raises(RequestRejected, match="fork as it stands"):
         answered_alike(messages, STARTED)
 
 
 def test_forks_at_an_answer_differ_only_in_their_words():
-    """All bytes up to the directive are shared."""
     at = prefix(USER, ANSWER, cached_to=MarkerPlace(0, 0)).at_answer()
     one, other = (
         at.forked([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
@@ -123,7 +113,6 @@ def test_forks_at_an_answer_differ_only_in_their_words():
 
 
 def test_what_was_left_behind_the_answer_does_not_count_at_the_answer():
-    """The results that were marked are not part of this prefix."""
     results = {"role": "user", "content": [result("a", "done"), result("b", "no")]}
     one = prefix(USER, ANSWER, results, cached_to=MarkerPlace(2, 1))
     assert one.at_answer().cached_to is None
@@ -133,7 +122,6 @@ def test_what_was_left_behind_the_answer_does_not_count_at_the_answer():
 
 
 def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():
-    """The first call leaves the shared part behind, the next ones what the fork added."""
     one = prefix(USER, cached_to=None)
     assert one.growing_places((), None) == (MarkerPlace(0, 0),)
     own = [*OWN, ANSWER, {"role": "user", "content": [result("a", "x")]}]
@@ -141,8 +129,6 @@ def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():
 
 
 def test_siblings_know_each_other_by_what_they_share():
-    """Other words are the same prefix; another limit too; another tool or message is not."""
-
     def key(one, own=OWN):
         where = one.shared_places()
         return one.shared_key(where, fingerprint(one.forked(own, where)))
@@ -159,7 +145,6 @@ def test_siblings_know_each_other_by_what_they_share():
 
 @given(sequences)
 async def test_a_forks_bytes_are_its_parents_up_to_the_marker(entries):
-    """For any history: what the parent sent last is what the fork sends, up to the marked block."""
     with tempfile.TemporaryDirectory() as place:
         log = Log.create(Path(place) / "a.jsonl", Header(session="a"))
         with log:

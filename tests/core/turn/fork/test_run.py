@@ -36,7 +36,6 @@ async def let_read(use, tool):
 
 
 async def test_an_answer_comes_back_and_the_parent_stays_as_it_was(talk):
-    """Nothing of a fork is in its parent's view, and the next request does not know of it."""
     one = talk("text: Fixed.\n---\ntext: A bug was fixed.\n---\ntext: Done.")
     await one.turn()
     before = one.view.messages()
@@ -52,7 +51,6 @@ async def test_an_answer_comes_back_and_the_parent_stays_as_it_was(talk):
 
 
 async def test_the_parents_request_is_sent_with_the_words_behind_it(talk):
-    """Frame, model, limit and messages are the parent's; the marker stands where it stood."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     parent = one.sent
@@ -65,7 +63,6 @@ async def test_the_parents_request_is_sent_with_the_words_behind_it(talk):
 
 
 async def test_words_after_a_user_message_are_appended_to_it(talk):
-    """A fork while the parent waits for an answer keeps the sides alternating."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.session.user("And the tests?")
@@ -74,7 +71,6 @@ async def test_words_after_a_user_message_are_appended_to_it(talk):
 
 
 async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
-    """By source, with its usage, so that nothing spent is invisible."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     await one.forks.ask(SUM_UP)
@@ -87,7 +83,6 @@ async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
 
 
 async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):
-    """By default no tool may run; the model reads why and answers within its turns."""
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without it, then.")
     await one.turn()
     reply = await one.forks.ask(ForkRequest(say="Sum up.", source="notes", turns=2))
@@ -97,7 +92,6 @@ async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):
 
 
 async def test_the_list_of_tools_never_changes(talk):
-    """What may not run is still listed: the list is part of the prefix."""
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Yes.")
     await one.turn()
     listed = one.sent["tools"]
@@ -106,7 +100,6 @@ async def test_the_list_of_tools_never_changes(talk):
 
 
 async def test_turns_run_out(talk):
-    """What was said by then is the reply."""
     one = talk(f"text: Fixed.\n---\ntext: Let me look.\n{READ}")
     await one.turn()
     reply = await one.forks.ask(SUM_UP)
@@ -118,7 +111,6 @@ async def test_turns_run_out(talk):
 
 
 async def test_a_predicate_lets_some_tools_run_on_a_state_of_its_own(talk, tmp_path):
-    """What a fork reads, its parent has not read."""
     (tmp_path / "a.txt").write_text("alpha\n")
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Alpha.")
     await one.turn()
@@ -133,8 +125,6 @@ async def test_a_predicate_lets_some_tools_run_on_a_state_of_its_own(talk, tmp_p
 
 
 async def test_a_denial_can_end_the_fork(talk):
-    """As it ends a turn of the parent's."""
-
     async def stop(use, tool):
         return Denied(reason="No more.", ends_turn=True)
 
@@ -145,7 +135,6 @@ async def test_a_denial_can_end_the_fork(talk):
 
 
 async def test_progress_is_told_as_it_happens(talk):
-    """Every event of a round reaches the callback."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     told = []
@@ -155,7 +144,6 @@ async def test_progress_is_told_as_it_happens(talk):
 
 
 async def test_the_parents_abort_ends_a_fork(talk):
-    """It comes back with what there is, and what was begun is paid."""
     one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
     await one.turn()
     going = await half_way(one)
@@ -166,7 +154,6 @@ async def test_the_parents_abort_ends_a_fork(talk):
 
 
 async def test_after_an_abort_no_call_is_made(talk):
-    """Not the first, and none after a tool."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.forks.abort.set()
@@ -175,7 +162,6 @@ async def test_after_an_abort_no_call_is_made(talk):
 
 
 async def test_cancelling_the_one_who_waits_ends_a_fork(talk):
-    """And says so in the log."""
     one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
     await one.turn()
     going = await half_way(one)
@@ -201,7 +187,6 @@ async def half_way(one):
 
 
 async def test_a_failure_is_raised_and_leaves_the_parent_as_it_was(talk):
-    """The caller degrades to what needs no model."""
     one = talk("text: Fixed.\n---\nerror: 529")
     await one.turn()
     before = one.view.messages()
@@ -212,7 +197,6 @@ async def test_a_failure_is_raised_and_leaves_the_parent_as_it_was(talk):
 
 
 async def test_an_attempt_that_broke_is_paid_too(talk):
-    """The provider charges the prompt from its first byte on."""
     one = talk("text: Fixed.\n---\ntext: So f\nerror: broken\n---\ntext: So far.", retries=2)
     await one.turn()
     reply = await one.forks.ask(SUM_UP)
@@ -222,7 +206,6 @@ async def test_an_attempt_that_broke_is_paid_too(talk):
 
 
 async def test_a_window_that_the_answer_fills_is_too_long(talk):
-    """As for the parent: the caller must make room or do without."""
     one = talk("text: Fixed.\n---\ntext: So\nstop: model_context_window_exceeded")
     await one.turn()
     with pytest.raises(PromptTooLong):
@@ -232,14 +215,12 @@ async def test_a_window_that_the_answer_fills_is_too_long(talk):
 
 @pytest.mark.parametrize(("stop", "reason"), [("max_tokens", "cut_off"), ("refusal", "refused")])
 async def test_why_an_answer_ended_is_told(talk, stop, reason):
-    """A summary that was cut off is not taken for a whole one."""
     one = talk(f"text: Fixed.\n---\ntext: So\nstop: {stop}")
     await one.turn()
     assert (await one.forks.ask(SUM_UP)).reason == reason
 
 
 async def test_a_pause_of_the_provider_is_gone_on_from(talk):
-    """The next call carries on where its own tools stopped."""
     one = talk("text: Fixed.\n---\ntext: Searching\nstop: pause_turn\n---\ntext: Found.")
     await one.turn()
     reply = await one.forks.ask(ForkRequest(say="Search.", source="memory", turns=2))
@@ -248,7 +229,6 @@ async def test_a_pause_of_the_provider_is_gone_on_from(talk):
 
 
 async def test_without_money_no_call_is_made(talk, tmp_path):
-    """The limits of the session hold for its forks."""
     budget = Budget(BudgetSettings(max_tokens=10), ledger=FileLedger(tmp_path / "spent"))
     budget.pay("claude-opus-5-5", Usage(input_tokens=50))
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
@@ -259,7 +239,6 @@ async def test_without_money_no_call_is_made(talk, tmp_path):
 
 
 async def test_past_the_engines_share_only_the_user_is_answered(talk):
-    """A layer is refused before it costs anything; what the user asks for is made."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     one.forks = replace(one.forks, refuses=lambda source: f"{source} has had its share")
     await one.turn()
@@ -270,7 +249,6 @@ async def test_past_the_engines_share_only_the_user_is_answered(talk):
 
 
 async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
-    """They count for the session and for the day."""
     budget = Budget(BudgetSettings(), ledger=FileLedger(tmp_path / "spent"))
     one = talk("text: Fixed.\n---\ntext: Yes.", budget=budget)
     await one.turn()
@@ -279,7 +257,6 @@ async def test_a_forks_calls_are_paid_from_the_purse(talk, tmp_path):
 
 
 async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
-    """What a fork said and did lies in its own log, apart from the prefix."""
     one = talk(f"text: Fixed.\n---\n{READ}\n---\ntext: Without.")
     await one.turn()
     path = tmp_path / "agents" / "a1.jsonl"
@@ -292,7 +269,6 @@ async def test_a_transcript_of_its_own_names_its_parent(talk, tmp_path):
 
 
 async def test_a_fork_that_goes_on_is_told_what_began_and_what_did_not(talk, tmp_path):
-    """Its process died with two calls open: one had begun, the other had not."""
     one = talk("text: Fixed.\n---\ntext: I will see.")
     await one.turn()
     path = tmp_path / "agents" / "a1.jsonl"
@@ -308,7 +284,6 @@ async def test_a_fork_that_goes_on_is_told_what_began_and_what_did_not(talk, tmp
 
 
 async def test_by_default_no_transcript_is_kept(talk, tmp_path):
-    """A fork leaves no file."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     before = sorted(tmp_path.rglob("*"))
@@ -317,7 +292,6 @@ async def test_by_default_no_transcript_is_kept(talk, tmp_path):
 
 
 async def test_a_fork_may_not_fork(talk):
-    """Whoever is in a fork is told, before anything is sent."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.tool_context.is_fork = True
@@ -328,7 +302,6 @@ async def test_a_fork_may_not_fork(talk):
 
 
 async def test_a_prefix_taken_earlier_can_be_forked_later(talk):
-    """What was said since is not part of it."""
     one = talk("text: Fixed.\n---\ntext: Tested.\n---\ntext: Yes.")
     await one.turn()
     then = one.engine.prefix()
@@ -342,7 +315,6 @@ async def test_a_prefix_taken_earlier_can_be_forked_later(talk):
 
 
 async def test_a_frame_of_its_own_can_be_asked(talk):
-    """A summariser's short prompt needs no parent's messages."""
     one = talk("text: Yes.")
     own = Prefix(
         frame=Framed(sections=(Section(name="role", text="You choose."),)),
@@ -356,7 +328,6 @@ async def test_a_frame_of_its_own_can_be_asked(talk):
 
 
 async def test_content_may_be_said_instead_of_words(talk):
-    """Blocks go as they are; what may not stand on the user's side is written out."""
     one = talk("text: Yes.")
     one.session.user("hello")
     use = ToolUse(id="x", name="y", input={})
@@ -365,7 +336,6 @@ async def test_content_may_be_said_instead_of_words(talk):
 
 
 async def test_decisions_about_the_history_are_taken_over(talk):
-    """What the parent shows of a result is what its fork shows: the values are the same."""
     one = talk(f"{READ}\n---\ntext: Yes.")
     reply = await one.turn()
     use = reply.content[0].id
@@ -376,7 +346,6 @@ async def test_decisions_about_the_history_are_taken_over(talk):
 
 
 async def test_a_whole_answer_is_told_from_one_that_still_comes(talk):
-    """Forks at an answer wait for its end, so that they share all of it."""
     one = talk("text: Fixed.")
     one.session.user("go")
     use = ToolUse(id="x", name="Read", input={})
@@ -387,7 +356,6 @@ async def test_a_whole_answer_is_told_from_one_that_still_comes(talk):
 
 
 async def test_a_session_can_be_closed_while_a_fork_runs(talk):
-    """What it would have recorded is lost, and nothing else happens."""
     one = talk("text: Fixed.\n---\ntext: So far\nerror: stalled")
     await one.turn()
     going = await half_way(one)
@@ -400,7 +368,6 @@ async def test_a_session_can_be_closed_while_a_fork_runs(talk):
 
 @pytest.mark.parametrize("words", ["", "  \n", (), (Text(text=" "),)])
 async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, words):
-    """A provider would refuse it too, after the whole prompt was sent."""
     one = talk("text: Fixed.")
     await one.turn()
     with pytest.raises(RequestRejected, match="needs something to say"):
@@ -409,7 +376,6 @@ async def test_a_fork_without_words_is_refused_before_it_costs_anything(talk, wo
 
 
 async def test_a_closed_session_is_not_forked(talk):
-    """Nobody could write down what the call cost."""
     one = talk("text: Fixed.\n---\ntext: Never said.")
     await one.turn()
     one.session.close()
@@ -419,7 +385,6 @@ async def test_a_closed_session_is_not_forked(talk):
 
 
 async def test_a_calls_time_counts_from_when_it_went_out(talk):
-    """The wait for the first byte is part of it: the cache's life runs from there."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     model, waited = one.model, []
@@ -441,7 +406,6 @@ async def test_a_calls_time_counts_from_when_it_went_out(talk):
 
 
 async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
-    """What all of them share is in the cache already."""
     one = talk("text: Fixed.")
     await one.turn()
     one.seconds_later = 20
@@ -455,7 +419,6 @@ async def test_on_a_warm_prefix_nobody_waits_for_a_sibling(talk):
 
 
 async def test_on_a_prefix_whose_time_is_over_siblings_wait(talk):
-    """Only the first of them pays for it anew."""
     one = talk("text: Fixed.\n---\ntext: Yes.")
     await one.turn()
     one.seconds_later = 600

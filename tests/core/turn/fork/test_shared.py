@@ -124,7 +124,6 @@ def left_by(usage):
 
 
 async def test_a_fork_reads_its_parents_prefix_and_writes_nothing(talk):
-    """All that the parent's last call left is read; only the new words are paid in full."""
     for _ in range(4):
         usage = await talk.turn()
     fork = (await talk.fork()).usage
@@ -133,7 +132,6 @@ async def test_a_fork_reads_its_parents_prefix_and_writes_nothing(talk):
 
 
 async def test_the_parent_goes_on_as_if_nothing_had_been(talk):
-    """Its next call reads its own prefix, and nobody calls that a break."""
     await talk.turn()
     before = await talk.turn()
     await talk.fork()
@@ -143,7 +141,6 @@ async def test_the_parent_goes_on_as_if_nothing_had_been(talk):
 
 
 async def test_a_fork_while_tools_are_open_reads_as_much(talk):
-    """Results that have not come are told as such; the prefix is the parent's all the same."""
     await talk.turn()
     usage = await talk.turn("LOOK")
     fork = (await talk.fork()).usage
@@ -155,7 +152,6 @@ async def test_a_fork_while_tools_are_open_reads_as_much(talk):
 
 
 async def test_forks_keep_the_prefix_alive(talk):
-    """Reading renews the lifetime, so the parent comes back to a warm cache."""
     usage = await talk.turn()
     for _ in range(3):
         talk.wait(minutes=4)
@@ -166,7 +162,6 @@ async def test_forks_keep_the_prefix_alive(talk):
 
 
 async def test_parallel_forks_of_a_cold_prefix_pay_for_one(talk):
-    """The first writes, the others wait for its first byte and read."""
     await talk.turn()
     talk.wait(minutes=6)
     replies = await talk.forks_at_once()
@@ -180,14 +175,12 @@ async def test_parallel_forks_of_a_cold_prefix_pay_for_one(talk):
 
 
 async def test_parallel_forks_of_a_conversation_never_sent_pay_for_one(talk):
-    """What was only imported or resumed has left nothing yet; the end of it is marked."""
     talk.session.user(prose("never sent", 3_000))
     replies = await talk.forks_at_once()
     assert sum(reply.usage.cache_write_tokens > 0 for reply in replies) == 1
 
 
 async def test_when_the_first_fails_the_next_one_tries(talk):
-    """One failure, one write, and all others read."""
     await talk.turn()
     talk.wait(minutes=6)
     talk.simulator.simulation.faults.plan({"queue": ["529"]})
@@ -199,7 +192,6 @@ async def test_when_the_first_fails_the_next_one_tries(talk):
 
 
 async def test_a_fork_that_writes_reads_its_own_words_in_the_next_turn(talk):
-    """Forks of many turns are conversations of their own."""
     await talk.turn()
     first, second = (await talk.fork("LOOK", turns=2, writes_cache=True)).calls
     assert second.cache_read_tokens >= SHARE * left_by(first)
@@ -207,7 +199,6 @@ async def test_a_fork_that_writes_reads_its_own_words_in_the_next_turn(talk):
 
 
 async def test_what_a_fork_adds_is_kept_for_five_minutes_where_its_parent_keeps_an_hour(talk):
-    """An hour costs more to write, and nobody reads a fork's own words after it has ended."""
     await talk.turn()
     prefix = talk.engine.prefix()
     prefix = replace(prefix, frame=structs.replace(prefix.frame, lifetime="1h"), before=None)
@@ -226,7 +217,6 @@ async def look_again(use, tool):
 
 
 async def test_forks_at_an_answer_share_every_byte_up_to_their_directive(talk):
-    """Each child is told its own task; the first pays for the answer, the others read it."""
     await talk.turn()
     await talk.turn("LOOK")
     prefix = talk.engine.prefix().at_answer()
@@ -239,7 +229,6 @@ async def test_forks_at_an_answer_share_every_byte_up_to_their_directive(talk):
 
 
 async def test_a_cold_fork_is_a_break_with_a_cause_under_its_source(talk):
-    """The parent's own watch stays as it was."""
     await talk.turn()
     talk.wait(minutes=6)
     await talk.fork()
@@ -250,7 +239,6 @@ async def test_a_cold_fork_is_a_break_with_a_cause_under_its_source(talk):
 
 
 async def test_a_changed_frame_is_announced_to_forks_too(talk):
-    """What moved is the frame, and an entry says so."""
     await talk.turn()
     frame = talk.engine.frame
     talk.engine.record(
@@ -262,7 +250,6 @@ async def test_a_changed_frame_is_announced_to_forks_too(talk):
 
 
 async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
-    """With a client there is someone to ask; with none there is not."""
     async with anthropic.AsyncAnthropic(
         base_url=simulator.url, api_key="asks", max_retries=0
     ) as client:
@@ -274,7 +261,6 @@ async def test_a_session_asks_through_its_callers_client(simulator, tmp_path):
 
 
 async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
-    """That the conversation went on meanwhile is no break of the fork's."""
     usage = await talk.turn()
     then = talk.engine.prefix()
     for _ in range(4):
@@ -285,7 +271,6 @@ async def test_a_prefix_taken_earlier_is_compared_with_what_it_shared(talk):
 
 
 async def test_a_fork_that_does_not_begin_as_its_parent_did_is_a_bug(talk):
-    """In tests it is refused before anything is sent."""
     await talk.turn()
     prefix = talk.engine.prefix()
     moved = ({"role": "user", "content": [{"type": "text", "text": "x"}]}, *prefix.messages[1:])
@@ -304,7 +289,6 @@ class Ponderer:
 
 
 async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expected(tmp_path):
-    """On models that are not shown the thinking of ended turns, a fork in mid-turn reads less."""
     with running(Ponderer()) as simulator:
         async with anthropic.AsyncAnthropic(
             base_url=simulator.url, api_key="ponders", max_retries=0

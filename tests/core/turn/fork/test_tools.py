@@ -9,19 +9,16 @@ USE = ToolUse(id="a", name="Read", input={})
 
 
 async def test_a_result_that_fits_stays_as_it_is():
-    """The very same value."""
     outcome = Outcome(content="x" * LIMIT_CHARS)
     assert await bounded(USE, outcome, 0.0) is outcome
 
 
 async def test_a_long_result_is_cut_and_says_so():
-    """Nothing is left out silently."""
     cut = await bounded(USE, Outcome(content="x" * (LIMIT_CHARS + 5)), 0.0)
     assert cut.content.startswith("x" * LIMIT_CHARS + "\n[5 more characters were left out")
 
 
 async def test_pictures_stay_beside_a_text_that_was_cut():
-    """Only text is counted."""
     picture = Image(source={"type": "base64"})
     content = (Text(text="x" * (LIMIT_CHARS + 5)), picture)
     head, kept = (await bounded(USE, Outcome(content=content), 0.0)).content
@@ -30,7 +27,6 @@ async def test_pictures_stay_beside_a_text_that_was_cut():
 
 
 async def test_a_tool_out_of_reach_says_so():
-    """It is listed as it was, and cannot be run."""
     definition = {"name": "Deploy", "description": "deploys", "input_schema": {"type": "object"}}
     tools = out_of_reach(Framed(tools=(definition,)))
     assert tools["Deploy"].definition() == definition

@@ -170,7 +170,6 @@ def targets(entry: ViewChange) -> frozenset[int | str]:
 
 
 def measured(entry: AnyEntry) -> AnyEntry:
-    """Return the entry with its measure, unless it has one."""
     if getattr(entry, "measure", NOTHING) is not NOTHING:
         return entry
     match entry:

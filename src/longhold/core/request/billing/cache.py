@@ -29,8 +29,6 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A cached prefix."""
-
     lifetime: Lifetime
     expires: float
 
@@ -49,14 +47,11 @@ class CachePlan:
 
     @property
     def prompt_tokens(self) -> int:
-        """Count what the model reads."""
         written = self.write_5m_tokens + self.write_1h_tokens
         return self.read_tokens + written + self.uncached_tokens
 
 
 class PromptCache:
-    """The entries of all workspaces."""
-
     def __init__(self, settings: SimulatorSettings) -> None:
         self._settings = settings
         self._entries: dict[Key, CacheEntry] = {}
@@ -89,7 +84,6 @@ class PromptCache:
     def _highest_hit(
         self, prompt: Prompt, markers: Sequence[tuple[int, Marker]], workspace: str, now: float
     ) -> int:
-        """Walk back from each marker, last first; -1 if nothing is found."""
         for position, marker in reversed(markers):
             for candidate in range(position, max(position - LOOKBACK_POSITIONS, -1), -1):
                 if self._renew(prompt.chain[candidate], workspace, marker, now):

@@ -19,7 +19,6 @@ class SimulatorClock:
         return real + self._skipped_seconds
 
     def advance(self, seconds: float) -> float:
-        """Skip some seconds and return the new time; time does not run backwards."""
         if not seconds >= 0 or seconds == float("inf"):
             raise ValueError(f"cannot advance the clock by {seconds!r} seconds; give 0 or more")
         self._skipped_seconds += seconds

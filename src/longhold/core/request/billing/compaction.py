@@ -29,15 +29,12 @@ NO_CHANGES: tuple[JsonObject, ...] = ()  # tool changes in mid-conversation are 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A requested threshold compaction."""
-
     trigger_tokens: int
     pauses: bool
     instructions: str | None
 
 
 def threshold_of(request: ApiRequest) -> Threshold | None:
-    """Read the threshold compaction from a request's edits."""
     for edit in edits_of(request.context_management):
         if edit.get("type") == COMPACT:
             trigger = edit.get("trigger") or {}
@@ -54,7 +51,6 @@ def is_due(threshold: Threshold | None, tokens: int, settings: SimulatorSettings
 
 
 def instructions_of(request: ApiRequest) -> str | None:
-    """Read an on-demand compaction's prompt; blank is the same as none."""
     instructions = (request.compaction or {}).get("instructions")
     if isinstance(instructions, str) and instructions.strip():
         return instructions
@@ -101,7 +97,6 @@ def check_signed(
 def make_signed_block(
     summary: str, links: Links, able: Capabilities, last_role: str, signer: Signer
 ) -> JsonObject:
-    """Make the block that an on-demand compaction returns."""
     seal = CompactionSeal(
         model=able.model,
         frame=links.frame,

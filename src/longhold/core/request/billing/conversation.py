@@ -16,7 +16,6 @@ MESSAGE_LIMIT = 100_000  # published
 def check_conversation(
     messages: Sequence[ApiMessage], able: Capabilities, *, compacts: bool
 ) -> None:
-    """Refuse a message list the API would refuse."""
     if not messages:
         raise invalid("messages: at least one message is required")
     if len(messages) > MESSAGE_LIMIT:
@@ -150,7 +149,6 @@ def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
 
 
 def _leading_results(messages: Sequence[ApiMessage], start: int) -> list[str]:
-    """List the results at the head of the user turn that begins at a message."""
     found: list[str] = []
     for message in messages[start:]:
         if message.role != "user":
@@ -163,7 +161,6 @@ def _leading_results(messages: Sequence[ApiMessage], start: int) -> list[str]:
 
 
 def _asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
-    """List the tool uses of the assistant turn before a user message."""
     asked: list[str] = []
     cursor = index - 1
     while cursor >= 0 and messages[cursor].role == "user":

@@ -30,8 +30,6 @@ class Edited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """What an edit needs in addition to the pieces."""
-
     able: Capabilities
     settings: SimulatorSettings
     measure: PieceMeter
@@ -44,7 +42,6 @@ def edits_of(context_management: JsonObject | None) -> list[JsonObject]:
 def apply_edits(
     pieces: Sequence[PromptPiece], edits: Sequence[JsonObject], context: EditContext
 ) -> Edited:
-    """Apply the clearing edits in the order given."""
     current, applied = list(pieces), []
     for edit in edits:
         clear = _CLEARING.get(str(edit.get("type")))
@@ -57,7 +54,6 @@ def apply_edits(
 
 
 def fires(trigger_value: int, measured: int, settings: SimulatorSettings) -> bool:
-    """Compare a measure with a trigger; the settings decide whether at or past its value."""
     return measured >= trigger_value if settings.trigger_is_inclusive else measured > trigger_value
 
 
@@ -82,7 +78,6 @@ def _clear_thinking(
 
 
 def _kept_turns(keep: JsonObject | str | None, able: Capabilities) -> int | None:
-    """Read `keep`: a number of turns, or None for all; the default is the model's own."""
     if keep is None:
         return None if able.keeps_thinking else 1
     if isinstance(keep, str) or keep.get("type") == "all":

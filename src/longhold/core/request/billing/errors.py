@@ -40,11 +40,9 @@ class ApiError(Exception):
 
     @property
     def type(self) -> str:
-        """The Messages API's name for the error."""
         return ERROR_TYPES.get(self.status, "api_error")
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """Render the Messages API's error body."""
         error: dict[str, Any] = {"type": self.type, "message": self.message}
         if self.code is not None:
             error["details"] = {"error_code": self.code}

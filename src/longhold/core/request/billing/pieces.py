@@ -31,8 +31,6 @@ class Marker(NamedTuple):
 
 
 class PromptPiece(NamedTuple):
-    """One block of the prompt, measured."""
-
     tier: PromptTier
     role: str
     type: str
@@ -49,7 +47,6 @@ class PromptPiece(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The place as error messages name it."""
         if self.tier == "messages":
             return f"messages.{self.place[0]}.content.{self.place[1]}"
         return f"{self.tier}.{self.place[0]}"
@@ -117,12 +114,10 @@ class PieceMeter:
         return _hash(role, self._encoder.encode(block))
 
     def text_tokens(self, text: str) -> int:
-        """Count bare text on this model's scale."""
         return self._counter.text_tokens(text, self._scale)
 
 
 def take_apart(request: ApiRequest, measure: PieceMeter) -> list[PromptPiece]:
-    """List the request's pieces in prompt order."""
     tools = [(i, tool) for i, tool in enumerate(request.tools or ()) if not is_deferred(tool)]
     pieces = [measure.piece("tools", "tools", t, (i, 0)) for i, t in tools if not is_web_tool(t)]
     pieces += [measure.piece("system", "web", t, (i, 0)) for i, t in tools if is_web_tool(t)]
@@ -143,19 +138,16 @@ def is_deferred(tool: JsonObject) -> bool:
 
 
 def deferred_tools(request: ApiRequest) -> dict[str, JsonObject]:
-    """Return the definitions that are not in the prompt from the start, by name."""
     return {str(tool.get("name")): tool for tool in request.tools or () if is_deferred(tool)}
 
 
 def reference_of(part: object) -> str | None:
-    """Return the name of the tool that a part of a result refers to."""
     if isinstance(part, dict) and part.get("type") == "tool_reference":
         return str(part.get("tool_name"))
     return None
 
 
 def read_marker(control: object) -> Marker | None:
-    """Read a `cache_control`; no lifetime means five minutes."""
     if not isinstance(control, dict):
         return None
     lifetime: Lifetime = "1h" if control.get("ttl") == "1h" else "5m"
@@ -163,14 +155,12 @@ def read_marker(control: object) -> Marker | None:
 
 
 def can_be_marked(piece: PromptPiece) -> bool:
-    """Return whether a piece may carry a marker: thinking, edits and empty text may not."""
     if piece.type in ("thinking", "redacted_thinking", "cache_edits"):
         return False
     return piece.type != "text" or bool(piece.block.get("text"))
 
 
 def _holds(block: JsonObject, kind: str) -> bool:
-    """Return whether a block is, or a tool result contains, a block of a type."""
     if block.get("type") == kind:
         return True
     content = block.get("content")

@@ -42,7 +42,6 @@ class PrefixCache:
         return PrefixMatch(prompt_tokens=len(tokens), cached_tokens=cached, steps=steps)
 
     def commit(self, match: PrefixMatch, now: float) -> None:
-        """Make a prompt's steps readable, and renew those it used."""
         if match.prompt_tokens >= MINIMUM_TOKENS:
             self._expires.update(dict.fromkeys(match.steps, now + self._lifetime_seconds))
         self._commits += 1
@@ -54,7 +53,6 @@ class PrefixCache:
 
 
 def _steps(owner: str, tokens: "array[int]") -> list[bytes]:
-    """Chain the hashes of the prompt's whole steps."""
     raw, width = tokens.tobytes(), tokens.itemsize * STEP_TOKENS
     link, steps = owner.encode(), []
     for start in range(0, len(raw) - width + 1, width):

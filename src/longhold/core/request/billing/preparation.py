@@ -52,7 +52,6 @@ class Workbench:
 def prepare(
     request: ApiRequest, caller: Caller, bench: Workbench, *, is_count: bool = False
 ) -> PreparedPrompt:
-    """Check a request and assemble its prompt."""
     settings = bench.settings
     able = capabilities(request.model)
     if able.long_window_beta in caller.betas:
@@ -107,7 +106,6 @@ def messages_of(pieces: Iterable[PromptPiece]) -> tuple[JsonObject, ...]:
 
 
 def _deletions(pieces: Iterable[PromptPiece]) -> frozenset[str]:
-    """Collect the tool uses whose results cache edits delete."""
     references: dict[object, str] = {}
     deleted: set[str] = set()
     for piece in pieces:

@@ -76,7 +76,6 @@ def salts_of(
     able: Capabilities,
     settings: SimulatorSettings,
 ) -> Salts:
-    """Derive the tiers' salts from a request's settings."""
     thinking = _thinking_salt(request, able), _effort_salt(request, settings)
     ahead = able.model in settings.thinking_ahead_models
     said = [piece for piece in pieces if piece.tier == "messages"]

@@ -17,15 +17,12 @@ JsonObject = dict[str, Any]
 
 
 class ApiMessage(msgspec.Struct, frozen=True):
-    """One entry of `messages`."""
-
     role: str
     content: str | list[JsonObject]
     clear_at: str | None = None
     output_config: JsonObject | None = None
 
     def blocks(self) -> list[JsonObject]:
-        """List the content blocks; a plain string is one text block."""
         if isinstance(self.content, str):
             return [{"type": "text", "text": self.content}]
         return self.content
@@ -63,7 +60,6 @@ class ApiRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user_profile_id: str | None = None
 
     def system_blocks(self) -> list[JsonObject]:
-        """List the system prompt's blocks; a plain string is one text block."""
         if self.system is None or self.system == "":
             return []
         if isinstance(self.system, str):
@@ -87,7 +83,6 @@ _WRONG = re.compile(r"(Expected .+?) - at `\$(.*)`")
 
 
 def parse_request(body: bytes) -> ApiRequest:
-    """Decode a body, or refuse it in the API's wording."""
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -97,7 +92,6 @@ def parse_request(body: bytes) -> ApiRequest:
 
 
 def parse_object(body: bytes) -> JsonObject:
-    """Decode a control or chat request: any JSON object."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -115,6 +109,5 @@ def _describe(problem: str) -> str:
 
 
 def _dotted(path: str, leaf: str = "") -> str:
-    """Turn `.messages[...]` into `messages`, as the API writes paths."""
     place = path.replace("[...]", "").strip(".")
     return ".".join(part for part in (place, leaf) if part)

@@ -46,8 +46,6 @@ Seal = ThinkingSeal | CompactionSeal
 
 
 class Signer:
-    """Signs records with the server's secret."""
-
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._encoder = msgspec.msgpack.Encoder()

@@ -179,7 +179,6 @@ def digest(content: bytes) -> bytes:
 
 
 def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal | None:
-    """Resume the chain that a signed compaction summarises, if tools and system are unchanged."""
     if piece.type != "compaction":
         return None
     seal = signer.read(piece.block.get("signature"))
@@ -227,7 +226,6 @@ def _mismatch(
 
 
 def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str:
-    """Decide between error, drop_block and allow; sending the control turns the check on."""
     binding = (request.thinking or {}).get("block_binding")
     if isinstance(binding, dict) and binding.get("prefix_mismatch_behavior"):
         return str(binding["prefix_mismatch_behavior"])

@@ -58,11 +58,9 @@ class TokenCounter:
         self._text_chars = 0
 
     def known_digest(self, role: str, text: str) -> bytes | None:
-        """Return the digest of a plain text block that was measured before."""
         return self._texts.get((role, text))
 
     def remember_digest(self, role: str, text: str, digest: bytes) -> None:
-        """Store a text's digest; the oldest texts are dropped beyond the limit."""
         self._texts[role, text] = digest
         self._text_chars += len(text)
         while self._text_chars > self._settings.text_memo_chars:
@@ -71,14 +69,12 @@ class TokenCounter:
             self._text_chars -= len(oldest[1])
 
     def block_tokens(self, block: JsonObject, digest: bytes, scale: float) -> int:
-        """Count one block, framing included, on a model's scale."""
         plain = self._memo.get(digest)
         if plain is None:
             plain = self._remember(digest, self._count_block(block))
         return int(plain * scale) + self._settings.position_overhead_tokens
 
     def text_tokens(self, text: str, scale: float) -> int:
-        """Count bare text, without framing."""
         return int(self._count(text) * scale)
 
     def _remember(self, digest: bytes, count: int) -> int:
@@ -110,7 +106,6 @@ class TokenCounter:
                 return self._count(_json(block))
 
     def _count_content(self, content: object) -> int:
-        """Count a tool result's content: nothing, text, or a list of blocks."""
         if content is None:
             return 0
         if isinstance(content, str):

@@ -144,7 +144,6 @@ def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
 
 
 def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
-    """Refuse beta fields without their header, and on models that lack them."""
     if request.compaction is not None:
         _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
         _want(able.compacts_on_demand, f"compaction: not supported on {able.model}")

@@ -238,7 +238,6 @@ def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
 
 
 def _marked_block(fingerprint: Fingerprint, i: int) -> int:
-    """Return the index of the last block of a message that carried a marker when sent."""
     content = fingerprint.parts["messages"][i]["content"]
     return max(j for j, block in enumerate(content) if block.get("cache_control"))
 

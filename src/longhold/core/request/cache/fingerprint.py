@@ -190,7 +190,6 @@ def _link(before: str, message: JsonObject) -> str:
 
 
 def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mapping[str, str]:
-    """Hash each tool, unless they are the same objects in the same order as before."""
     if like is not None:
         known = like.parts.get("tools") or ()
         if len(known) == len(tools) and all(map(is_, known, tools)):
@@ -263,7 +262,6 @@ def _terms(control: JsonObject) -> str:
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:
-    """Number repeated names: Read, Read (2)."""
     seen = dict.fromkeys(names, 0)
     for name in names:
         seen[name] += 1

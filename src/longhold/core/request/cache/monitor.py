@@ -77,7 +77,6 @@ class CacheMonitor:
         source: str = "main",
         names: Sequence[str] = (),
     ) -> Asked:
-        """Fingerprint a request that is about to be sent."""
         last = self._pending.get(source) or self._answered.get(source)
         call = self._fingerprinted(request, history, last, names)
         _remember(self._pending, source, call)
@@ -218,13 +217,11 @@ def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: floa
 
 
 def _reason(diagnostics: Mapping[str, Json] | None) -> str:
-    """Read the provider's own explanation of a miss."""
     reason = (diagnostics or {}).get("cache_miss_reason")
     return str(reason.get("type", "")) if isinstance(reason, dict) else ""
 
 
 def _remember(calls: dict[str, SentCall], source: str, call: SentCall) -> None:
-    """Store a source's newest call, dropping the oldest source over the limit."""
     calls.pop(source, None)
     calls[source] = call
     while len(calls) > SOURCES:
@@ -257,7 +254,6 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
 
 
 def _may_move(entry: AnyEntry, model: str) -> bool:
-    """Return whether an entry may change messages that were sent before it."""
     if isinstance(entry, Said):  # ends a turn, whose thinking some models are not shown again
         return not capabilities(model).keeps_thinking
     return isinstance(entry, ViewChange | Undone | Redone | Framed | Switched)

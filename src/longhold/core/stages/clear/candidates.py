@@ -203,7 +203,6 @@ class Candidates:
                 self._file(found)
 
     def _hold(self, item: Round, vetoes: AbstractSet[int | str], *, is_pinned: bool) -> None:
-        """Note what a round's permanent results refer to."""
         references = [result for result in item.results if pointed_at(result)]
         goes = {use.id for use, _, _ in self._answers(item)} if references else set()
         for result in references:
@@ -248,5 +247,4 @@ def sent_measure(result: Result) -> Measure:
 
 
 def pointed_at(result: Result) -> str:
-    """Return the tool use whose identical result this one points to, or ""."""
     return result.spilled.same_as if result.spilled and result.cleared is None else ""

@@ -67,8 +67,6 @@ class OldInput(NamedTuple):
 
 
 class InputShortener(NamedTuple):
-    """Decides which inputs are long, and what stands in for them."""
-
     describe: Describe
     smallest: float
     """Lighter texts stay."""
@@ -208,7 +206,6 @@ def plan_beside(
 def plan_alone(
     beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    """Return a plan without results, if what can go is enough to be worth losing."""
     if not standing.can_move or beside.tokens < max(1, now.scaled(settings.idle_least_tokens)):
         return None
     saved = now.write_usd(beside.tokens)
@@ -274,8 +271,6 @@ the gain is flat.
 
 
 class Clearing:
-    """The clear stage of one session."""
-
     def __init__(
         self,
         *,
@@ -301,7 +296,6 @@ class Clearing:
         """The weight of the batch when clearing it was found not to pay."""
 
     async def __call__(self, engine: Engine) -> None:
-        """Clear what is due before the next call."""
         settings = engine.settings.clear
         self._stats.follow(engine.view.history, seconds_of(engine.frame.lifetime))
         self._record_served(engine)
@@ -324,7 +318,6 @@ class Clearing:
             self._refused = candidates.heavy.weight
 
     def look(self, engine: Engine) -> Candidates:
-        """Read what is new; return what could be cleared."""
         settings = engine.settings.clear
         if self._candidates is None:
             self._candidates = Candidates(
@@ -415,7 +408,6 @@ def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared
 
 
 def shorter(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
-    """Leave out results that are no longer than their placeholder."""
     longer = {
         result.id
         for result in batch.results
@@ -433,6 +425,5 @@ def is_stale(view: View, edited: Batch, now: Snapshot) -> bool:
 
 
 def is_memory(path: str, *, memory: str) -> bool:
-    """True if a file holds memories that outlive the session."""
     given = os.path.expanduser(path)  # noqa: PTH111 - leaves `~nobody` alone, where Path raises
     return given.endswith("MEMORY.md") or given.startswith((f"{memory}/", f"{memory}\\"))

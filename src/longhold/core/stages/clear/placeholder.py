@@ -88,7 +88,6 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
 
 
 def _target(cleared: Candidate) -> str:
-    """Name what a call was about, just long enough to tell it from others."""
     if cleared.tool.kind == "shell":
         return _program(cleared.use.input.get(cleared.tool.command_input))
     if cleared.paths:

@@ -166,7 +166,6 @@ class Snapshot:
         return scaled(tokens, self.full.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
-        """Estimate how much shorter the prompt gets if a batch is cleared."""
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
 
     def payback(self, batch: Batch) -> Payback | None:
@@ -254,12 +253,10 @@ class Snapshot:
         return now + self.outlook.warm_calls * self.read_usd(tokens)
 
     def read_usd(self, tokens: int) -> float:
-        """Price reading tokens from the cache once; 0 without a price."""
         listed = self.listed.at_length(self.full.used_tokens).read if self.listed else 0.0
         return listed * tokens / TOKENS_PER_PRICE
 
     def write_usd(self, tokens: int) -> float:
-        """Price writing tokens to the cache once; 0 without a price."""
         if self.listed is None:
             return 0.0
         flat = self.listed.at_length(self.full.used_tokens)
@@ -277,7 +274,6 @@ def is_mostly_empty(full: Fullness, warm_share: float) -> bool:
 
 
 def is_at_ease(engine: Engine, stats: CallStats) -> bool:
-    """True if there is nothing to gain from clearing: the cache is alive, and there is room."""
     if why_cold(engine, stats):
         return False
     full = engine.fullness()
@@ -332,7 +328,6 @@ def why_cold(engine: Engine, stats: CallStats) -> str:
 
 
 def time_of(history: Sequence[AnyEntry], n: int) -> float:
-    """Return when an entry was written; 0.0 if there is no such entry."""
     if 0 < n <= len(history) and history[n - 1].n == n:
         return history[n - 1].at
     i = bisect_left(history, n, key=attrgetter("n"))
@@ -416,7 +411,6 @@ def _idle(
 
 
 def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    """Add what is free to clear, if it is enough to be worth losing."""
     is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
     return hidden + batch if is_enough else hidden
 

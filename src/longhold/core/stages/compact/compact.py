@@ -106,7 +106,6 @@ class Compaction:
         return settings.compact.on and settings.window.auto
 
     async def __call__(self, engine: Engine) -> None:
-        """Compact if the line is reached; below it, prefetch a summary."""
         settings, full = engine.settings.compact, engine.fullness()
         if not settings.on or not full.window.auto or settings.reactive_only:
             return
@@ -134,7 +133,6 @@ class Compaction:
                 raise
 
     def _tell_refused(self, engine: Engine, refusal: Blocked) -> None:
-        """Report a hook's refusal once per turn, not at every call."""
         asked = (i.id for i in engine.view.items if isinstance(i, Spoken) and i.is_asked())
         turn = max(asked, default=0)
         if turn != self._refused_in or not turn:
@@ -258,7 +256,6 @@ class Compaction:
         return before
 
     async def _restored(self, engine: Engine, segment: Segment) -> SpokenContent:
-        """Gather what is restored, and what hooks say to the new session."""
         try:
             content = await self.hooks.restore(segment) if self._guard.restores else ()
             return (*content, *await self.hooks.greet())

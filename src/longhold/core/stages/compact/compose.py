@@ -90,7 +90,6 @@ def _texts(facts: Facts) -> Iterator[str]:
 
 
 def _failed_last(facts: Facts) -> CommandFact | None:
-    """Return the last run of tests, if it failed."""
     runs = [
         step
         for _, step in facts.steps()
@@ -150,7 +149,6 @@ class Material:
         return show_words(self.ledger, self.words_tokens)
 
     def smaller(self, share: float, words_share: float = 1.0) -> "Material":
-        """Leave less room: for the user's messages, and for all that stands beside them."""
         return self._resized(int(self.words_tokens * words_share), share)
 
     def trimmed(self) -> "Material":
@@ -242,7 +240,6 @@ def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
 
 
 def _written(material: Material, budget_tokens: int, written: Judged) -> str:
-    """The user's messages, then the summary, then log facts within the remaining budget."""
     words = material.words().text
     judged = marked(masked(written.text()), material.facts, material.segment.items)
     left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)

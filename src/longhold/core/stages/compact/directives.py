@@ -105,13 +105,11 @@ def _named(naming: re.Match[str]) -> Cancelling | None:
 
 
 def significant(text: str) -> frozenset[str]:
-    """Return the stems of the words that identify a text."""
     words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
     return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
 
 
 def likeness(cancelling: Cancelling, text: str) -> float:
-    """Return the share of a cancellation's words that a request contains."""
     return len(cancelling.words & significant(text)) / len(cancelling.words)
 
 
@@ -155,7 +153,6 @@ class Directive:
 
     @property
     def mark(self) -> str:
-        """Its state in a few words; "" if it is simply open."""
         if self.state != "open":
             return f"{self.state} by #{self.rests_on}" if self.rests_on else self.state
         if self.in_part:
@@ -233,7 +230,6 @@ class LedgerFold:
         self.directives[words.id] = Directive(message=words.id, turn=turn, text=text)
 
     def direct(self, entry: Directed) -> None:
-        """Apply a recorded change; ignore a model's change that cites no message."""
         self._changed = max(self._changed, entry.n)
         known = self.directives.get(entry.message)
         if known is not None and (entry.by != "model" or entry.rests_on):
@@ -274,7 +270,6 @@ class LedgerFold:
 
 
 def _is_part(cancelling: Cancelling, text: str) -> bool:
-    """True if a request asks for more than what is taken back."""
     asked = clauses(text)
     return len(asked) > 1 and not all(likeness(cancelling, each) for each in asked)
 

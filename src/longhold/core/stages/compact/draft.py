@@ -79,7 +79,6 @@ class CompactionDraft:
 
     @property
     def content(self) -> SpokenContent:
-        """The text that replaces history; a provider's own block comes first."""
         text = Text(text=self.composed.text)
         return (Opaque(raw=self.made.block), text) if self.made.block else (text,)
 
@@ -144,7 +143,6 @@ def asked_for(material: Material, focus: Sequence[str]) -> str:
 
 
 def check_floor(engine: Engine, line: int) -> int:
-    """Return what every request holds; raise if that alone is over the line."""
     weights = floor(engine.view, engine.weigher())
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
@@ -227,7 +225,6 @@ def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> 
 
 
 def _fitting(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
-    """Return a draft with as much restored as fits; None if it is too large without any."""
     for restored in lighter(draft.restored):
         if after_tokens(engine, draft, restored) <= target:
             return replace(draft, restored=restored)
@@ -279,7 +276,6 @@ def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 
 def _without(engine: Engine, segment: Segment) -> Measure:
-    """Measure what a compaction of a segment leaves as it is."""
     gone = NOTHING
     for item in segment.items:
         if not engine.view.is_pinned(item):
@@ -288,7 +284,6 @@ def _without(engine: Engine, segment: Segment) -> Measure:
 
 
 def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
-    """Add up what the calls for a summary used; None if there were none."""
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
     return sum(calls, Usage()) if calls else None
 
@@ -317,7 +312,6 @@ def recorded(
     frame: Framed | None = None,
     seconds: float = 0.0,
 ) -> Compacted:
-    """Record a draft with everything that belongs to it."""
     entry = engine.record(_compacted(engine, draft, trigger, seconds))
     assert isinstance(entry, Compacted)
     if draft.restored:
@@ -357,7 +351,6 @@ def _compacted(
 
 
 def _states(draft: CompactionDraft) -> Iterator[Directed]:
-    """Yield the states a model claims for the user's requests, where a message supports it."""
     if draft.made.written is None:
         return
     ledger, items = draft.material.ledger, draft.material.segment.items

@@ -100,7 +100,6 @@ class FactsFold:
                 self._view.apply(entry)
 
     def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
-        """Read a part of the history by itself."""
         facts = gather(history, items).masked(self._mask)
         return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
@@ -150,7 +149,6 @@ class FactsFold:
 
 
 def _fresh_order(items: Sequence[Item]) -> int:
-    """Return the order of the first item that was not compacted before; 0 if none was."""
     if not any(map(_is_summary, items)):
         return 0
     return next((item.order for item in items if not _is_summary(item)), items[-1].order)
@@ -161,7 +159,6 @@ def _is_summary(item: Item) -> bool:
 
 
 def _joined(before: Sequence[TurnFacts], after: Sequence[TurnFacts]) -> list[TurnFacts]:
-    """Put turns behind others; one that began before goes on."""
     if before and after and after[0].words is None:
         whole = replace(before[-1], steps=before[-1].steps + after[0].steps)
         return [*before[:-1], whole, *after[1:]]

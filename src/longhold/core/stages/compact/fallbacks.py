@@ -49,8 +49,6 @@ class MadeSummary:
 
 
 class Fallbacks:
-    """Tries the ways to get a summary in order."""
-
     def __init__(self, ask: AskFork | None, past: CompactionOutcomes) -> None:
         self.ask = ask
         self._past = past
@@ -58,7 +56,6 @@ class Fallbacks:
     async def climb(
         self, engine: Engine, material: Material, asked: str, request: CompactRequest
     ) -> MadeSummary:
-        """Get the summary from the first way that works."""
         settings = engine.settings.compact
         if self.ask is None or not (settings.model and request.by_model and request.may_ask):
             return MadeSummary()
@@ -128,7 +125,6 @@ def may_provide(engine: Engine, segment: Segment) -> bool:
 
 
 def prefix_up_to(engine: Engine, segment: Segment) -> Prefix:
-    """Return the conversation's prefix, cut where a segment ends."""
     prefix, shown = engine.prefix(), render(segment.items)
     opening = len(prefix.messages) - len(engine.view.messages())
     whole = prefix.messages[: opening + len(shown) - 1]

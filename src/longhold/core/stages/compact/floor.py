@@ -30,7 +30,6 @@ class Weight:
 
 
 def floor(view: View, weigh: Callable[[Measure], float]) -> list[Weight]:
-    """List what stays in every request, heaviest first."""
     found = (
         Weight(kind=kind, name=name, tokens=round(weigh(measure)), advice=advice)
         for kind, name, measure, advice in _parts(view)

@@ -41,7 +41,6 @@ class Judgement:
     states: str = ""
 
     def text(self) -> str:
-        """Return every non-empty section, cut to size."""
         sections = ((each.heading, each.written()) for each in self.page.sections)
         parts = [f"## {heading}\n{self._cut(text)}" for heading, text in sections if text]
         lead = ["Notes taken while the work went on:", *filter(None, (self.page.lead,))]
@@ -77,8 +76,6 @@ class Ready:
 
 
 class FromNotes:
-    """Uses a session's notes as the summary of its history."""
-
     def __init__(self, notes: Notes, facts: FactsFold | None = None) -> None:
         self._notes = notes
         self._facts = facts or FactsFold()
@@ -139,7 +136,6 @@ class FromNotes:
         return await self._made(engine, basis, manner)
 
     def _fresh_cursor(self, engine: Engine) -> int:
-        """Return the last message that a model's notes cover, if it is still shown; else 0."""
         cursor = self._notes.judged_upto(engine)
         return cursor if cursor and _shows(engine, cursor) else 0
 
@@ -219,14 +215,12 @@ def kept_from(
 
 
 def has_text(item: Item) -> bool:
-    """True if the user or the model says something in it."""
     if isinstance(item, Spoken):
         return item.kind == "said" and not item.hidden
     return any(isinstance(block, Text) and block.text.strip() for block in item.content)
 
 
 def _after_summary(items: Sequence[Item]) -> int:
-    """Return the position after the last summary and what was restored right behind it."""
     summaries = [i for i, item in enumerate(items) if _is(item, "summary")]
     first = summaries[-1] + 1 if summaries else 0
     while first < len(items) and _is(items[first], "restored"):
@@ -246,7 +240,6 @@ def _is(item: Item, *kinds: str) -> bool:
 
 
 def _shows(engine: Engine, n: int) -> bool:
-    """True if a message is in the view itself, not only in a summary."""
     item = engine.view.item_of(n)
     return item is not None and item.id == n
 

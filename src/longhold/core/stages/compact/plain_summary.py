@@ -83,7 +83,6 @@ def calls_in(messages: Sequence[JsonObject]) -> list[StepsTaken]:
 
 
 def _result_text(content: object) -> str:
-    """Join a result's text, without the reminders that clients append."""
     parts = content if isinstance(content, list) else [{"text": content or ""}]
     return REMINDER.sub("", "\n".join(str(part.get("text", "")) for part in parts))
 

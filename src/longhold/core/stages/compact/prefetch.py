@@ -118,7 +118,6 @@ class Prefetch:
 
 
 def _moves(entry: object, last: int) -> bool:
-    """True if an entry can change what was sent up to a message."""
     if isinstance(entry, Spilled):  # of a result that came with a later message
         return any(n <= last for n in entry.rests_on)
     return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)

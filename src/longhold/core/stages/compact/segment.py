@@ -61,7 +61,6 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
 
 def segment_before(view: View, start: int) -> Segment | None:
-    """Cover everything before item `start`; keep what follows."""
     end = min(start, view.compactable())
     items = tuple(view.items[:end])
     if not items or all(_is_summary(item) for item in items):
@@ -112,7 +111,6 @@ def _is_summary(item: Item) -> bool:
 
 
 def tokens_of(content: SpokenContent) -> int:
-    """Estimate the tokens of content, with the weights that count most."""
     return round(weigh(measure_content(content), CLAUDE)) + 1
 
 

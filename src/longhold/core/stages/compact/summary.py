@@ -113,7 +113,6 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
 
 
 def _sections(body: str) -> Iterable[tuple[int, str]]:
-    """Split a text at its numbered headings; ignore numbers that were not asked for."""
     for part in parts(body, _named)[1]:
         if part.number in HEADINGS and part.text:
             yield part.number, _BLANK_LINES.sub("\n\n", part.text)

@@ -42,7 +42,6 @@ class Survival:
 
     @property
     def share(self) -> float:
-        """The share of names in the text or its index."""
         return 1 - (self.missing - self.listed) / self.names if self.names else 1.0
 
 

@@ -29,8 +29,6 @@ ANSWERED = Replied(response_id="", content=(), usage=Usage())
 
 
 class CompactionOutcomes:
-    """The compactions, failures and answers of a log, in order."""
-
     def __init__(self) -> None:
         self._cursor = LogCursor()
         self._entries: list[AnyEntry] = []
@@ -199,7 +197,6 @@ def filling(view: View, weigh: Callable[[Measure], float]) -> str:
 
 
 def _in_every_request(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
-    """Yield what every request holds, by kind: it may leave too little room for work."""
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
     for kind, name in names.items():

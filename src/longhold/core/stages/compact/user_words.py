@@ -55,7 +55,6 @@ class _Shorter:
 
 
 def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
-    """Write the ledger within a budget."""
     if not ledger.directives:
         return ShownWords()
     most = max(1, budget_tokens // LEAST_LINE_TOKENS)
@@ -89,7 +88,6 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
 
 
 def words_tokens(ledger: DirectiveLedger) -> int:
-    """Return what all of them take, whole."""
     lines = (_line(each, each.text.strip("\n")) for each in ledger.directives)
     return estimated_tokens(HEADING) + sum(map(tokens, lines))
 

@@ -74,8 +74,6 @@ _SAID: dict[SummaryFault, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryWriter:
-    """Ways to ask a model for a summary."""
-
     ask: AskFork
     model: str
     able: Capabilities
@@ -87,7 +85,6 @@ class SummaryWriter:
     """None if nobody waits: then as many as for the conversation itself."""
 
     async def on_fork(self, prefix: Prefix | None = None) -> Written:
-        """Ask on the conversation's own prefix: the current one, or `prefix`."""
         request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
         return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
 
@@ -175,7 +172,6 @@ class SummaryWriter:
 
 
 def least_thinking(able: Capabilities) -> JsonObject:
-    """Return the request options for as little thinking as the model accepts."""
     if able.family not in ("anthropic", "simulator"):
         return {}
     for mode in ("disabled", "between_tools"):

@@ -193,7 +193,6 @@ def _span(given: JsonObject) -> str:
 
 
 def _about(given: JsonObject) -> str:
-    """Describe a call by the first input that says what it is about."""
     named = _text(given, _ABOUT)
     return named or " ".join(
         f"{key}={value}"

@@ -78,7 +78,6 @@ class CommandFact:
 
     @property
     def has_failed(self) -> bool:
-        """True if it failed by its status or by what it printed."""
         return self.is_error or (not only_looks(self.text) and has_failed(self.output))
 
 
@@ -139,7 +138,6 @@ def subject_of(step: StepFact) -> str:
 
 
 def error_of(step: StepFact) -> str:
-    """Return the error that a step ended with, or ""."""
     match step:
         case CommandFact() if step.has_failed:
             return step.output
@@ -151,12 +149,10 @@ def error_of(step: StepFact) -> str:
 
 
 def cite(*ids: int) -> str:
-    """Write message numbers so that a reader can open them: `[#3 #7]`."""
     return "[" + " ".join(f"#{id}" for id in dict.fromkeys(ids)) + "]"
 
 
 def times(n: int) -> str:
-    """Write how often something happened, if more than once: ` ×3`."""
     return f" ×{n}" if n > 1 else ""
 
 

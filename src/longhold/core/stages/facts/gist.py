@@ -63,7 +63,6 @@ def is_strong(sentence: str) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def conclusions(text: str, chars: int) -> tuple[str, ...]:
-    """Pick the sentences of a thought that are worded as conclusions."""
     said = [one_line(sentence).removeprefix("- ") for sentence in sentences(text)]
     long = [s for s in said if len(s) > LEAST_CHARS]
     ends = [s for s in long if s[-1] not in "?:" and not _PLANS.match(s)]
@@ -81,7 +80,6 @@ def remark(text: str, chars: int) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def question(text: str) -> str:
-    """Return the question an answer ends with, or ""."""
     asked = [s for s in sentences(without_code(text))[-3:] if s.rstrip("*_) ").endswith("?")]
     return cut(one_line(asked[-1]), QUESTION_CHARS) if asked else ""
 

@@ -116,7 +116,6 @@ _SET = re.compile(
 
 
 def settings_in(text: str) -> dict[str, str]:
-    """Return the constants that code sets to short values."""
     found: dict[str, str] = {}
     for match in _SET.finditer(text[:SCANNED_CHARS]):
         name = match["declared"] or match["capital"] or match["attribute"]

@@ -59,7 +59,6 @@ class CommitLine:
 
 
 def unwrapped(text: str) -> str:
-    """Strip the tags some harnesses put around errors."""
     return _WRAPPER.sub("", text).strip()
 
 
@@ -84,7 +83,6 @@ def commits_shown(output: str) -> list[CommitLine]:
 
 
 def branch_in(output: str) -> str:
-    """Return the branch that version control says it is on, or ""."""
     found = _BRANCH.findall(output)
     return found[-1] if found else next((c.branch for c in commits_in(output)), "")
 

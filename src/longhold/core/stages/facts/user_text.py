@@ -127,7 +127,6 @@ def _first(opening: re.Pattern[str], text: str) -> str | None:
 
 
 def typed(content: Content) -> Typed | None:
-    """Return what the user typed in a message, or None."""
     text = text_of(content)
     images = sum(isinstance(block, Image | Document) for block in content)
     if len(text) > LONGEST_WRAPPED_CHARS:

@@ -101,7 +101,6 @@ class SessionAccount:
     def of(
         cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked
     ) -> "SessionAccount":
-        """Count a whole log, regardless of what was compacted."""
         account = cls(mask=mask)
         account.follow(originals(history))
         return account

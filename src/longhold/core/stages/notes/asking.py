@@ -15,7 +15,6 @@ FAVOURED = '"Current state" and "Errors and corrections"'
 
 
 def template(home: Path) -> NotesPage:
-    """Read the user's template of sections, or the built-in one."""
     return read_template(_own(home, "template.md") or _ours("template"))
 
 

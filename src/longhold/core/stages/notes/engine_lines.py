@@ -98,7 +98,6 @@ def _state(account: SessionAccount) -> Iterator[str]:
 
 
 def _task(account: SessionAccount) -> Iterator[str]:
-    """Yield what the user said: first the last and the first message, then the others, newest first."""
     said = [turn for turn in account.turns if turn.words and turn.words.text.strip()]
     first = said[:1] if len(said) > 1 else []
     for turn in (*reversed(said[1:] if first else said), *first):

@@ -185,7 +185,6 @@ def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSett
 
 
 def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
-    """Return the page on disk, or one built from the log if there is none."""
     found = file.read()
     return found.page if found.text else rebuilt(found, history, settings)
 
@@ -193,7 +192,6 @@ def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings)
 def together(
     found: NotesOnDisk, before: NotesOnDisk, base: NotesPage, theirs: NotesPage
 ) -> NotesPage:
-    """Merge a person's edits with what was written to the file meanwhile."""
     if found.text == before.text:
         return theirs
     settled = theirs.with_logs(_logs(found.page), _logs(base))

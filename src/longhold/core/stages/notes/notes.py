@@ -112,8 +112,6 @@ async def _nothing(engine: Engine) -> None:
 
 
 class Notes:
-    """The notes of one session."""
-
     def __init__(
         self,
         *,
@@ -159,12 +157,10 @@ class Notes:
         return self.is_running and self._asks
 
     def judged_upto(self, engine: Engine) -> int:
-        """Return the last message that a model's notes cover; 0 if there is none."""
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         return self._judged_upto
 
     def after_turn(self, engine: Engine) -> None:
-        """Start an update if one is due."""
         asked = engine.view.asked
         if not engine.settings.notes.on or (asked and asked.source != "main"):
             return
@@ -212,7 +208,6 @@ class Notes:
             await self._job.wait(seconds)
 
     async def update(self, engine: Engine) -> None:
-        """Bring the notes up to date now, by a model where one can be asked."""
         await self.wait(engine.settings.notes.wait_seconds, engine.settings.notes.stale_seconds)
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
@@ -268,7 +263,6 @@ class Notes:
         self._job.begin(lambda: self._guarded(engine, point))
 
     async def _guarded(self, engine: Engine, point: UpdatePoint) -> None:
-        """Update the page; failures become entries."""
         self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
             usage = await self._ask(engine, point) if point.prefix is not None else None
@@ -342,7 +336,6 @@ class Notes:
 
     @staticmethod
     def _write(file: NotesFile, lines: EngineLines, before: EngineLines) -> "WrittenPage":
-        """Write the engine's lines into the page; it waits for the disk."""
         page, sha256 = file.change(lambda found: found.page.with_logs(lines, before))
         return WrittenPage(page=page, sha256=sha256, lines=lines)
 
@@ -354,13 +347,11 @@ class Notes:
 
 
 def _separated(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
-    """Separate what a person wrote between the engine's lines from those lines."""
     is_edited = any(each.is_edited for each in page.sections)
     return page.with_logs(lines, before) if is_edited else page
 
 
 def last_whole(items: Sequence[Item]) -> Item | None:
-    """Find the last item whose tool calls all have results."""
     for item in reversed(items):
         if not (isinstance(item, Round) and item.missing()):
             return item
@@ -407,7 +398,6 @@ def is_plain(file: Path) -> bool:
 
 
 def _unsent(prefix: Prefix) -> int:
-    """Estimate the tokens that no call has cached; 0 if no call was made yet."""
     if prefix.cached_to is None:
         return 0
     tail = prefix.messages[prefix.cached_to.message + 1 :]

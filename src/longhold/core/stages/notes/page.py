@@ -72,13 +72,11 @@ class NotesPage:
         return next((each for each in self.sections if _same(each.heading, heading)), None)
 
     def written(self) -> dict[str, str]:
-        """Return what a model or a person wrote, by heading."""
         return {each.heading: each.written() for each in self.sections}
 
     def with_logs(
         self, logs: Mapping[str, str], before: Mapping[str, str] | None = None
     ) -> "NotesPage":
-        """Replace the engine's lines, by heading; `before` are the previous ones."""
         was = before or {}
         sections = (
             each.with_log(logs.get(each.heading, ""), was.get(each.heading, ""))
@@ -123,7 +121,6 @@ class NotesPage:
 
 
 def read_template(text: str) -> NotesPage:
-    """Read a template: headings, each with a description in italics."""
     return read_page(text, NotesPage())
 
 

@@ -51,7 +51,6 @@ class Arrived:
 
 
 def arrived_in(view: View, ran: Ran) -> Arrived | None:
-    """Look up the call of a result; None if no call asked for it."""
     owner = view.round_of(ran.tool_use_id)
     if owner is None:
         return None
@@ -87,7 +86,6 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
 
 
 def exit_status_in(text: str) -> int | None:
-    """Find the exit status in a command's output, if it plainly states one."""
     head, tail = text[:LOOKED_AT_CHARS], text[-LOOKED_AT_CHARS:]
     found = _FIRST.match(head) or _LAST.search(tail)
     if found is None and text.startswith('{"output"'):
@@ -119,7 +117,6 @@ class Budgets:
     """The limits that tools declare, by name."""
 
     def limit_chars(self, tool: str) -> int | None:
-        """Return how long a tool's result may be; None means no limit."""
         wanted = self._wanted(tool)
         return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
 
@@ -134,7 +131,6 @@ class Budgets:
 
     @property
     def message_chars(self) -> int:
-        """How long all results of one message may be together."""
         return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
@@ -168,7 +164,6 @@ class Budgets:
 
 
 def is_short(view: View) -> bool:
-    """True if the newest answer's results are within any budget, which is seen at once."""
     owner = last_round(view.items)
     results = owner.results if owner else ()
     return sum(len(text_of(result.content)) for result in results) <= SMALLEST_LIMIT_CHARS

@@ -218,5 +218,4 @@ def _name(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Escape text that would close the tag."""
     return text.replace(f"</{TAG}", f"<\\/{TAG}")

@@ -58,7 +58,6 @@ class Repeats:
         return known if is_same and known.tool_use_id != ran.tool_use_id else None
 
     def _build(self, view: View) -> None:
-        """Index what is in the view when the session is opened."""
         self._is_built = True
         for item in view.items:
             for result in item.results if isinstance(item, Round) else ():
@@ -68,7 +67,6 @@ class Repeats:
 
 
 def key_of(content: ResultContent) -> int | None:
-    """Return a key that equal contents share; None for anything but text."""
     if isinstance(content, str):
         return hash(content)
     if not all(isinstance(block, Text) for block in content):
@@ -77,7 +75,6 @@ def key_of(content: ResultContent) -> int | None:
 
 
 def _shown(view: View, tool_use_id: str) -> Result | None:
-    """Find a result unless it left the view, was cleared, or is itself a repetition."""
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
     if result is None or result.cleared is not None:
@@ -96,7 +93,6 @@ class Spill:
     """What is on disk by now; None until it was counted."""
 
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
-        """Record a result within its budget."""
         arrived = arrived_in(engine.view, ran)
         is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
         if arrived is None or not is_on or _is_known(engine, ran):
@@ -191,7 +187,6 @@ class Spill:
         )
 
     def _sweep(self, engine: Engine) -> None:
-        """Remove bodies that are too old or too many, when that may be due."""
         cap_bytes = engine.settings.spill.session_bytes
         if self._lying_bytes is None or self._lying_bytes > cap_bytes:
             for swept in sweep(engine.results, engine.settings.spill):
@@ -244,7 +239,6 @@ def _write_with(engine: Engine, ran: Ran, entry: Spilled) -> AnyEntry:
 
 
 def _is_known(engine: Engine, ran: Ran) -> bool:
-    """True if this very result was recorded before."""
     owner = engine.view.round_of(ran.tool_use_id)
     known = owner.result_of(ran.tool_use_id) if owner else None
     if known is None:
@@ -261,7 +255,6 @@ def _body(engine: Engine, ran: Ran) -> Body:
 
 
 def _weight(text: str, content: ResultContent) -> Measure:
-    """Weigh a preview with the images that stay beside it."""
     stays = wordless(content)
     return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
 

@@ -148,11 +148,9 @@ class Catalogue:
         return range(int(span[1]), int(span[2]) + 1) if span else None
 
     def place(self, n: int) -> int:
-        """Return which step an entry belongs to."""
         return self.places.get(n, 0)
 
     def step(self, n: int) -> list[int]:
-        """Return the entries of the step an answer belongs to, with the results of its calls."""
         step = self.steps[n]
         first = step.answers[0]
         results = (r for use in step.uses for r in self.results.get(use, ()) if r > first)
@@ -174,11 +172,9 @@ class Catalogue:
 
 
 def number_in(id: str) -> int | None:
-    """Parse the number of an entry: `123` or `#123`."""
     found = _NUMBER.fullmatch(id)
     return int(found[1]) if found else None
 
 
 def _is_end(path: str, known: str) -> bool:
-    """Return whether the recorded path is itself the end of the absolute path asked for."""
     return path.startswith("/") and path.endswith(f"/{known.removeprefix('./')}")

@@ -111,7 +111,6 @@ class History:
     def search(
         self, query: str = "", *, file: str = "", skip: int = 0, limit: int = 0
     ) -> FoundRecords:
-        """Find records by words, phrases, kinds and files, and describe some of them."""
         question = parse_question(query, file)
         found = self.find(question)
         shown = self.shown(match.n for match in found)
@@ -202,7 +201,6 @@ class History:
         return OpenedRecord(title=whole.title, page=shown, media=media, trouble=whole.trouble)
 
     def searched(self) -> Iterator[tuple[int, str, str, frozenset[str]]]:
-        """Yield what words are searched in: number, text, names to find it by, and its kinds."""
         entries = self._caught_up()
         by_number = {entry.n: entry for entry in entries}
         for n, text, names in self._words.texts(entries):
@@ -213,7 +211,6 @@ class History:
             self._words.close()
 
     def _caught_up(self) -> Entries:
-        """Catalogue what is new since the last question."""
         entries = self._entries()
         for entry in entries[self._catalogued :]:
             self._catalogue.take(entry)

@@ -72,7 +72,6 @@ class Index:
 
     @property
     def upto(self) -> int:
-        """The number of the last entry that is in it."""
         row = self._connection.execute("SELECT upto FROM stamp").fetchone()
         return int(row[0]) if row else 0
 
@@ -127,7 +126,6 @@ class Index:
         ]
 
     def _rows(self, term: str) -> list[int]:
-        """Return the newest passages with a word or a phrase."""
         newest = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
         return [row for (row,) in self._connection.execute(newest, (term, READ_PASSAGES))]
 
@@ -197,29 +195,24 @@ class Index:
 
 
 def _is_the_disks(error: Exception) -> bool:
-    """Return whether the disk is to blame rather than the file's content."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in _NOT_NOW or isinstance(error, PermissionError)
 
 
 def _weight(count: int, total: int) -> float:
-    """Return how much a word says that stands in so many of all passages."""
     return max(LEAST_WEIGHT, log((total - count + 0.5) / (count + 0.5)))
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    """Return a word, its other spelling (colour, color), and what begins like it."""
     plain, other = _quoted(word), _quoted(_BRITISH.sub(r"\1", word).replace("is", "iz"))
     return plain, *([other] if other != plain else []), f"{plain} *"
 
 
 def _quoted(text: str) -> str:
-    """Write a word or a phrase in FTS5 syntax."""
     return '"' + text.replace('"', '""') + '"'
 
 
 def _connect_file(file: Path) -> sqlite3.Connection:
-    """Open a plain file, private to the user; a link in its place is an error."""
     private_directory(file.parent)
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     return _connect(str(file))
@@ -258,7 +251,6 @@ class WordSearch:
         question: HistoryQuestion,
         is_allowed: Callable[[int], bool],
     ) -> list[PassageMatch]:
-        """Find entries by words, the best first; else by the text as it stands, newest first."""
         return self._indexed(entries, question, is_allowed) or [
             match for match in self._scanned(entries, question) if is_allowed(match.n)
         ]

@@ -126,7 +126,6 @@ def passages(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _line_start(text: str, low: int, high: int) -> int:
-    """Return the last beginning of a line in a range, or else of a word, or its end."""
     for mark in ("\n", " "):
         if (found := text.rfind(mark, low, high)) >= 0:
             return found + 1
@@ -134,7 +133,6 @@ def _line_start(text: str, low: int, high: int) -> int:
 
 
 def passage_at(text: str, place: int) -> int:
-    """Return the number of the first passage that holds a place whole."""
     return next((i for i, (_, stop) in enumerate(passages(text)) if stop > place), 0)
 
 

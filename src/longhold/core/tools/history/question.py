@@ -76,7 +76,6 @@ def rank(
 
 
 def _nearness(step: int, steps: AbstractSet[int]) -> float:
-    """Return the share of a word's weight that counts in a step beside which it stands."""
     return next((share for distance, share in NEAR.items() if step + distance in steps), 0.0)
 
 
@@ -113,7 +112,6 @@ class HistoryQuestion:
     """Any of them will do."""
 
     def weight_of(self, kinds: frozenset[str]) -> float:
-        """Return how much a record of these kinds counts."""
         hinted = {_HINTS[word] for word in self.text.lower().split() if word in _HINTS}
         less = min((LESS[kind] for kind in kinds & LESS.keys()), default=1.0)
         return less * (HINTED if kinds & hinted else 1.0)

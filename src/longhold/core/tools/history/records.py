@@ -80,7 +80,6 @@ def _pairs(given: JsonObject) -> list[tuple[str, str]]:
 
 
 def _edit(given: JsonObject) -> list[str] | None:
-    """Return the lines of a diff if the input holds an old and a new text."""
     for old, new in _pairs(given):
         return _diff(str(given[old]).splitlines(), str(given[new]).splitlines())
     return None
@@ -155,7 +154,6 @@ def step_records(entry: AnyEntry) -> list[Record]:
 
 
 def answer_text(entry: Replied, leave_out: Callable[[ToolUse], bool]) -> str:
-    """Return an answer's text without some of its calls."""
     kept = (b for b in entry.content if not (isinstance(b, ToolUse) and leave_out(b)))
     return "\n".join(map(_written, kept))
 

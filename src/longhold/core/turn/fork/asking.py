@@ -134,7 +134,6 @@ async def bounded(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
 
 
 def out_of_reach(frame: Framed) -> dict[str, Tool]:
-    """Make a placeholder for every tool a frame lists."""
     return {str(tool.get("name", "")): _placeholder(tool) for tool in frame.tools}
 
 

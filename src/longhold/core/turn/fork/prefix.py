@@ -63,7 +63,6 @@ class Prefix:
         )
 
     def with_output(self, least_tokens: int) -> "Prefix":
-        """Let answers be at least this long."""
         most = max(self.max_output_tokens, least_tokens)
         return self if most == self.max_output_tokens else replace(self, max_output_tokens=most)
 
@@ -93,7 +92,6 @@ class Prefix:
 
     @property
     def lives_seconds(self) -> float:
-        """How long a provider keeps what is read or written of it."""
         return seconds_of(life_of(self.model, self.frame.lifetime))
 
     def warm_seconds(self, call: SentCall, where: Sequence[MarkerPlace]) -> float:

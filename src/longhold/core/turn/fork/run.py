@@ -150,7 +150,6 @@ class Forks:
             await tool_context.close()
 
     def check_may_spend(self) -> None:
-        """Refuse a call that no money is left for."""
         if self.budget is not None and (spent := self.budget.exhausted()):
             raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
 
@@ -171,7 +170,6 @@ class Own:
             self._go_on(log)
 
     def _go_on(self, log: OpenLog) -> None:
-        """Continue a log; the calls that were left open are answered, and never run again."""
         self._view = fold(log.entries)
         log.entries.clear()
         for ran in list(plan_repair(self._view)):
@@ -200,8 +198,6 @@ class Own:
 
 @dataclass(slots=True, eq=False)
 class Fork:
-    """One fork, from its first call to its last."""
-
     forks: Forks
     prefix: Prefix
     request: ForkRequest

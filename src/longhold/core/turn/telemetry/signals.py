@@ -88,8 +88,6 @@ Signal: TypeAlias = CallSpan | Event | Count
 
 @dataclass(slots=True, kw_only=True)
 class Signals:
-    """The signals of one session, entry by entry."""
-
     session: str
     shown: Shown = lambda _text: ""
     model: str = ""
@@ -298,7 +296,6 @@ class Signals:
         return None
 
     def _told(self, attributes: Mapping[str, Value]) -> Attributes:
-        """Add what every signal has, and leave out what is empty."""
         told: dict[str, Value] = {
             "gen_ai.conversation.id": self.session,
             "gen_ai.conversation.compacted": self.is_compacted,
@@ -319,7 +316,6 @@ def usage_of(usage: Usage) -> dict[str, Value]:
 
 
 def provider_of(model: str) -> str:
-    """Name a model's provider as the conventions do; one without a known family is `_OTHER`."""
     family = capabilities(model).family
     return "_OTHER" if family == "unknown" else family
 
@@ -329,7 +325,6 @@ def _sizes(before: int, after: int) -> dict[str, Value]:
 
 
 def _cleared(entry: Cleared, view: View) -> dict[str, Value]:
-    """Estimate what the cleared results took and what stands there now, if they are still shown."""
     rounds = ((id, view.round_of(id)) for id in entry.ids)
     results = [owner.result_of(id) for id, owner in rounds if owner is not None]
     before = sum(estimated_tokens(text_of(each.content)) for each in results if each is not None)
@@ -338,7 +333,6 @@ def _cleared(entry: Cleared, view: View) -> dict[str, Value]:
 
 
 def _counts(event: Event) -> Iterator[Count]:
-    """Count an event, and what it freed or lost."""
     given = event.attributes
     by = {"longhold.by": given["longhold.by"]} if "longhold.by" in given else {}
     if event.is_failure:

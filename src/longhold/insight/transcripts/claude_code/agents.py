@@ -25,12 +25,10 @@ SUMMARY_AGENT = "acompact-"
 
 
 def session_name(file: str) -> str:
-    """Return a transcript's name without its suffix; the name itself if it has none of them."""
     return next((file[: -len(end)] for end in SUFFIXES if file.endswith(end)), file)
 
 
 def agent_files(file: Path) -> list[Path]:
-    """List the transcripts of the sub-agents that a session started."""
     beside = file.parent / session_name(file.name) / "subagents"
     if not beside.is_dir():
         return []  # most have none, and thousands are asked
@@ -78,7 +76,6 @@ class SideCalls:
         self._written: set[str] = set()
 
     def take(self, record: JsonObject) -> None:
-        """Follow a piece of a sub-agent's answer; a record of anything else says nothing."""
         match record:
             case {"type": "progress", "data": {"agentId": str(agent), "message": dict(inner)}}:
                 self._piece(inner.get("message"), agent, seconds(inner.get("timestamp")))

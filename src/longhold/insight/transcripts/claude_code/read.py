@@ -71,7 +71,6 @@ class MessageQueue:
         self._removed: list[QueuedWords] = []
 
     def take(self, record: JsonObject, at: float) -> None:
-        """Follow one operation."""
         content, text = record.get("content"), str(record.get("content") or "")
         match record.get("operation"):
             case "enqueue" if isinstance(content, str) and content.strip():
@@ -109,7 +108,6 @@ class MessageQueue:
         )
 
     def _pop(self, text: str) -> QueuedWords | None:
-        """Take out what has this text, or the oldest."""
         found = next((each for each in self._waiting if not text or each.text == text), None)
         if found is not None:
             self._waiting.remove(found)
@@ -117,7 +115,6 @@ class MessageQueue:
 
 
 def queued_prompt(attachment: Json) -> Json:
-    """Return the words of an attachment that gives the model what was queued; None for any other."""
     match attachment:
         case {"type": "queued_command", "prompt": str() | list() as prompt}:
             return prompt
@@ -176,7 +173,6 @@ class Standing:
         return Cut([n for n in shown if n > tail], kept)
 
     def rests_on(self, cut: Cut) -> tuple[int, ...]:
-        """List the compactions whose summaries a new one covers."""
         return tuple(n for n in self._compactions if n in cut.covered)
 
     def compact(self, n: int, cut: Cut) -> None:
@@ -422,7 +418,6 @@ class _Reader:
         )
 
     def _delivered(self) -> Iterator[AnyEntry]:
-        """Write what the model was given from the queue before it answered again."""
         for words in self._queue.delivered():
             said = self._writer.said(
                 (Text(text=words.text),), at=words.at, hidden=not words.is_users
@@ -527,7 +522,6 @@ class _Reader:
         yield entry
 
     def _segment(self, raw: Json) -> tuple[int, int]:
-        """Find the entries between which a compaction kept everything."""
         ends = raw if isinstance(raw, dict) else {}
         head, tail = str(ends.get("headUuid")), str(ends.get("tailUuid"))
         return self._place.get(head, 0), self._place.get(tail, 0)
@@ -545,7 +539,6 @@ def _api_error(error: Json) -> str:
 
 
 def _attached(attachment: Json) -> Json:
-    """Return an attachment as the text a model would get of it."""
     if not isinstance(attachment, dict):
         return None
     if (prompt := queued_prompt(attachment)) is not None:

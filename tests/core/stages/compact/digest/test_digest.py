@@ -57,7 +57,6 @@ def session(talk):
 
 
 def test_a_short_session_reads_well(talk):
-    """Nine sections, the user's words verbatim, each fact with the message it comes from."""
     told = digest(extract(session(talk)), PLENTY)
     assert told == cleandoc(
         """
@@ -124,14 +123,12 @@ def test_a_short_session_reads_well(talk):
 
 
 def test_beside_a_models_summary_only_facts_are_told(talk):
-    """The request, the means and the next step are the model's, and the words stand elsewhere."""
     told = engine_part(extract(session(talk)), PLENTY)
     assert sorted(told) == [1, 3, 4, 5, 6, 7, 8]
     assert "User:" not in told[6]
 
 
 def test_what_a_model_covered_is_told_after_what_it_did_not(talk):
-    """The room beside a summary goes to what the summary lacks."""
     for name in ("covered", "missing"):
         talk.call("Edit", "ok", file_path=f"/p/{name}.py", new_string=f"def {name}_{'x' * 90}(): 1")
     told = engine_part(extract(talk.items), 90, "It is in covered.py, see covered_" + "x" * 90)
@@ -140,7 +137,6 @@ def test_what_a_model_covered_is_told_after_what_it_did_not(talk):
 
 
 def test_with_little_room_the_users_words_stay_longest(talk):
-    """What was asked and what is next outlive what was done."""
     told = digest(extract(session(talk)), 330)
     assert "yes, but only to my fork" in told
     assert "Add a --dry-run flag to the importer. Follow docs/spec.md" in told
@@ -148,7 +144,6 @@ def test_with_little_room_the_users_words_stay_longest(talk):
 
 
 def test_a_state_stands_beside_its_message(talk):
-    """A cancelled message is told as cancelled."""
     talk.user("Build it")
     talk.user("Never mind.")
     told = digest(extract(talk.items), PLENTY, marks={1: "cancelled by #2"})
@@ -156,7 +151,6 @@ def test_a_state_stands_beside_its_message(talk):
 
 
 def test_secrets_are_masked_wherever_they_stand(talk):
-    """What was given to mask with is applied to every line."""
     talk.user("my key is hunter2")
     talk.call("Bash", "hunter2", command="echo hunter2")
     facts = extract(talk.items).masked(lambda text: text.replace("hunter2", "[masked]"))
@@ -166,7 +160,6 @@ def test_secrets_are_masked_wherever_they_stand(talk):
 
 
 def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
-    """A mask that needs the whole of a secret gets the whole of it."""
     key = "BEGIN" + "k" * 20_000 + "END"
     talk.user(f"Use this:\n{key}")
     talk.call("Write", "ok", file_path="/a/key.txt", content=key)
@@ -175,7 +168,6 @@ def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
 
 
 def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
-    """The words before and after the paste are the user's; the rest is one number away."""
     talk.user("Why does this fail?\n" + "noise 123\n" * 50_000 + "It worked yesterday.")
     told = digest(extract(talk.items), PLENTY)
     assert "T1 [#1] User: Why does this fail?\nnoise 123" in told
@@ -200,7 +192,6 @@ def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     ids=["nothing", "no content", "empty round", "only an image", "only what is unknown"],
 )
 def test_there_is_always_something_to_read(items):
-    """Nine headings stand even over nothing."""
     told = digest(extract(items), PLENTY)
     assert [line for line in told.splitlines() if line.startswith("## ")] == [
         f"## {n}. {title}" for n, title in SECTIONS.items()
@@ -208,7 +199,6 @@ def test_there_is_always_something_to_read(items):
 
 
 def test_a_budget_leaves_room_for_the_users_words(talk):
-    """A short segment with many words gets more than its share."""
     few = budget_for(5_000, extract(talk.items))
     for _ in range(40):
         talk.user("Please see to it that every last one of these is kept as it stands here.")
@@ -218,7 +208,6 @@ def test_a_budget_leaves_room_for_the_users_words(talk):
 
 
 def test_a_large_segment_is_told_in_a_blink(talk):
-    """Half a million characters take well under a second of work."""
     for i in range(150):
         talk.user(f"Look at part_{i} please.")
         talk.call("Read", "def x_y(): return 12\n" * 150, file_path=f"/a/b/part_{i}.py")
@@ -288,7 +277,6 @@ def views(draw):
 
 @given(views(), st.integers(300, 3_000))
 def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget):
-    """No view breaks the telling; equal views are told in equal words."""
     told = digest(extract(items), budget)
     assert estimated_tokens(told) <= budget
     assert told == digest(extract(items), budget)
@@ -296,7 +284,6 @@ def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget
 
 @given(views())
 def test_every_message_of_the_user_is_there_word_for_word(items):
-    """With room enough nothing the user said is missing."""
     facts = extract(items)
     told = digest(facts, 50_000)
     assert all(words.text in told for _, words in facts.words())

@@ -16,27 +16,22 @@ def numbers(text):
 
 
 def test_words_make_a_heading_without_any_mark():
-    """Number and name are enough where the number rises."""
     assert numbers("1. Intent\nx\n8) Work:\ny") == [1, 8]
 
 
 def test_a_mark_makes_a_heading_if_its_number_rises():
-    """A model may call a section by another name."""
     assert numbers("## 1. Intent\nx\n**2. Ideas**\ny\n**2. More**\n## 8. Work\nz") == [1, 2, 8]
 
 
 def test_a_marked_line_does_not_take_the_place_of_the_named_section():
-    """A bold list in the first section leaves the later ones whole."""
     assert numbers("## 1. Intent\n**8. be quick**\n## 8. Work\nz") == [1, 8]
 
 
 def test_a_named_and_marked_heading_may_come_in_any_order():
-    """The log's part stands behind the model's."""
     assert numbers("## 8. Work\nx\n## 3. Files\ny") == [8, 3]
 
 
 def test_what_stands_before_the_first_heading_goes_out_by_itself():
-    """It is no section."""
     lead, (part,) = parts("Hello.\n1. Intent\nx", named)
     assert (lead, part.text, part.whole) == ("Hello.", "x", "1. Intent\nx")
 
@@ -86,26 +81,22 @@ Names in use lately that are not above:
 
 
 def test_the_judgement_of_a_foreign_summary_is_kept():
-    """Scratch, wrapping, messages, current work and next step are past."""
     assert judgement(FOREIGN) == (
         "1. Primary Request and Intent:\n   - build it\n5. Problem Solving:\n   - the cause was a race"
     )
 
 
 def test_the_judgement_of_our_own_summary_is_kept():
-    """What the log tells is told afresh."""
     assert judgement(OURS) == (
         "## 1. Request and intent\nBuild it.\n## 5. Problem solving\nThe cause was a race."
     )
 
 
 def test_a_summary_without_sections_is_carried_whole():
-    """Nobody's words are lost because they have no headings."""
     assert judgement("We built a bridge. It holds.") == "We built a bridge. It holds."
 
 
 def test_each_section_gets_its_share_of_the_room():
-    """A long section does not push out the next."""
     text = "## 1. One\n" + "Long. " * 200 + "\n## 2. Two\nShort."
     assert carried(text, 120).splitlines()[-2:] == ["## 2. Two", "Short."]
 
@@ -133,7 +124,6 @@ LISTS = """Summary:
 
 @pytest.mark.parametrize("mark", ["", "## ", "**"])
 def test_a_list_in_a_past_section_does_not_come_back(mark):
-    """Old messages, pending tasks and next steps are told afresh, numbered or not."""
     text = re.sub(
         r"^(\d\. (?:Pri|All|Pend|Cur|Opt).*)$",
         lambda line: mark + line[1] + "**" * (mark == "**"),
@@ -150,5 +140,4 @@ def test_a_list_in_a_past_section_does_not_come_back(mark):
 
 
 def test_a_summary_of_the_past_alone_leaves_nothing():
-    """What is told afresh is not carried for want of anything else."""
     assert judgement("## 8. Current work\npainting\n## 9. Next step\n1. dry it") == ""

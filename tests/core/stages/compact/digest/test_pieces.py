@@ -12,31 +12,26 @@ def piece(section, place, forms, gains):
 
 
 def test_short_forms_of_all_come_before_the_full_form_of_any():
-    """What gains little for its tokens waits, though its piece is worth much."""
     pieces = [piece(1, 0, ("a", "a" * 50), (9, 9)), piece(1, 1, ("b", "b" * 50), (8, 9))]
     assert fit(pieces, 10, len) == {1: "a\nb"}
 
 
 def test_a_cheap_piece_of_some_worth_comes_before_a_dear_one_of_more():
-    """It is the gain for each token that counts: three small facts beat a long one."""
     cheap = [piece(1, i, (f"fact {i}",), (5,)) for i in range(3)]
     assert fit([piece(1, 9, ("x" * 21,), (9,)), *cheap], 22, len) == {1: "fact 0\nfact 1\nfact 2"}
 
 
 def test_a_form_is_skipped_if_the_next_one_gains_more_for_its_tokens():
-    """A short form that says next to nothing is not worth stopping at."""
     told = piece(1, 0, ("see 4", "see 4: it failed"), (1, 90))
     assert fit([told, piece(1, 1, ("other",), (10,))], 17, len) == {1: "see 4: it failed"}
 
 
 def test_pieces_stand_in_their_places_whatever_their_worth():
-    """What was bought last may stand first."""
     pieces = [piece(2, 5, ("late",), (9,)), piece(2, 1, ("early",), (1,))]
     assert fit(pieces, 100, len) == {2: "early\nlate"}
 
 
 def test_what_does_not_fit_does_not_stop_the_rest():
-    """A dear piece is passed over for a cheaper one, and a full form for a shorter one."""
     pieces = [piece(1, 0, ("x" * 100,), (900_000,)), piece(1, 1, ("y",), (2,))]
     assert fit(pieces, 10, len) == {1: "y"}
     assert fit([piece(1, 0, ("x", "x" * 100), (1, 900_000))], 10, len) == {1: "x"}
@@ -47,7 +42,6 @@ def test_what_does_not_fit_does_not_stop_the_rest():
     st.integers(0, 400),
 )
 def test_a_budget_is_never_exceeded(drawn, budget):
-    """Whatever there is to tell, it costs no more than allowed."""
     pieces = [
         piece(section, i, (short, short + long), (i % 4, i % 7))
         for i, (section, short, long) in enumerate(drawn)

@@ -24,7 +24,6 @@ def section(talk, n):
 
 
 def test_files_are_ordered_by_how_often_they_were_changed(talk):
-    """The most changed file comes first; failed changes do not count."""
     for path, times in (("/p/one.py", 1), ("/p/three.py", 3), ("/p/two.py", 2)):
         for _ in range(times):
             talk.call("Edit", "ok", file_path=path, old_string="a", new_string="b")
@@ -37,14 +36,12 @@ def test_files_are_ordered_by_how_often_they_were_changed(talk):
 
 
 def test_read_files_are_listed_by_directory(talk):
-    """A directory is named once; files read most come first."""
     for path in ("/p/src/a.py", "/p/src/b.py", "/p/src/b.py", "/p/doc/c.txt", "/p/src/d.py"):
         talk.call("Read", "text", file_path=path)
     assert section(talk, 3) == ["- read: b.py ×2, a.py, d.py", "- read: /p/doc/: c.txt"]
 
 
 def test_an_error_that_works_later_says_so(talk):
-    """A command that passed afterwards is mended; one that did not is not."""
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make a")
     talk.call("Bash", "Exit code 1\nboom", is_error=True, command="make b")
     n = talk.call("Bash", "fine", command="make a")
@@ -55,14 +52,12 @@ def test_an_error_that_works_later_says_so(talk):
 
 
 def test_the_same_error_is_told_once_with_its_count(talk):
-    """Repetition is a number."""
     for _ in range(3):
         talk.call("Edit", "File has not been read yet.", is_error=True, file_path="/a.py")
     assert section(talk, 4) == ["- T0 [#3] `change /a.py`: File has not been read yet. (×3)"]
 
 
 def test_a_refusal_stands_among_the_errors_and_among_the_words(talk):
-    """The call did not happen, and the user said why."""
     talk.user("ship it")
     talk.call("Bash", "Not allowed: wait for Anna.", refused="wait for Anna", command="deploy")
     assert section(talk, 4) == ["- T1 [#2] `Bash deploy`: Not allowed: wait for Anna."]
@@ -70,7 +65,6 @@ def test_a_refusal_stands_among_the_errors_and_among_the_words(talk):
 
 
 def test_announcements_are_left_out_and_findings_are_kept(talk):
-    """An answer in the middle of a turn is told by what it found."""
     talk.user("go")
     talk.answer("Let me look.")
     talk.answer("I see. The cache is never filled, because the key has a date in it.")
@@ -83,7 +77,6 @@ def test_announcements_are_left_out_and_findings_are_kept(talk):
 
 
 def test_the_last_answer_of_a_turn_is_told_at_length(talk):
-    """Five paragraphs of the last answer stay, one sentence of the others."""
     long = " ".join(f"Point {i} is that it matters." for i in range(60))
     talk.user("explain")
     talk.answer(long)
@@ -94,21 +87,18 @@ def test_the_last_answer_of_a_turn_is_told_at_length(talk):
 
 
 def test_what_an_approved_plan_demands_is_told(talk):
-    """A plan the user approved is as good as a request."""
     talk.user("plan it")
     talk.call("ExitPlanMode", "User has approved your plan.", plan="# Move\n\n- first the table\n")
     assert "Plan approved by the user in T1 [#2]:\nMove:\n- first the table" in told(talk)
 
 
 def test_a_document_nobody_pointed_at_is_only_a_file(talk):
-    """What the agent read of its own accord is no specification."""
     talk.user("go")
     talk.call("Read", "# Notes\n" + "Something. " * 80, file_path="/p/notes.md")
     assert "pointed at" not in told(talk)
 
 
 def test_a_ticket_the_user_named_a_command_for_is_told_by_what_it_demands(talk):
-    """What the user said to look up is as good as said."""
     talk.user("Run tracker show 12 and do what it says.")
     talk.call("Bash", "# Ticket 12\n\n- rename it\n" + "more " * 100, command="tracker show 12")
     lead = (
@@ -118,7 +108,6 @@ def test_a_ticket_the_user_named_a_command_for_is_told_by_what_it_demands(talk):
 
 
 def test_a_ticket_that_a_ticket_points_at_binds_as_well(talk):
-    """The user named the epic; its task was looked up under a name that stands in it."""
     talk.user("Work on shop-7.")
     epic = "# Epic shop-7\n\nThe export.\n\n## Tasks\n\n- shop-7.1: write it\n" + "about it " * 30
     task = "# Task\n\nWhy.\n\n## No-gos\n\n- never write `db.py`\n" + "about it " * 30
@@ -132,7 +121,6 @@ def test_a_ticket_that_a_ticket_points_at_binds_as_well(talk):
 
 
 def test_conclusions_are_sentences_that_say_so():
-    """Intentions and questions are none."""
     thought = (
         "Let me check the handler for the root cause. Is the problem is in the parser perhaps? "
         "The real issue is that the lock is taken twice in close()."
@@ -143,13 +131,11 @@ def test_conclusions_are_sentences_that_say_so():
 
 
 def test_what_runs_in_the_background_is_pending(talk):
-    """A task nobody heard the end of is told with its name."""
     talk.call("Bash", "Runs in the background as sh-7.", command="serve", run_in_background=True)
     assert section(talk, 7) == ["- in the background, not heard to have ended: sh-7 [#1] serve"]
 
 
 def test_paths_are_shortened_by_the_directory_most_lie_in(talk):
-    """The common root is said once."""
     for name in ("a.py", "b.py", "c.py"):
         talk.call("Read", "x", file_path=f"/home/u/app/src/{name}")
     talk.call("Read", "x", file_path="/tmp/log.txt")
@@ -160,7 +146,6 @@ def test_paths_are_shortened_by_the_directory_most_lie_in(talk):
 
 
 def test_messages_compacted_before_are_told_after_new_ones(talk):
-    """With little room the old turns lose their deeds first, not their words."""
     talk.user("old wish")
     talk.answer("An old answer. " + "It says a good many things about the old wish. " * 8)
     since = talk.user("new wish")
@@ -173,7 +158,6 @@ def test_messages_compacted_before_are_told_after_new_ones(talk):
 
 
 def test_a_short_reply_is_told_with_the_question_it_answers(talk):
-    """A bare yes says nothing; a longer message needs no such help."""
     talk.user("look at it")
     talk.answer("There is a bug. Want me to fix it?")
     talk.user("yes")
@@ -185,7 +169,6 @@ def test_a_short_reply_is_told_with_the_question_it_answers(talk):
 
 
 def test_a_constant_is_told_with_the_value_it_was_set_to_last(talk):
-    """What was agreed on is the value, not the name."""
     for old, new in (("20", "50"), ("50", "100")):
         talk.call(
             "Edit", "ok", file_path="/p/a.go",
@@ -196,7 +179,6 @@ def test_a_constant_is_told_with_the_value_it_was_set_to_last(talk):
 
 
 def test_a_short_look_is_told_with_what_it_showed(talk):
-    """What was looked up is a fact; a long listing is not."""
     talk.call("Bash", "3f3384a\nCheckpoint: f2ad525b80cd", command="git log -1")
     talk.call("Bash", "line\n" * 200, command="git status")
     assert section(talk, 6)[1:] == [
@@ -206,7 +188,6 @@ def test_a_short_look_is_told_with_what_it_showed(talk):
 
 
 def test_a_document_the_agent_wrote_is_no_specification(talk):
-    """The user names it because it was made for them."""
     talk.user("Write notes.md.")
     talk.call("Write", "ok", file_path="/p/notes.md", content="# Notes")
     talk.user("Is notes.md complete?")
@@ -215,7 +196,6 @@ def test_a_document_the_agent_wrote_is_no_specification(talk):
 
 
 def test_an_error_that_still_stands_is_told_before_one_that_was_mended(talk):
-    """With little room the reader learns what is broken now."""
     talk.user("go")
     talk.call("Bash", "Exit code 1\nlint: bad import order", is_error=True, command="make lint")
     talk.call("Bash", "ok", command="make lint")
@@ -226,7 +206,6 @@ def test_an_error_that_still_stands_is_told_before_one_that_was_mended(talk):
 
 
 def test_of_many_conclusions_in_a_turn_the_last_count(talk):
-    """Those before were given up again; they are told only with room to spare."""
     talk.user("find it")
     for i in range(6):
         talk.think(f"The problem is that part {i} of the machine is not as it should be.")
@@ -236,7 +215,6 @@ def test_of_many_conclusions_in_a_turn_the_last_count(talk):
 
 
 def test_a_commit_that_was_looked_at_is_told_with_its_author(talk):
-    """Hashes and names of people cannot be guessed; those nobody spoke of are left out."""
     log = "commit 3f9c2ab1\nAuthor: Ines Ruiz <i@x.org>\nDate:   now\n\n    Round sums\n"
     other = "commit 77aa11bb\nAuthor: Bo Li <b@x.org>\n\n    Other\n"
     talk.call("Bash", f"{log}\n{other}", command="git log -S round")
@@ -246,7 +224,6 @@ def test_a_commit_that_was_looked_at_is_told_with_its_author(talk):
 
 
 def test_the_neighbours_of_a_changed_function_are_named(talk):
-    """They are what it is compared with next."""
     code = "def before(): pass\n\ndef changed(): pass\n\ndef after(): pass\n"
     talk.call("Read", code, file_path="/p/a.py")
     talk.call("Edit", "ok", file_path="/p/a.py", old_string="def changed(): pass", new_string="x")
@@ -254,7 +231,6 @@ def test_the_neighbours_of_a_changed_function_are_named(talk):
 
 
 def test_the_last_command_is_told_with_its_result_and_the_branch(talk):
-    """Where the work stood when it was interrupted."""
     talk.call("Bash", "On branch ann/export\nnothing to commit", command="git status")
     talk.call("Bash", "FAILED test_a - assert 1 == 2", is_error=True, command="make check")
     talk.think("Only test_a is left: the fixture counts from one.")
@@ -265,7 +241,6 @@ def test_the_last_command_is_told_with_its_result_and_the_branch(talk):
 
 
 def test_explanations_stand_in_order_and_the_last_one_holds(talk):
-    """Which of two causes was finally given is not for the reader to guess."""
     talk.user("why?")
     talk.answer("The problem is the index.")
     talk.user("there is one")

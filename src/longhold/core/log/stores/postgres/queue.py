@@ -95,7 +95,6 @@ class JobQueue:
             await self._sweep()
 
     async def _sweep(self) -> None:
-        """Let the jobs of workers that died be run again."""
         manager = self._app.job_manager
         stalled = await manager.get_stalled_jobs(
             queue=self._name, seconds_since_heartbeat=self._settings.worker_stalled_seconds

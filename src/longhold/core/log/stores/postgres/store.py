@@ -280,7 +280,6 @@ class PostgresStore:
         )
 
     def _path(self, id: str) -> Path:
-        """Return where the file of a log would be on this machine."""
         return self._scratch / f"{id.replace('/', f'/{AGENTS}/')}.jsonl"
 
     def find(self, session: str) -> StoredSession:

@@ -203,7 +203,6 @@ class FactPieces:
 
 
 def _uncovered(piece: DigestPiece, written: str) -> DigestPiece:
-    """Lower what a piece is worth by the share of its names that stand in a summary already."""
     names = named_in(piece.forms[0])
     if not names or not written:
         return piece

@@ -102,8 +102,6 @@ def is_finished(mark: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class DigestContext:
-    """The facts, the limits, and how recent and how deep things are."""
-
     facts: Facts
     limits: DigestLimits = LIMITS
     marks: Mapping[int, str] = field(default_factory=dict)
@@ -149,20 +147,17 @@ class DigestContext:
 
     @cached_property
     def left_out(self) -> list[tuple[int, WordsFact]]:
-        """The oldest messages, if there are more than the budget could show."""
         said = list(self.facts.words())
         return said[: -self.most_messages] if self.most_messages and self.is_tight else []
 
     @cached_property
     def hidden_turns(self) -> frozenset[int]:
-        """The turns that began with one of them."""
         ids = {words.id for _, words in self.left_out}
         turns = (turn for turn in self.facts.turns if turn.words and turn.words.id in ids)
         return frozenset(turn.number for turn in turns)
 
     @cached_property
     def read_texts(self) -> dict[str, list[str]]:
-        """What was read of each file, the newest first."""
         found: dict[str, list[str]] = {}
         for _, step in self.facts.steps():
             if isinstance(step, Look) and step.kind == "read" and step.text:
@@ -194,7 +189,6 @@ class DigestContext:
         return self._places.get(id, 0) <= self.limits.current_rounds
 
     def worth(self, worth: float, id: int) -> float:
-        """Lower a worth by how old a message is, further if it was compacted before."""
         return aged(worth, self.staleness(id)) * (OLD_SHARE if self.is_old(id) else 1.0)
 
     def staleness(self, id: int) -> float:

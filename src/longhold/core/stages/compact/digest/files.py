@@ -85,7 +85,6 @@ def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def _document(context: DigestContext, step: StepFact) -> _Document | None:
-    """Return what a step read, if it is a document."""
     match step:
         case Look(kind="read", path=path, text=text) if len(text) >= SPEC_CHARS:
             name = last_name(path)
@@ -100,7 +99,6 @@ def _document(context: DigestContext, step: StepFact) -> _Document | None:
 
 
 def _names(line: str, text: str) -> tuple[str, ...]:
-    """Return the whole line, and if what it showed is a document, the names in it."""
     named = (name.rstrip(".:/") for name in _NAME.findall(line)) if is_document(text) else ()
     return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
 

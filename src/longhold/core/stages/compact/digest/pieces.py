@@ -30,7 +30,6 @@ REMEMBERED_CHARS = 2_000
 
 @cache
 def remembered(count: Count) -> Count:
-    """Count each short text once."""
     known = lru_cache(maxsize=REMEMBERED)(count)
     return lambda text: known(text) if len(text) <= REMEMBERED_CHARS else count(text)
 
@@ -144,7 +143,6 @@ class DigestPiece:
 
 
 def line_piece(section: int, place: tuple[float, ...], line: str, gain: float) -> DigestPiece:
-    """Make a piece that has only one form."""
     return DigestPiece(section=section, place=place, forms=(line,), gains=(gain,))
 
 

@@ -60,7 +60,6 @@ def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
 
 
 def turn_pieces(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
-    """What was done about a message."""
     yield from _work(context, turn)
     yield from _steps(context, turn)
 
