@@ -35,7 +35,7 @@ from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.settings import NotesSettings, Settings
 from longhold.core.turn.repair import NOT_RUN
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
@@ -99,7 +99,7 @@ def drive(way: str, url: str, place: Path, turns: int, kills: int, dice: random.
 
 def measured(way: type[Way], turns: int, kills: int, seed: int) -> dict:
     """Let a program converse to the end, and look at what came of it."""
-    with tempfile.TemporaryDirectory() as name, running(Bookkeeper()) as simulator:
+    with tempfile.TemporaryDirectory() as name, run_simulator(Bookkeeper()) as simulator:
         place = Path(name)
         error = drive(way.name, simulator.url, place, turns, kills, random.Random(seed))
         with urllib.request.urlopen(f"{simulator.url}/simulator/stats") as answer:

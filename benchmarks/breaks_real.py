@@ -113,7 +113,7 @@ def timed(count: int, *, has_edits: bool) -> dict[str, list[float]]:
         caching = Caching(places=markers.place(sent, wire.unmoved, slots=2))
         request = build(frame, sent, model=MODELS[0], max_output_tokens=100, caching=caching)
         built = time.perf_counter_ns()
-        history.append(monitor.sending(request, history, names=["s"]))
+        history.append(monitor.track_request(request, history, names=["s"]))
         history.append(answer)
         markers.observe_reply()
         assert monitor.observe_reply(history) is None

@@ -25,7 +25,7 @@ from longhold.core.models.chaos import ChaosModel
 from longhold.core.models.steady import Patience
 from longhold.core.turn.loop import Continued, Stopped
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-4-6"
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, running(Worker()) as simulator:
+    with tempfile.TemporaryDirectory() as name, run_simulator(Worker()) as simulator:
         os.environ["LONGHOLD_HOME"] = name
         began = time.perf_counter()
         result = asyncio.run(

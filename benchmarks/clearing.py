@@ -42,7 +42,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view.window import window_for
 from longhold.errors import LongholdError
-from longhold.insight.replay.policies import NO_LAYERS, changed, no_stages
+from longhold.insight.replay.policies import NO_LAYERS, apply_changes, no_stages
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from longhold.insight.replay.result import ReplayResult
 from longhold.insight.replay.session_replay import BuildStages, ReplayStages, SessionReplay
@@ -146,7 +146,7 @@ async def play(recording: RecordedSession, policy: str, settings: Settings, mode
     """Play a session under a policy."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name) / "log.jsonl"
-        chosen = settings if policy == "ours" else changed(settings, NO_LAYERS)
+        chosen = settings if policy == "ours" else apply_changes(settings, NO_LAYERS)
         replay = SessionReplay(recording, chosen, model, place, build=BUILDS[policy])
         result = await replay.play()
         return Played(result=result, lost_bytes=lost_bytes(place, recording.entries))

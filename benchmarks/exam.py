@@ -39,7 +39,7 @@ from longhold.core.stages.compact.digest.headings import judgement
 from longhold.core.stages.compact.segment import Segment as Covered
 from longhold.core.view import fold
 from longhold.core.view.items import render
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 from retention import RECORDED, TOKENIZER, Count, Segment, by_digest, by_model, segments, told
 
 QUESTIONS = Path(__file__).with_name("exam_questions.toml")
@@ -124,7 +124,7 @@ async def said(model: Model, text: str) -> str:
 
 def without_model(count: Count) -> dict[str, Compactor]:
     async def digest(segment: Segment) -> str:
-        return by_digest(segment, None, estimated_tokens)
+        return by_digest(segment, None, estimate_tokens)
 
     async def small(segment: Segment) -> str:
         size = count(segment.summary) if segment.summary else int(segment.tokens * SMALL_SHARE)

@@ -31,12 +31,12 @@ from anthropic import AsyncAnthropic
 
 from longhold.core.log.entries import Framed, Replied, Section
 from longhold.core.messages import Usage
-from longhold.core.models.clients import model_over
+from longhold.core.models.clients import wrap_client
 from longhold.core.models.local import LocalModel, installed_path
 from longhold.core.models.prices import cost
 from longhold.core.models.protocol import Model, collect
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Prefix, out_of_reach
+from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Prefix, make_placeholders
 from longhold.core.turn.fork.run import PrefixLeader
 from longhold.core.turn.round import Toolbox
 from longhold.errors import ConfigError
@@ -47,7 +47,7 @@ from longhold.simulator import (
     RunningServer,
     SimulatorClock,
     SimulatorSettings,
-    running,
+    run_simulator,
 )
 from longhold.simulator.brains import text, tool_use
 
@@ -120,7 +120,7 @@ class Talk:
 def forks_of(session: Session, model: Model) -> Forks:
     place = Path(session.engine.log.header.directory)
     tool_context = ToolContext(root=place, home=place, scratch=place)
-    toolbox = Toolbox(tools=out_of_reach(session.engine.frame), tool_context=tool_context)
+    toolbox = Toolbox(tools=make_placeholders(session.engine.frame), tool_context=tool_context)
     return Forks(parent=session.engine, model=lambda: model, toolbox=lambda: toolbox)
 
 
@@ -137,7 +137,7 @@ async def opened(simulator: RunningServer, place: Path, name: str) -> AsyncItera
             directory=place,
             clock=simulator.simulation.clock.now,
         ) as session:
-            forks = forks_of(session, model_over(client, MODEL))
+            forks = forks_of(session, wrap_client(client, MODEL))
             yield Talk(session, client, forks, rng)
 
 
@@ -269,9 +269,13 @@ async def measure(turns: int, tokens: int) -> dict:
         weights = installed_path(LOCAL.removeprefix("local/"))
         os.environ["LONGHOLD_HOME"] = f"{name}/home"
         place = Path(name)
-        with running(Worker(), clock=SimulatorClock(is_frozen=True), settings=quick) as simulator:
+        with run_simulator(
+            Worker(), clock=SimulatorClock(is_frozen=True), settings=quick
+        ) as simulator:
             found = await measure_session(simulator, place, turns, tokens)
-        with running(Worker(), clock=SimulatorClock(is_frozen=True), settings=settings) as slow:
+        with run_simulator(
+            Worker(), clock=SimulatorClock(is_frozen=True), settings=settings
+        ) as slow:
             found |= await measure_ten(slow, place, tokens)
         return found | await measure_local(weights, place)
 

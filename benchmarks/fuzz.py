@@ -36,7 +36,7 @@ from longhold.agent.tools.standard import STANDARD
 from longhold.core.log import load
 from longhold.core.memory import memory
 from longhold.core.messages.rules import violations
-from longhold.core.models.assemble import Assembly, readable
+from longhold.core.models.assemble import Assembly, guard_reading
 from longhold.core.models.chat import ChatAssembly
 from longhold.core.settings import load_settings
 from longhold.core.settings.front_matter import UnreadableFrontMatter, read_front
@@ -44,7 +44,7 @@ from longhold.core.tools.context import ToolContext
 from longhold.core.view import fold
 from longhold.errors import LongholdError
 from longhold.gateway.endpoints import ENDPOINTS, read_call
-from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
 from longhold.session.dialects import guessed_dialect
 from longhold.session.importing.writer import TranscriptWriter
 
@@ -91,7 +91,9 @@ def importers(data: bytes) -> None:
         view = fold(found.entries)
     assert not violations(view.messages())
     for name in FORMATS:
-        view = fold(named(name).read(iter(data.splitlines(keepends=True)), TranscriptWriter()))
+        view = fold(
+            load_format(name).read(iter(data.splitlines(keepends=True)), TranscriptWriter())
+        )
         assert not violations(view.messages()), name
 
 
@@ -137,7 +139,7 @@ def mail(data: bytes) -> None:
 
 def streams(data: bytes) -> None:
     for assembly in (Assembly(), ChatAssembly()):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError), readable():
+        with suppress(msgspec.DecodeError, UnicodeDecodeError), guard_reading():
             for line in data.splitlines():
                 raw = msgspec.json.decode(line)
                 if isinstance(raw, dict):

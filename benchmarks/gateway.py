@@ -35,7 +35,7 @@ import httpx2
 import msgspec
 
 from longhold import load
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.log.entries import AnyEntry, CacheBroke, Replied
 from longhold.core.messages import JsonObject, block_to_wire, is_blank, is_thought, message_to_wire
 from longhold.core.settings import load_settings
@@ -235,7 +235,7 @@ def provider(port: int) -> Iterator[Upstream]:
     settings = SimulatorSettings(remembered_requests=1)
     simulation = Simulation(brain, settings, clock)
     server = server_of(simulator_application(simulation))
-    with in_thread(server, port) as url:
+    with serve_in_thread(server, port) as url:
         yield Upstream(url=url, simulation=simulation, clock=clock, brain=brain)
 
 

@@ -31,7 +31,7 @@ from functools import cached_property
 from pathlib import Path
 
 from longhold import load
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.messages import JsonObject
 from longhold.core.request.billing.request import ApiRequest, Caller
 from longhold.core.settings import load_settings
@@ -135,7 +135,7 @@ def provider() -> Iterator[Provider]:
     simulation = Watched(
         Scripted(), SimulatorSettings(accepts_unknown_models=True), SimulatorClock()
     )
-    with in_thread(server_of(application(simulation))) as url:
+    with serve_in_thread(server_of(application(simulation))) as url:
         yield Provider(url=url, simulation=simulation)
 
 

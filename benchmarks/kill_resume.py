@@ -27,7 +27,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations
 from longhold.core.turn.repair import INTERRUPTED
 from longhold.core.view import fold
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 PROMPT = "Write the steps into steps.txt, one by one."
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     brain = Stepper(steps=1_000_000)  # more than can be done before the last kill
-    with tempfile.TemporaryDirectory() as name, running(brain) as simulator:
+    with tempfile.TemporaryDirectory() as name, run_simulator(brain) as simulator:
         result = trial(options.kills, options.seed, brain, simulator.url, Path(name))
     if not options.json:
         print(f"{result['kills']} kills: {result['lost']} lost, {result['doubled']} doubled")

@@ -35,7 +35,7 @@ from msgspec import structs
 
 from clearing import WINDOW_TOKENS, read
 from longhold.core.log.entries import AnyEntry, Compacted, Noted
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.messages import Usage, text_of
 from longhold.core.settings import (
     CacheSettings,
@@ -52,7 +52,7 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix
 from longhold.core.view.items import Item, Round
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 from longhold.core.view.window import window_for
 from longhold.errors import LongholdError
 from longhold.insight.replay.recorded_session import RecordedSession
@@ -145,7 +145,7 @@ class Played(SessionReplay):
         text = "\n\n".join((text_of(entry.summary), *kept))
         self._found.scores["from_notes"].append(measure(text, segment, count, True))
         began = time.perf_counter()
-        digest = by_digest(segment, None, estimated_tokens)
+        digest = by_digest(segment, None, estimate_tokens)
         self._found.digest_ms.append((time.perf_counter() - began) * 1_000)
         self._found.scores["digest"].append(measure(digest, segment, count, True))
 
@@ -161,7 +161,7 @@ class Played(SessionReplay):
         marked = left.cache_read_tokens + left.cache_write_tokens
         if marked:
             self._found.reads.append((min(usage.cache_read_tokens, marked), marked))
-        self._found.updates_usd += spent_on(self.engine.model, usage).usd
+        self._found.updates_usd += price_call(self.engine.model, usage).usd
         return True
 
     def _forked(self, prefix: Prefix) -> Usage:

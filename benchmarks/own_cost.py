@@ -9,7 +9,7 @@ conversation's own calls cost less than if everything had stayed in.
 
 import json
 
-from longhold.insight.replay.policies import chosen
+from longhold.insight.replay.policies import select_policies
 from longhold.insight.replay.run import ReplayOptions, replay
 from recordings import parser_of, recordings
 
@@ -18,7 +18,7 @@ def main() -> None:
     given = parser_of(__doc__.splitlines()[0]).parse_args()
     with recordings(given.files, given.sessions) as files:
         options = ReplayOptions(model=given.model, lifetime=given.lifetime)
-        found = replay(files, chosen(("send_everything", "ours")), options)
+        found = replay(files, select_policies(("send_everything", "ours")), options)
     ours, everything = found.policies["ours"], found.policies["send_everything"]
     main_usd = ours.usd - ours.own_usd
     print(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from longhold.core.log.entries import AnyEntry
 from longhold.errors import LongholdError
-from longhold.insight.replay.policies import BEFORE, WITHOUT, chosen
+from longhold.insight.replay.policies import BEFORE, WITHOUT, select_policies
 from longhold.insight.replay.recorded_session import read_recording
 from longhold.insight.replay.regret import rates
 from longhold.insight.replay.run import ReplayOptions, ReplayReport, replay
@@ -72,7 +72,7 @@ def main() -> None:
             print(json.dumps(counted_rates(files)))
             return
         options = ReplayOptions(model=given.model, lifetime=given.lifetime)
-        found = replay(files, chosen(NAMES), options)
+        found = replay(files, select_policies(NAMES), options)
     for name, one in found.policies.items() if not given.json else ():
         print(
             f"{name:<40} ${one.usd:>8.2f}  cleared and asked again {one.cleared_and_asked_again:>4,}"

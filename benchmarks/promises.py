@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from longhold.cli.run_command import NOTHING_DONE
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from promises.background import background_survives_abort
 from promises.kills import false_statements
@@ -63,7 +63,7 @@ class Writer:
 def denied_run_exit(project: Path) -> int:
     """Run a task whose only call is denied; return the exit code of the command."""
     project.mkdir()
-    with running(Writer()) as simulator:
+    with run_simulator(Writer()) as simulator:
         model = ["--model", "claude-sonnet-5-5", "--base-url", simulator.url]
         command = [sys.executable, "-m", "longhold", "run", *model, "-p", "Write a.txt"]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)

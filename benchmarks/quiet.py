@@ -10,7 +10,7 @@ from pathlib import Path
 
 from longhold.core.log.entries import CacheBroke
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, running
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = Path(__file__).read_text(encoding="utf-8").split()
@@ -43,7 +43,10 @@ async def quiet_sessions(count: int) -> dict[str, object]:
 
     alarms = calls = 0
     clock = SimulatorClock(is_frozen=True)
-    with running(ChanceBrain(), clock=clock) as simulator, tempfile.TemporaryDirectory() as name:
+    with (
+        run_simulator(ChanceBrain(), clock=clock) as simulator,
+        tempfile.TemporaryDirectory() as name,
+    ):
         async with AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
             for seed in range(count):
                 rng = random.Random(seed)

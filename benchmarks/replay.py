@@ -14,7 +14,7 @@ import os
 import time
 from pathlib import Path
 
-from longhold.insight.replay.policies import OTHERS, chosen
+from longhold.insight.replay.policies import OTHERS, select_policies
 from longhold.insight.replay.result import standings
 from longhold.insight.replay.run import ReplayOptions, replay
 from recordings import recordings
@@ -34,7 +34,7 @@ def main() -> None:
     began = time.perf_counter()
     with recordings(given.files) as files:
         wanted = [path for path in files if given.files or "entire-cli" in path.parts] or files
-        found = replay(wanted, chosen(()), ReplayOptions())
+        found = replay(wanted, select_policies(()), ReplayOptions())
     others = [found.policies[policy.name] for policy in OTHERS]
     stands = standings(found.policies)
     fit = [one.usd for one in others if not one.over_window_calls]

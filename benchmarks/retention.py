@@ -42,9 +42,9 @@ from longhold.core.stages.compact.user_words import words_tokens
 from longhold.core.stages.facts.calls import gather
 from longhold.core.stages.facts.user_text import typed
 from longhold.core.tools.describe import description_of
-from longhold.core.view import folding
+from longhold.core.view import fold_stepwise
 from longhold.core.view.items import Item, Round, Spoken
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session.scratch_session import on_paper, tried
@@ -82,7 +82,7 @@ def segments(path: Path, count: Count) -> Iterator[Segment]:
         entries = list(transcript.entries)
     if not any(isinstance(entry, Compacted) for entry in entries):
         return
-    views = folding(entries)
+    views = fold_stepwise(entries)
     for i, (view, coming) in enumerate(zip(views, entries[1:], strict=False), 1):
         if isinstance(coming, Compacted):
             kept = coming.kept or (coming.n, coming.n)
@@ -247,7 +247,7 @@ class Tally:
 def measured_ways(tally: Tally, segment: Segment, count: Count) -> None:
     """Measure a segment in all ways that need no model."""
     ways: dict[str, Callable[[], str]] = {
-        "digest": lambda: by_digest(segment, None, estimated_tokens),
+        "digest": lambda: by_digest(segment, None, estimate_tokens),
         "digest_at_recorded_size": lambda: by_digest(segment, count(segment.summary), count),
         "recorded": lambda: segment.summary,
     }

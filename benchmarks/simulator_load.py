@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 
 SESSION_BYTES = 100_000  # the size the claim is about
 GROWTH_BYTES = 2_000  # what each request adds
@@ -57,7 +57,7 @@ def main() -> None:
 def measure() -> Figures:
     """Run both loads against a fresh simulator."""
     ours, theirs = multiprocessing.Pipe()
-    with running() as simulator:
+    with run_simulator() as simulator:
         load = multiprocessing.get_context("spawn").Process(
             target=generate, args=(theirs, simulator.url)
         )

@@ -19,15 +19,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from longhold.agent.agent import budget_in
-from longhold.agent.instructions.gathering import imports_in, without_comments
+from longhold.agent.instructions.gathering import find_imports, without_comments
 from longhold.agent.permissions import is_read_only_command
 from longhold.agent.tools.globs import glob_expression
-from longhold.agent.tools.web import readable_text
+from longhold.agent.tools.web import extract_text
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.provenance import sources_of
 from longhold.core.messages import Text, ToolResult
-from longhold.core.messages.secrets import masked
-from longhold.core.messages.text import cut, one_line, outline, sentences, tight, without_code
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import (
+    cut,
+    one_line,
+    outline,
+    remove_blank_lines,
+    sentences,
+    without_code,
+)
 from longhold.core.settings import front_matter
 from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
 from longhold.core.stages.facts.gist import conclusions, gist, question
@@ -72,17 +79,17 @@ READERS: dict[str, Reader] = {
         {"toolUseResult": text},
     ),
     "reply": lambda text: reply(f"User has answered your questions: {text}x"),
-    "masked": masked,
-    "readable_text": readable_text,
+    "masked": mask_secrets,
+    "readable_text": extract_text,
     "front_matter": lambda text: front_matter.parse(f"---\n{text}\n---\n"),
     "memory": lambda text: front_matter.parse_memory(f"---\nname: {text}\n---\n"),
-    "imports_in": imports_in,
+    "imports_in": find_imports,
     "without_comments": without_comments,
     "glob": _glob,
     "budget_in": budget_in,
     "shell": is_read_only_command,
     "one_line": one_line,
-    "tight": tight,
+    "tight": remove_blank_lines,
     "without_code": without_code,
     "cut": lambda text: cut(text, len(text) // 2),
     "outline": lambda text: outline(text, 1_000),

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text
 from longhold.simulator.sessions import write_large
 
@@ -107,7 +107,7 @@ class Talker:
 def starts(home: Path, count: int) -> tuple[list[float], list[float]]:
     """Start the chat on a long session; return when the prompt was there, and when the session was."""
     prompts, readies = [], []
-    with running() as simulator:
+    with run_simulator() as simulator:
         for _ in range(count):
             where = ("--base-url", simulator.url, "--model", MODEL)
             program = Program(home, *where, "--resume", "newest")
@@ -123,7 +123,7 @@ def lags(home: Path, keys: int) -> list[float]:
         between_events_seconds=DELTA_CHARS / 4 / TOKENS_PER_SECOND, delta_chars=DELTA_CHARS
     )
     found = []
-    with running(Talker(keys), settings) as simulator:
+    with run_simulator(Talker(keys), settings) as simulator:
         program = Program(home, "--base-url", simulator.url, "--model", MODEL)
         program.wait_for(FULL)
         program.type("talk\r")
@@ -175,7 +175,7 @@ def _longhold(home: Path, *words: str) -> None:
 
 
 def memory(home: Path) -> float:
-    with running() as simulator:
+    with run_simulator() as simulator:
         program = Program(home, "--base-url", simulator.url, "--model", MODEL, "--resume", "newest")
         program.wait_for(FULL)
         program.type("hello\r/agents\r")

@@ -26,7 +26,7 @@ from longhold.agent.build import build_agent
 from longhold.core.log.entries import AnyEntry, Framed, Replied
 from longhold.core.models import open_model
 from longhold.core.settings import home
-from longhold.simulator import BrainAnswer, BrainRequest, RunningServer, running
+from longhold.simulator import BrainAnswer, BrainRequest, RunningServer, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODELS = {"deferred": "claude-sonnet-5-5", "fixed": "claude-opus-4-1"}
@@ -85,7 +85,7 @@ async def changed(model: str, place: Path) -> Changed:
     (place / "server.py").write_text(SERVER)
     shares: dict[str, float] = {}
     answers: list[str] = []
-    with running(Caller()) as simulator:
+    with run_simulator(Caller()) as simulator:
         _configure(place, "alpha")
         async with _agent(simulator, model, project) as agent:
             await _say(agent, "hello")

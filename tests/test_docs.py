@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from longhold.cli import COMMANDS, cli
 from longhold.core.models.prices import prices
 from longhold.core.settings import Settings, home, load_settings
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 from longhold.simulator.sessions import write
 from pages import GENERATED, ROOT, SOURCE, Page, pages
@@ -96,7 +96,7 @@ def elsewhere(monkeypatch, tmp_path):
 def test_every_example_of_an_adapter_runs(page, elsewhere):
     pytest.importorskip(NEEDS[page.name], reason="the framework is not installed")
     [program], [shown] = page.of("python"), page.of("output")
-    with running(ScriptedBrain(ADDING)) as simulator:
+    with run_simulator(ScriptedBrain(ADDING)) as simulator:
         urls = {"ANTHROPIC_BASE_URL": simulator.url, "OPENAI_BASE_URL": f"{simulator.url}/v1"}
         done = subprocess.run(
             [sys.executable, "-c", program.body],
@@ -120,7 +120,7 @@ def test_every_python_example_runs(page, monkeypatch, capsys, elsewhere):
             if "no-run" in block.options:
                 assert block.reason, f"{page.name}:{block.line} does not say why it is not run"
                 continue
-            with running(ScriptedBrain(ANSWERS.get(page.name, ANSWER))) as simulator:
+            with run_simulator(ScriptedBrain(ANSWERS.get(page.name, ANSWER))) as simulator:
                 monkeypatch.setenv("ANTHROPIC_BASE_URL", simulator.url)
                 monkeypatch.setenv("OPENAI_BASE_URL", f"{simulator.url}/v1")
                 _run(block.body, f"{page.name}:{block.line}", names, runner)
@@ -261,7 +261,7 @@ def prepared(elsewhere):
 def test_every_command_shown_whole_runs(page, prepared, monkeypatch, tmp_path_factory):
     monkeypatch.setenv("EDITOR", "true")
     before, place = home(), prepared
-    with running(ScriptedBrain(ANSWER)) as simulator:
+    with run_simulator(ScriptedBrain(ANSWER)) as simulator:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", simulator.url)
         for words in _shown(page):
             again = tmp_path_factory.mktemp("again") / "home"

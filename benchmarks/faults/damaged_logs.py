@@ -14,7 +14,7 @@ from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.errors import NewerFormat, TranscriptError
 from longhold.insight.transcripts.formats import read_lines
-from longhold.simulator.damage import DAMAGE_KINDS, damaged
+from longhold.simulator.damage import DAMAGE_KINDS, damage_log
 from longhold.simulator.sessions import generate
 
 RECORDS = 120
@@ -32,7 +32,7 @@ def damaged_logs(count: int, seed: int) -> Tally:
         for kind in DAMAGE_KINDS:
             for number in range(count):
                 dice = random.Random(f"{seed} {kind} {number}")
-                spoilt.write_bytes(damaged(whole, kind, dice))
+                spoilt.write_bytes(damage_log(whole, kind, dice))
                 tally.inputs += 1
                 try:
                     tally.data_lost += lost_in(spoilt)

@@ -18,7 +18,7 @@ from longhold.core.request.billing.errors import ERROR_TYPES
 from longhold.core.turn.loop import Loop, Stopped
 from longhold.errors import LongholdError
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.faults import STREAM_FAULTS
 
@@ -46,7 +46,7 @@ async def provider_faults(most: int) -> Tally:
     """Inject each kind of fault at each step, `most` cases at most."""
     tally = Tally()
     cases = [(kind, step) for step in range(STEPS) for kind in KINDS][:most]
-    with running(Stepper()) as server:
+    with run_simulator(Stepper()) as server:
         for kind, step in cases:
             server.simulation.faults.clear()
             server.simulation.faults.plan({"queue": ["none"] * step + [kind]})

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied, Said
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.messages import JsonObject, Message, ToolUse, Usage, content_from_wire, text_of
 from longhold.core.messages.rules import violations
 from longhold.core.models.protocol import Request
@@ -125,13 +125,13 @@ def play_peer(
         if answer["summaries"] > played.summaries:
             played.summaries = answer["summaries"]
             asked = Usage(input_tokens=prompt, output_tokens=SUMMARY_TOKENS)
-            played.usd += spent_on(recording.model, asked).usd
+            played.usd += price_call(recording.model, asked).usd
         bill = biller.bill(_request(recording, frame, wire))
         assert entry.usage is not None
         usage = bill.usage + Usage(output_tokens=entry.usage.output_tokens)
         prompt = usage.prompt_tokens
         reported = {"input_tokens": prompt, "output_tokens": usage.output_tokens}
-        played.usd += spent_on(recording.model, usage).usd
+        played.usd += price_call(recording.model, usage).usd
         played.prefix_moves += bill.moved
         played.over_window_calls += prompt > window_tokens
         text = texts(wire)

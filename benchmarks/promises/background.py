@@ -10,7 +10,7 @@ from longhold.agent.agent import Agent
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Dreamt, Failed, Noted, Remembered
 from longhold.core.models import open_model
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from promises.memories import UNBOUNDED, remember
 
@@ -50,7 +50,7 @@ async def background_survives_abort(project: Path) -> float:
         notes=replace(given.notes, first_tokens=1, model=True, model_when="always"),
         dream=replace(given.dream, where="always", sessions=0, after_hours=0.0),
     )
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="any")
         agent = await build_agent(model, directory=project, mode="bypass", settings=settings)
         try:

@@ -28,7 +28,7 @@ from longhold.cli import main
 from longhold.core.messages import JsonObject
 from longhold.core.turn.repair import INTERRUPTED, MAY_HAVE_RUN
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-5-5"
@@ -161,7 +161,7 @@ def killed(name: str, kills: int, seed: int, place: Path) -> list[str]:
     """Kill a program again and again, let it come to its end; return the false statements."""
     place.mkdir(parents=True)
     dice, brain = random.Random(seed), Charger()
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         start = partial(started, name, simulator.url, place)
         for _ in range(kills):
             before, process = _marks(place).total(), start()

@@ -12,7 +12,7 @@ from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.models import open_model
 from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings, home
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import Brain, text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
@@ -58,7 +58,7 @@ async def talk(
     brain: Brain, project: Path, prompts: Sequence[str], settings: Settings
 ) -> list[AnyEntry]:
     """Have a chat, letting what runs beside it finish after each turn; return the log."""
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = open_model("claude-sonnet-5-5", base_url=simulator.url, api_key="any")
         agent = await build_agent(
             model, directory=project, source="chat", mode="bypass", settings=settings

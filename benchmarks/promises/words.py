@@ -24,7 +24,7 @@ from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.settings import CompactSettings, MemorySettings, NotesSettings, Settings
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-sonnet-4-6"
@@ -125,7 +125,7 @@ async def _kept(way: str, by: str, project: Path) -> float:
     turns = [[f"{EDIT}{i}"] if way == "refused" else [one.text] for i, one in enumerate(said)]
     if way == "queued":
         turns = [[] for _ in said]
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         async with anthropic.AsyncAnthropic(base_url=simulator.url, api_key="any") as client:
             talk = Talk(project, client, refusals=[message.text for message in said])
             if way == "queued":

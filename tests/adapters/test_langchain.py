@@ -19,7 +19,7 @@ from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
 from longhold.errors import LogLocked
 from longhold.session import Session
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 pytest.importorskip("langchain", reason="LangChain is not installed: make adapters")
@@ -75,7 +75,7 @@ def claude(simulator, **options):
 
 
 async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator)
         for turn in range(TURNS):
             state = await agent.ainvoke(asks(question(turn)), in_thread("books"))
@@ -85,7 +85,7 @@ async def test_a_long_thread_stays_in_the_window_and_in_the_cache(made):
 
 
 def test_an_agent_without_an_event_loop_is_managed_too(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator)
         for turn in range(TURNS):
             agent.invoke(asks(question(turn)), in_thread("books"))
@@ -94,7 +94,7 @@ def test_an_agent_without_an_event_loop_is_managed_too(made):
 
 async def test_a_new_process_goes_on_where_the_thread_stands(made):
     saver = InMemorySaver()
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         for turn in range(TURNS):
             agent = made(simulator, saver=saver)
             await agent.ainvoke(asks(question(turn)), in_thread("books"))
@@ -103,7 +103,7 @@ async def test_a_new_process_goes_on_where_the_thread_stands(made):
 
 
 async def test_each_thread_is_a_session_of_exactly_its_name(made):
-    with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
+    with run_simulator(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
         agent = made(simulator)
         await agent.ainvoke(asks("I am the twelfth."), in_thread("user-12"))
         await agent.ainvoke(asks("I am the first."), in_thread("user-1"))
@@ -112,7 +112,7 @@ async def test_each_thread_is_a_session_of_exactly_its_name(made):
 
 
 async def test_only_so_many_sessions_stay_open(made):
-    with running(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
+    with run_simulator(ScriptedBrain("text: Yes.", repeats=True)) as simulator:
         agent = made(simulator, open_sessions=1)
         await agent.ainvoke(asks("One."), in_thread("a"))
         with pytest.raises(LogLocked):
@@ -124,7 +124,7 @@ async def test_only_so_many_sessions_stay_open(made):
 
 
 async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator, window=0)
         for turn in range(4):
             await agent.ainvoke(asks(question(turn)), in_thread("books"))
@@ -136,7 +136,7 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
 async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
     from anthropic import AuthenticationError
 
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator)
         break_next(simulator, "401")
         with pytest.raises(AuthenticationError):
@@ -145,7 +145,7 @@ async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
 
 async def test_the_model_opens_what_left_its_view(made):
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         agent = made(simulator, tools=(), history=True)
         await agent.ainvoke(asks("The number is 4711. What was it?"), in_thread("books"))
     result = brain.requests[-1].messages[-1]["content"][-1]
@@ -154,7 +154,7 @@ async def test_the_model_opens_what_left_its_view(made):
 
 async def test_thinking_goes_back_as_it_came(made):
     brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = claude(simulator, thinking={"type": "enabled", "budget_tokens": 2_000})
         await made(simulator, model=model).ainvoke(asks(question(1)), in_thread("books"))
     thought, *_ = brain.requests[-1].messages[1]["content"]
@@ -167,14 +167,14 @@ async def test_messages_that_langchain_alone_knows_survive(made):
     words = {"type": "text", "text": "What is this?"}
     thread = [HumanMessage("Hello."), AIMessage(""), HumanMessage([words, picture])]
     brain = ScriptedBrain("text: A picture.")
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         await made(simulator).ainvoke({"messages": thread}, in_thread("books"))
     assert brain.requests[-1].messages[-1]["content"][-1]["type"] == "image"
 
 
 async def test_other_providers_get_langchains_own_messages(made):
     openai = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         model = openai.ChatOpenAI(
             model=MODEL, base_url=f"{simulator.url}/v1", api_key="any", max_retries=0
         )

@@ -15,7 +15,7 @@ from bookkeeping import (
 )
 from longhold.core.log.entries import Framed, Said, Switched
 from longhold.core.messages import text_of
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 agents = pytest.importorskip("agents", reason="openai-agents is not installed: make adapters")
@@ -60,7 +60,7 @@ async def run(agent, longhold, items, words):
 
 
 async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent, longhold = made(simulator)
         items = []
         for turn in range(TURNS):
@@ -70,7 +70,7 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
 
 
 async def test_a_new_process_goes_on_where_the_items_stand(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         items = []
         for turn in range(TURNS):
             agent, longhold = made(simulator)
@@ -80,7 +80,7 @@ async def test_a_new_process_goes_on_where_the_items_stand(made):
 
 
 async def test_a_streamed_run_is_managed_too(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent, longhold = made(simulator)
         items = []
         for turn in range(TURNS):
@@ -96,7 +96,7 @@ async def test_a_streamed_run_is_managed_too(made):
 
 async def test_the_model_opens_what_left_its_view(made):
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         agent, longhold = made(simulator, tools=(), history=True)
         agent.tools.extend(longhold.tools())
         await run(agent, longhold, [], "The number is 4711. What was it?")
@@ -105,7 +105,7 @@ async def test_the_model_opens_what_left_its_view(made):
 
 async def test_a_handoff_is_a_declared_change(made):
     brain = ScriptedBrain("tool: transfer_to_second {}\n---\ntext: I am the second.")
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         first, longhold = made(simulator, tools=())
         second, _ = made(simulator, tools=(), id="unused", name="claude-opus-4-6")
         second.name, second.instructions = "second", "You come second."

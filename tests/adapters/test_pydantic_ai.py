@@ -17,7 +17,7 @@ from bookkeeping import (
 )
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.messages import text_of
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed: make adapters")
@@ -55,7 +55,7 @@ async def made():
 
 
 async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator)
         history = []
         for turn in range(TURNS):
@@ -68,7 +68,7 @@ async def test_a_long_conversation_stays_in_the_window_and_in_the_cache(made):
 
 async def test_a_new_process_goes_on_where_the_history_stands(made):
     saved = b"[]"
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         for turn in range(TURNS):
             agent = made(simulator)
             run = await agent.run(
@@ -82,7 +82,7 @@ async def test_a_new_process_goes_on_where_the_history_stands(made):
 
 
 async def test_a_streamed_run_with_a_system_prompt_is_managed_too(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator, agent={"instructions": None, "system_prompt": SYSTEM})
         history = []
         for turn in range(TURNS):
@@ -95,7 +95,7 @@ async def test_a_streamed_run_with_a_system_prompt_is_managed_too(made):
 
 
 async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         agent = made(simulator, window=0)
         history = []
         for turn in range(5):
@@ -107,7 +107,7 @@ async def test_a_prompt_that_is_too_long_is_made_shorter_and_sent_again(made):
 
 
 async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
-    with running(Clerk()) as simulator:
+    with run_simulator(Clerk()) as simulator:
         break_next(simulator, "401")
         with pytest.raises(ModelHTTPError):
             await made(simulator).run("Hello.")
@@ -115,7 +115,7 @@ async def test_what_cannot_be_helped_is_raised_as_the_program_knows_it(made):
 
 async def test_the_model_opens_what_left_its_view(made):
     brain = ScriptedBrain('tool: History {"query": "4711"}\n---\ntext: It was 4711.')
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         agent = made(simulator, tools=(), history=True)
         await agent.run("The number is 4711. What was it?")
     assert "1 records match" in str(brain.requests[-1].messages[-1])
@@ -124,7 +124,7 @@ async def test_the_model_opens_what_left_its_view(made):
 async def test_thinking_goes_back_as_it_came(made):
     brain = ScriptedBrain('think: Hm.\ntool: lookup {"turn": 1}\n---\ntext: Done.')
     thinking = {"anthropic_thinking": {"type": "enabled", "budget_tokens": 2_000}}
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         await made(simulator).run(question(1), model_settings={**thinking, "max_tokens": 4_000})
     thought, *_ = brain.requests[-1].messages[1]["content"]
     assert thought["type"] == "thinking"
@@ -140,7 +140,7 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
 
     brain = ScriptedBrain('tool: fussy {"turn": 1}\n---\ntool: fussy {"turn": 2}\n---\ntext: Done.')
     picture = BinaryContent(data=b"hi", media_type="image/png")
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         agent = made(simulator, tools=(fussy,))
         await agent.run(["Look at this.", picture], conversation_id="books")
     first, _, retried, *_ = brain.requests[-1].messages
@@ -151,5 +151,5 @@ async def test_what_has_no_block_of_its_own_passes_as_it_is(made):
 
 
 async def test_content_of_other_providers_reaches_the_model_class(made):
-    with running(Clerk()) as simulator, pytest.raises(Exception, match=r"(?i)audio"):
+    with run_simulator(Clerk()) as simulator, pytest.raises(Exception, match=r"(?i)audio"):
         await made(simulator).run(["Listen.", AudioUrl("https://example.com/a.mp3")])

@@ -16,7 +16,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models import open_model
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import home
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.digest import DigestBrain
 
 MODEL = "claude-opus-4-6"
@@ -244,7 +244,7 @@ async def test_a_session_that_has_no_frame_gets_one(project):
 
 
 async def test_the_offline_agent_is_not_led_astray_by_a_reminder(project):
-    with running(DigestBrain("true")) as simulator:
+    with run_simulator(DigestBrain("true")) as simulator:
         name = "simulated/claude-sonnet-5-5"
         model = open_model(name, base_url=simulator.url, api_key="none")
         one = await build_agent(model, directory=project, mode="bypass")

@@ -22,7 +22,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.models import open_model
 from longhold.core.settings import load_settings
 from longhold.errors import ConfigError, LogLocked, StoreError
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 
 pytest.importorskip("anthropic")
@@ -55,7 +55,7 @@ def brain():
 
 @pytest.fixture
 def simulator(brain):
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         yield simulator
 
 

@@ -9,7 +9,7 @@ from longhold.agent.build import build_agent
 from longhold.core.log.entries import Replied, Said
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, WindowSettings
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 TURNS = 20
@@ -30,7 +30,7 @@ async def test_an_agent_works_on_in_a_small_window(tmp_path, limit):
     for n in range(TURNS):
         (tmp_path / f"{n}.txt").write_text(f"some words of file {n}\n" * 60)
     settings = replace(Settings(), window=WindowSettings(limit_tokens=limit))
-    with running(Reader()) as simulator:
+    with run_simulator(Reader()) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
         agent = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)
         told = agent.notices.take()

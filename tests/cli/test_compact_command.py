@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from longhold.cli import cli
 from longhold.core.log import Header, load
-from longhold.core.log.entries import Compacted, Ran, Replied, Restored, Said, measured
+from longhold.core.log.entries import Compacted, Ran, Replied, Restored, Said, add_measure
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text, ToolUse, text_of
 from longhold.core.messages.rules import violations
@@ -54,7 +54,7 @@ def session(tmp_path):
             Replied(n=n + 4, at=at, response_id=f"e{n}", content=(Text(text="Done."),)),
         ]
         n += 4
-    FileStore().add(Header(session="s1", directory=str(tmp_path)), map(measured, entries))
+    FileStore().add(Header(session="s1", directory=str(tmp_path)), map(add_measure, entries))
     return tmp_path
 
 

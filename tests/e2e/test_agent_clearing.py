@@ -10,7 +10,7 @@ from longhold.agent.subagents.worker import prefix_of
 from longhold.core.log.entries import Cleared, Replied, Spawned
 from longhold.core.models import open_model
 from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, load_settings
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -55,7 +55,7 @@ async def agent(tmp_path):
         clear=ClearSettings(warm_share=0.0),
         cost=CostSettings(need_weight=0.0),
     )
-    with running(Reader()) as simulator:
+    with run_simulator(Reader()) as simulator:
         model = open_model("simulated/claude-opus-5", base_url=simulator.url, api_key="x")
         opened = await build_agent(model, directory=tmp_path, mode="bypass", settings=settings)
         yield opened

@@ -5,7 +5,7 @@ import pytest
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Ended, Forked
 from longhold.core.models import open_model
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -30,7 +30,7 @@ class Splitting:
 
 
 async def test_ten_forks_pay_for_one_prefix(tmp_path):
-    with running(Splitting()) as simulator:
+    with run_simulator(Splitting()) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
         agent = await build_agent(model, directory=tmp_path, system="Be brief. " * 20_000)
         try:

@@ -19,7 +19,7 @@ from longhold.core.memory.memory import Memory
 from longhold.core.models import open_model
 from longhold.core.settings import Settings
 from longhold.insight.explain import explain
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -69,7 +69,7 @@ async def at_work(project, brain):
         budget=replace(given.budget, own_share=0.0),  # one answer would not pay for them
         dream=replace(given.dream, where="always"),
     )
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
         agent = await build_agent(model, directory=project, mode="bypass", settings=settings)
         try:

@@ -10,7 +10,7 @@ from longhold.core.log.entries import Failed, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
 from longhold.core.settings import home
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
@@ -55,7 +55,7 @@ def brain():
 def chat(tmp_path, brain):
     """A chat whose model is the brain, over HTTP; its jobs may spend what they like."""
     (home() / "settings.toml").write_text("[budget]\nown_share = 0.0\n")
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         terminal = Terminal(
             ["chat", "--plain", "--base-url", simulator.url, "--model", MODEL],
             tmp_path,

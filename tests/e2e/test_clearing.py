@@ -15,7 +15,7 @@ from longhold.core.models.protocol import collect
 from longhold.core.request.edits import deleted_tokens
 from longhold.core.settings import CacheSettings, ClearSettings, CostSettings, Settings
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
+from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-opus-5"
@@ -124,7 +124,7 @@ async def work(tmp_path):
 
         def start(settings=EDITS, **simulated):
             brain = Reader()
-            context = running(
+            context = run_simulator(
                 brain=brain,
                 settings=SimulatorSettings(**simulated),
                 clock=SimulatorClock(is_frozen=True),

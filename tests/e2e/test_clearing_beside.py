@@ -13,7 +13,7 @@ from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.protocol import collect
 from longhold.core.settings import CacheSettings, ClearSettings, Settings
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 
 TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("Write", "History")]
@@ -81,7 +81,7 @@ async def work(tmp_path):
 
         def start(model="claude-opus-5", settings=PLAIN):
             clock = SimulatorClock(is_frozen=True)
-            simulator = simulators.enter_context(running(brain=Writer(), clock=clock))
+            simulator = simulators.enter_context(run_simulator(brain=Writer(), clock=clock))
             made.append(Work(simulator, default_store(), model, settings))
             return made[-1]
 

@@ -15,7 +15,7 @@ from longhold.core.settings import (
 )
 from longhold.errors import PromptTooLong
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -56,7 +56,7 @@ class Brain:
 @pytest.fixture(scope="module")
 def simulator():
     """One simulator for all tests; every talk has a key, and so a cache, of its own."""
-    with running(Brain(), clock=SimulatorClock(is_frozen=True)) as one:
+    with run_simulator(Brain(), clock=SimulatorClock(is_frozen=True)) as one:
         yield one
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from longhold.core.settings import load_settings
 from longhold.core.settings.reading import saved_key
-from longhold.simulator import SimulatorSettings, running
+from longhold.simulator import SimulatorSettings, run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
 
@@ -57,7 +57,7 @@ def test_a_key_is_asked_for_once_and_never_shown(no_key, tmp_path):
 def test_a_server_is_remembered_and_plain_longhold_in_a_project_starts_there(no_key, tmp_path):
     (tmp_path / ".git").mkdir()
     brain = ScriptedBrain("text: From your own server.", repeats=True)
-    with running(brain, SimulatorSettings(accepts_unknown_models=True)) as server:
+    with run_simulator(brain, SimulatorSettings(accepts_unknown_models=True)) as server:
         chat = Terminal([], tmp_path)
         try:
             chat.see("There is no key for the model yet.")

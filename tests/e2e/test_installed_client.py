@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_what_a_compaction_loses_is_asked_for_before_and_given_back_after(tmp_pa
     install = [sys.executable, "-m", "longhold", "install", "claude-code", "--yes"]
     subprocess.run(install, env=environment, check=True, stdout=subprocess.DEVNULL)
     brain = Forgetful()
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         environment["ANTHROPIC_BASE_URL"] = simulator.url
         for words in ([ASKED], ["--continue", "Go on."], ["--continue", "/compact"]):
             _turn(client, project, environment, *words)
@@ -86,7 +86,7 @@ def test_pi_gives_back_what_its_compaction_lost_and_searches_its_history(tmp_pat
     subprocess.run(install, env=environment, check=True, stdout=subprocess.DEVNULL)
     (place / "settings.json").write_text('{"compaction": {"keepRecentTokens": 1}}')
     brain = Searcher()
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         providers = {"anthropic": {"baseUrl": simulator.url}}
         (place / "models.json").write_text(json.dumps({"providers": providers}))
         started = subprocess.Popen(

@@ -9,7 +9,7 @@ from compacting import SECTIONS
 from longhold.core.log.entries import Compacted, Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import text_of
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from terminal import Terminal
 
@@ -47,7 +47,7 @@ def brain():
 def chat(tmp_path, brain):
     """A chat in which three things were said."""
     quiet = {"LONGHOLD_TERMINAL_SUGGEST": "false", "LONGHOLD_MEMORY_ON": "false"}
-    with running(brain) as server:
+    with run_simulator(brain) as server:
         words = ["chat", "--base-url", server.url, "--model", MODEL]
         editor = {"EDITOR": "sed -i s/login/harbour/", "VISUAL": ""}
         terminal = Terminal(words, tmp_path, rows=50, env={**quiet, **editor})

@@ -10,7 +10,7 @@ from longhold.cli.slash import SLASH
 from longhold.core.log.entries import Said
 from longhold.core.log.stores import default_store
 from longhold.core.messages import Image, text_of
-from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, running
+from longhold.simulator import BrainAnswer, BrainRequest, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, tool_use
 from terminal import Terminal
 
@@ -84,7 +84,7 @@ def pace():
 
 @pytest.fixture
 def simulator(brain, pace):
-    with running(brain, SimulatorSettings(between_events_seconds=pace)) as server:
+    with run_simulator(brain, SimulatorSettings(between_events_seconds=pace)) as server:
         yield server
         brain.hold.set()
 

@@ -22,7 +22,7 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.settings import BudgetSettings, DreamSettings, MemorySettings, Settings
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
@@ -86,7 +86,7 @@ def shares(history):
 
 
 async def test_extraction_reads_its_parents_prefix_and_leaves_nothing_behind(project):
-    with running(DigestBrain()) as simulator:
+    with run_simulator(DigestBrain()) as simulator:
         history = await talk(simulator.url, project, TALK)
     found = shares(history)
     assert len(found) >= len(TALK) and min(found) >= SHARE
@@ -101,7 +101,7 @@ async def test_extraction_reads_its_parents_prefix_and_leaves_nothing_behind(pro
 
 
 async def test_two_sessions_of_a_project_learn_at_once(project):
-    with running(DigestBrain()) as simulator:
+    with run_simulator(DigestBrain()) as simulator:
         await asyncio.gather(
             talk(simulator.url, project, TALK[:1]), talk(simulator.url, project, TALK[2:3])
         )
@@ -116,7 +116,7 @@ async def test_two_sessions_of_a_project_learn_at_once(project):
 
 async def test_what_left_the_view_is_recalled_again(project):
     asked = "When do releases go out on Tuesday?"
-    with running(DigestBrain()) as simulator:
+    with run_simulator(DigestBrain()) as simulator:
         await talk(simulator.url, project, TALK[:1])
         history = await talk(simulator.url, project, [asked, *TALK[1:2] * 4, asked, COMPACT, asked])
     order = [type(e).__name__ for e in history if isinstance(e, Recalled | Compacted)]
@@ -161,7 +161,7 @@ async def test_a_dream_prunes_and_keeps_its_good_part(project):
     )
     dreams = replace(DreamSettings(), sessions=0, after_hours=0.0, removed_floor=1)
     settings = replace(Settings(), dream=dreams, memory=MemorySettings(extract="off"))
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         history = await talk(simulator.url, project, ["Hello."], settings)
     assert ["one dream may remove 1 of 3" in said for said in brain.results] == [False, False, True]
     [dreamt] = [e for e in history if isinstance(e, Dreamt)]

@@ -9,7 +9,7 @@ import pytest
 from longhold.core.messages.rules import violations
 from longhold.core.models.clients import reply_from
 from longhold.session import Session
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 PAGE = Path(__file__).parents[2] / "docs" / "adopting.md"
@@ -21,7 +21,7 @@ SCRIPT = 'text: Adding.\ntool: add {"a": 2, "b": 3}\n---\nerror: 529\n---\ntext:
 @pytest.mark.parametrize("example", EXAMPLES, ids=["follow", "anthropic", "betas", "openai"])
 def test_the_examples_work_as_they_stand(example, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    with running(ScriptedBrain(SCRIPT)) as simulator:
+    with run_simulator(ScriptedBrain(SCRIPT)) as simulator:
         for name, path in (("ANTHROPIC", ""), ("OPENAI", "/v1")):
             monkeypatch.setenv(f"{name}_API_KEY", "test")
             monkeypatch.setenv(f"{name}_BASE_URL", simulator.url + path)
@@ -52,7 +52,7 @@ def test_results_in_a_user_message_are_taken_as_results(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:The model")
 async def test_a_long_window_is_asked_for_by_its_header_and_not_in_the_name(tmp_path):
-    with running(ScriptedBrain("text: ok")) as simulator:
+    with run_simulator(ScriptedBrain("text: ok")) as simulator:
         client = anthropic.AsyncAnthropic(base_url=simulator.url, api_key="test", max_retries=0)
         with Session.open(model="claude-sonnet-4-5[1M]", directory=tmp_path) as session:
             session.user("word " * 230_000)

@@ -10,7 +10,7 @@ from longhold.core.log.entries import Ran, Spawned
 from longhold.core.messages import text_of
 from longhold.core.models import open_model
 from longhold.core.settings import home
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -67,7 +67,7 @@ async def built(directory, brain, mode):
     """Let the lead and its builder work; give what came of the builder's calls."""
     (home() / "agents").mkdir(parents=True)
     (home() / "agents" / "builder.md").write_text(BUILDER)
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = open_model("simulated/claude-sonnet-5-5", base_url=simulator.url, api_key="x")
         agent = await build_agent(model, directory=directory, mode=mode)
         try:

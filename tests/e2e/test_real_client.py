@@ -18,7 +18,7 @@ from command_line import longhold
 from longhold.core.messages import ToolUse
 from longhold.core.messages.rules import violations
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import thinking
 from longhold.simulator.brains.digest import DigestBrain
 
@@ -108,7 +108,7 @@ def worked(client, tmp_path_factory):
     project.mkdir()
     (project / "greeting.py").write_text('GREETING = "hello"\n')
     brain = ThinkingCoder()
-    with running(brain) as simulator, socket.create_server(("127.0.0.1", 0)) as elsewhere:
+    with run_simulator(brain) as simulator, socket.create_server(("127.0.0.1", 0)) as elsewhere:
         surroundings = _surroundings(home, simulator.url, elsewhere)
         first = _turn(client, project, surroundings, FIRST)
         first_count = len(brain.requests)

@@ -30,7 +30,7 @@ from longhold.core.log.entries import (
 from longhold.core.messages import message_to_wire
 from longhold.core.messages.rules import violations
 from longhold.core.settings import home
-from longhold.core.view import fold, folding
+from longhold.core.view import fold, fold_stepwise
 from longhold.core.view.items import NO_RESULT
 
 RELEASES = Path(__file__).parents[1] / "fixtures" / "releases"
@@ -57,7 +57,7 @@ def test_every_view_of_the_log_is_the_one_it_was(release):
     assert loaded.damage == []
     assert {type(entry) for entry in loaded.entries} >= KINDS
     seen = hashlib.sha256()
-    for view in folding(loaded.entries):
+    for view in fold_stepwise(loaded.entries):
         for messages in (view.messages(), view.seen()):
             seen.update(wire(messages).replace(NO_RESULT.encode(), UNANSWERED[release]))
     assert seen.hexdigest() == VIEWS[release]

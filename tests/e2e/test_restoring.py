@@ -80,6 +80,6 @@ async def test_a_resumed_session_knows_the_files_it_read_and_nobody_changed(proj
     (project / "notes.txt").write_text("changed by somebody else")
     model = ScriptedModel("text: ok", name="claude-opus-4-6")
     again = await build_agent(model, directory=project, resume=session, settings=OFFLINE)
-    known = [seen.path.name for seen in again.tool_context.files.newest_first()]
+    known = [seen.path.name for seen in again.tool_context.files.list_newest()]
     await again.close()
     assert known == ["code.py"]

@@ -19,7 +19,7 @@ from threading import Thread
 import pytest
 
 from command_line import longhold
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from longhold.simulator.sessions import generate
 
@@ -151,7 +151,7 @@ def _run(words: list[str | Path], project: Path, **environment: str) -> str:
 def test_claude_code_answers_from_the_summary(transcript, project, tmp_path):
     client, home = _client("claude"), tmp_path / "home"
     _, *words = _compacted(transcript, "claude-code", home)
-    with running(Rememberer()) as simulator:
+    with run_simulator(Rememberer()) as simulator:
         said = _run(
             [client, *words, "-p", QUESTION, "--output-format", "json"],
             project,
@@ -167,7 +167,7 @@ def test_claude_code_answers_from_the_summary(transcript, project, tmp_path):
 def test_pi_answers_from_the_summary(transcript, project, tmp_path):
     client, home = _client("pi"), tmp_path / "home"
     _, *words = _compacted(transcript, "pi", home)
-    with running(Rememberer()) as simulator:
+    with run_simulator(Rememberer()) as simulator:
         providers = {"anthropic": {"baseUrl": simulator.url}}
         models = home / ".pi" / "agent" / "models.json"
         models.write_text(json.dumps({"providers": providers}))

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 pytest.importorskip("anthropic")
@@ -168,7 +168,7 @@ def wire(tmp_path_factory):
     """Work, change everything, resume hours later, then begin anew in the same place."""
     project = tmp_path_factory.mktemp("same-prefix") / "project"
     lay_out(project)
-    with running(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
+    with run_simulator(Coder()) as simulator, proxy(simulator.url) as (url, bodies):
         session = longhold(project, url, 0, "-p", "look at api")
         first = len(bodies)
         change_everything(project)

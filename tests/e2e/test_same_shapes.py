@@ -15,7 +15,7 @@ import anthropic
 import pytest
 
 from longhold.core.models.local import installed_path
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 
 WEIGHTS = installed_path("smollm2")
 """Looked up now: while a test runs, the home is an empty one."""
@@ -77,7 +77,7 @@ def servers():
     runtime = pytest.importorskip("xllamacpp", reason="llama.cpp is the extra `local`")
     engine = _engine(runtime)
     with (
-        running() as simulator,
+        run_simulator() as simulator,
         anthropic.Anthropic(base_url=simulator.url, api_key="any", max_retries=0) as simulated,
         anthropic.Anthropic(
             base_url=engine.listening_address, api_key="any", max_retries=0

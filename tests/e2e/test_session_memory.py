@@ -12,7 +12,7 @@ from longhold.core.settings import BudgetSettings, Settings
 from longhold.errors import InvalidArgument
 from longhold.session import Session
 from longhold.session.sync import sync
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 from longhold.simulator.brains.digest import DigestBrain
 
@@ -48,7 +48,7 @@ def brain():
 
 @pytest.fixture
 def simulator(brain):
-    with running(brain) as one:
+    with run_simulator(brain) as one:
         yield one
 
 
@@ -159,7 +159,7 @@ async def test_the_model_writes_memories_itself(tmp_path):
             given = {"command": "create", "path": "/memories/board.md", "file_text": head}
             return BrainAnswer(blocks=(tool_use("memory", given),))
 
-    with running(Writer()) as simulator:
+    with run_simulator(Writer()) as simulator:
         client = openai.AsyncOpenAI(base_url=f"{simulator.url}/v1", api_key="any")
         async with (
             client,

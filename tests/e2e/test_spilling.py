@@ -14,7 +14,7 @@ from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.settings import NotesSettings, load_settings
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 
 MODEL = "claude-opus-5-5"
@@ -61,7 +61,7 @@ async def played(tmp_path):
         questions.append(question.tool)
         return Permission(choice="once")
 
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         model = AnthropicModel(MODEL, base_url=simulator.url, api_key="test")
         settings = replace(load_settings(tmp_path), notes=NotesSettings(on=False))
         agent = await build_agent(model, directory=tmp_path, ask=yes, settings=settings)

@@ -7,7 +7,7 @@ from longhold.core.log.entries import Compacted
 from longhold.core.messages import text_of
 from longhold.core.settings import CompactSettings, NotesSettings, Settings, WindowSettings
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 
 SECTIONS = "".join(
@@ -38,7 +38,7 @@ class Brain:
 
 @pytest.fixture(scope="module")
 def simulator():
-    with running(Brain()) as one:
+    with run_simulator(Brain()) as one:
         yield one
 
 

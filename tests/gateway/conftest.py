@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from gateway_parts import CLIENTS, Reader, Upstream, gateway_to
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.simulator import SimulatorClock, SimulatorSettings
 from longhold.simulator.simulation import Simulation
 
@@ -26,7 +26,7 @@ def clock():
 @pytest.fixture
 def upstream(clock) -> Iterator[Upstream]:
     made = Upstream(Simulation(Reader(), SimulatorSettings(), clock))
-    with in_thread(server_of(made)) as url:
+    with serve_in_thread(server_of(made)) as url:
         made.url = url
         yield made
 

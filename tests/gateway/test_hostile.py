@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from gateway_parts import MODEL, Agent, gateway_to
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.settings import GatewaySettings, Settings, home
 from longhold.simulator import BrainAnswer
 from longhold.simulator.brains import text
@@ -195,7 +195,7 @@ class Silent:
 
 def test_who_gives_up_before_the_first_byte_is_not_answered(tmp_path):
     silent = Silent()
-    with in_thread(server_of(silent)) as upstream, gateway_to(upstream) as gateway:
+    with serve_in_thread(server_of(silent)) as upstream, gateway_to(upstream) as gateway:
         address = urlsplit(gateway.url)
         body = msgspec.json.encode(ASKED)
         with socket.create_connection((address.hostname, address.port), timeout=20) as connection:

@@ -8,10 +8,10 @@ import pytest
 
 from gateway_parts import EAGER, Reader, client_of, gateway_to, listing
 from longhold import load
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.log.entries import CacheBroke, Cleared, Failed, Replied, Rewound, Spilled
 from longhold.core.settings import home
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text
 
 MODEL = "gpt-6-sol"
@@ -140,7 +140,7 @@ def _in_pieces(kind, chunks):
 
 
 def test_an_answer_is_recorded_when_its_last_event_is_whole():
-    with running(Reader(files=0)) as simulator:
+    with run_simulator(Reader(files=0)) as simulator:
         answer = httpx2.post(
             f"{simulator.url}/v1/responses",
             headers={"authorization": "Bearer k"},
@@ -148,7 +148,7 @@ def test_an_answer_is_recorded_when_its_last_event_is_whole():
         )
     pieces = [answer.content[at : at + 100] for at in range(0, len(answer.content), 100)]
     serve = _in_pieces(b"text/event-stream", pieces)
-    with in_thread(server_of(serve)) as upstream, gateway_to(upstream) as gateway:
+    with serve_in_thread(server_of(serve)) as upstream, gateway_to(upstream) as gateway:
         base = {"base_url": f"{gateway.url}/v1", "api_key": "k", "max_retries": 0}
         with openai.OpenAI(**base) as client:
             events = list(client.responses.create(model=MODEL, input=HELLO, stream=True))
@@ -159,7 +159,7 @@ def test_an_answer_is_recorded_when_its_last_event_is_whole():
 
 def test_words_about_a_stream_do_not_end_it():
     said = "It ends with\nevent: message_stop\ndata: [DONE]\n\nand then some more."
-    with running(Says(said)) as simulator, gateway_to(simulator.url) as through:
+    with run_simulator(Says(said)) as simulator, gateway_to(simulator.url) as through:
         client = client_of(through.url)
         with client.messages.stream(
             model="claude-opus-4-8", max_tokens=99, messages=HELLO

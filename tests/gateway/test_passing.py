@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from gateway_parts import MODEL, Agent, client_of, gateway_process, gateway_to, listing
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.settings import GatewaySettings, Settings, home
 from longhold.errors import ConfigError
 from longhold.gateway.server import GatewayOptions, serve
@@ -43,7 +43,7 @@ def echoing():
 
         def start(settings=None, **kind):
             echo = Echo(**kind)
-            url = stack.enter_context(in_thread(server_of(echo)))
+            url = stack.enter_context(serve_in_thread(server_of(echo)))
             return echo, stack.enter_context(gateway_to(url, settings)).url
 
         yield start

@@ -30,7 +30,7 @@ from longhold.core.log.entries import (
 from longhold.core.messages import text_of
 from longhold.core.models.registry import open_model
 from longhold.core.settings import Settings
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "claude-sonnet-4-6"
@@ -172,7 +172,7 @@ async def play(project: Path) -> Run:
     """Play it, waiting for the notes where they are due, so that the log's order is always the same."""
     lay_out(project)
     brain = Brain()
-    with running(brain) as simulator:
+    with run_simulator(brain) as simulator:
         agent = await build_agent(
             open_model(MODEL, base_url=simulator.url, api_key="any"),
             directory=project,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from casting import until
-from longhold.simulator import BrainAnswer, BrainRequest, running
+from longhold.simulator import BrainAnswer, BrainRequest, run_simulator
 from longhold.simulator.brains import text
 from longhold.simulator.brains.scripted import ScriptedBrain
 from terminal import Terminal
@@ -73,7 +73,7 @@ def check(name, text):
 @pytest.mark.parametrize(("name", "columns"), [("wide", 90), ("narrow", 40)])
 def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
     (tmp_path / "add.py").write_text("def add(a, b):\n    return a - b\n")
-    with running(ScriptedBrain(ANSWERS)) as server:
+    with run_simulator(ScriptedBrain(ANSWERS)) as server:
         words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
         chat = Terminal(words, tmp_path, rows=40, columns=columns, env=QUIET)
         try:
@@ -92,7 +92,7 @@ def test_a_screen_shows_what_is_going_on(tmp_path, name, columns):
 
 def test_a_busy_screen_shows_what_waits_and_a_list_what_can_be_chosen(tmp_path):
     brain = Silent()
-    with running(brain) as server:
+    with run_simulator(brain) as server:
         words = ["chat", "--base-url", server.url, "--model", "simulated/claude-sonnet-5-5"]
         chat = Terminal(words, tmp_path, rows=24, columns=80, env=QUIET)
         try:

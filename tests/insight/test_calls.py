@@ -16,7 +16,7 @@ from longhold.core.log.entries import (
     Said,
     Snipped,
 )
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.messages import Text, Thinking, Usage
 from longhold.insight.calls import expires_at, explain_calls, last_of_conversation, totals
 from longhold.insight.cost import Tokens, bill
@@ -330,4 +330,4 @@ def test_a_split_that_exceeds_the_total_is_cut_to_it():
     entries = [Replied(n=1, response_id="r", model=OPUS, content=(), usage=usage)]
     assert bill(entries).total.tokens == Tokens(write_1h=100)
     assert bill(entries).total.cost.total == explain_calls(entries)[0].usd > 0
-    assert spent_on(OPUS, usage).usd > 0
+    assert price_call(OPUS, usage).usd > 0

@@ -6,8 +6,8 @@ import shutil
 import sqlite3
 
 import pytest
-from command_line import longhold
 
+from command_line import longhold
 from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Forked, Replied, Said, Switched
 from longhold.core.messages import Text, Usage

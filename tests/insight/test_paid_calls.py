@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command_line import longhold
 
+from command_line import longhold
 from longhold.core.log.entries import AnyEntry, Cleared, Failed, Forked
-from longhold.core.view.window import evident_window
+from longhold.core.view.window import infer_window
 from longhold.insight.cost import bill
 from longhold.insight.transcripts.formats import open_transcript, read_lines
 
@@ -253,4 +253,4 @@ def test_codex_states_its_window():
         ),
         "codex",
     )
-    assert evident_window(found) == 258_400
+    assert infer_window(found) == 258_400

@@ -13,7 +13,7 @@ from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.core.view import fold
 from longhold.errors import NewerFormat, TranscriptError
-from longhold.simulator.damage import DAMAGE_KINDS, damaged
+from longhold.simulator.damage import DAMAGE_KINDS, damage_log
 
 RELEASE = Path(__file__).parents[1] / "fixtures" / "releases" / "0.1.0.jsonl"
 SEEDS = 60
@@ -55,7 +55,7 @@ def test_a_damaged_log_opens_and_can_be_gone_on_with(tmp_path, kind, times):
     for _ in range(SEEDS):
         data = whole
         for _ in range(times):
-            data = damaged(data, kind, dice)
+            data = damage_log(data, kind, dice)
         path.write_bytes(data)
         opens(path)
 

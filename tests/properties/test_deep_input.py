@@ -14,7 +14,7 @@ import pytest
 
 from longhold.agent.hooks.config import EVENTS, load_hooks
 from longhold.agent.hooks.verdict import read_verdict
-from longhold.agent.instructions.gathering import imports_in, without_comments
+from longhold.agent.instructions.gathering import find_imports, without_comments
 from longhold.agent.mcp import load_servers
 from longhold.agent.permissions import load_permissions, parse_rules
 from longhold.agent.subagents import mail
@@ -36,7 +36,7 @@ from longhold.errors import (
     TranscriptError,
 )
 from longhold.gateway.answer import events_in
-from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
 from longhold.session.importing.writer import TranscriptWriter
 
 MANY = 20_000
@@ -138,11 +138,11 @@ def read_globs(text, place):
 
 def read_markdown(text, place):
     without_comments(text)
-    imports_in(text)
+    find_imports(text)
 
 
 def read_mail(text, place):
-    mail.quoted(text)
+    mail.quote_passage(text)
 
 
 def read_log(text, place):
@@ -165,7 +165,7 @@ def read_transcripts(text, place):
             pass
         raw = line.encode("utf-8", "surrogatepass")
         for format in FORMATS:
-            fold(named(format).read(iter([raw]), TranscriptWriter())).messages()
+            fold(load_format(format).read(iter([raw]), TranscriptWriter())).messages()
 
 
 def read_titles(text, place):

@@ -23,8 +23,8 @@ def picture(view):
         "total": view.total,
         "pinned": [view.is_pinned(item) for item in view.items],
         "open": view.open_round(),
-        "interrupted": view.interrupted(),
-        "compactable": view.compactable(),
+        "interrupted": view.list_interrupted(),
+        "compactable": view.count_compactable(),
         "anchor": view.reported,
         "frame": view.frame,
         "model": view.model,
@@ -66,7 +66,7 @@ def test_what_is_said_about_the_fold_agrees_with_a_naive_one(entries):
     waiting, expected = view.open_round(), plain.open()
     assert [use.id for use in waiting.missing()] == expected.missing() if waiting else not expected
     still_running = [id for id in expected.missing() if id in plain.began] if expected else []
-    assert [use.id for use in view.interrupted()] == still_running
+    assert [use.id for use in view.list_interrupted()] == still_running
     assert view.total == plain.total()
 
 
@@ -226,4 +226,4 @@ def test_a_result_without_its_call_ends_nothing():
         Ran(n=2, tool_use_id="a", content="x"),
         Replied(n=3, response_id="r", content=(use,)),
     ]
-    assert fold(entries).interrupted() == [use]
+    assert fold(entries).list_interrupted() == [use]

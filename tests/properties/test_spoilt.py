@@ -12,7 +12,7 @@ from longhold.core.log.entries import AnyEntry
 from longhold.core.messages.rules import violations
 from longhold.core.view import fold
 from longhold.errors import TranscriptError
-from longhold.insight.transcripts.formats import FORMATS, named, open_transcript
+from longhold.insight.transcripts.formats import FORMATS, load_format, open_transcript
 from longhold.session.importing.writer import TranscriptWriter
 from properties.samples import LINES, spoilt
 
@@ -25,12 +25,12 @@ def own_format(name):
 
 def check(lines, format):
     """Read lines in a format; what comes out can be logged, loaded, shown and written again."""
-    entries = list(named(format).read(iter(lines), TranscriptWriter()))
+    entries = list(load_format(format).read(iter(lines), TranscriptWriter()))
     assert [_log_line.decode(msgspec.json.encode(entry)) for entry in entries] == entries
     view = fold(entries)
     assert violations(view.messages()) == violations(view.seen()) == []
     for other in FORMATS:
-        again = fold(named(other).read(named(other).write(view), TranscriptWriter()))
+        again = fold(load_format(other).read(load_format(other).write(view), TranscriptWriter()))
         assert violations(again.messages()) == []
 
 
@@ -39,8 +39,8 @@ def test_the_samples_themselves_are_whole(name):
     lines = [json.dumps(record).encode() for record in copy.deepcopy(LINES[name])]
     scribe = TranscriptWriter()
     format = own_format(name)
-    assert named(format).sniff(b"\n".join(lines))
-    assert fold(named(format).read(iter(lines), scribe)).messages()
+    assert load_format(format).sniff(b"\n".join(lines))
+    assert fold(load_format(format).read(iter(lines), scribe)).messages()
     assert scribe.account.malformed == []
     check(lines, format)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from longhold.core.log.entries import Ran, Replied, Said, measured
+from longhold.core.log.entries import Ran, Replied, Said, add_measure
 from longhold.core.messages import Image, Text, Thinking, ToolUse
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Manner
@@ -29,7 +29,7 @@ def turns(*starts: float):
             Ran(n=n + 3, at=at + 2, tool_use_id=use.id, content=BODY),
             Replied(n=n + 4, at=at + 3, response_id=f"b{n}", content=(Text(text="done"),)),
         ]
-    return [measured(entry) for entry in entries]
+    return [add_measure(entry) for entry in entries]
 
 
 async def shown(paper: Session):
@@ -49,8 +49,8 @@ async def test_what_goes_is_counted_and_what_stays_too():
 async def test_pictures_are_counted_wherever_they_stand():
     picture = Image(source={"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="})
     entries = turns(1, 100)
-    entries[0] = measured(Said(n=1, at=1, content=(Text(text="look"), picture)))
-    entries[2] = measured(Ran(n=3, at=3, tool_use_id="t0", content=(Text(text=BODY), picture)))
+    entries[0] = add_measure(Said(n=1, at=1, content=(Text(text="look"), picture)))
+    entries[2] = add_measure(Ran(n=3, at=3, tool_use_id="t0", content=(Text(text=BODY), picture)))
     with on_paper(entries, Settings(), model="claude-opus-4-6") as paper:
         assert (await shown(paper)).gone.pictures == 2
 

@@ -5,7 +5,7 @@ import tempfile
 import pytest
 
 from longhold.core.log import Header
-from longhold.core.log.entries import Compacted, Forked, Ran, Replied, Said, measured
+from longhold.core.log.entries import Compacted, Forked, Ran, Replied, Said, add_measure
 from longhold.core.log.stores import default_store
 from longhold.core.messages import Text, ToolUse, Usage, text_of
 from longhold.core.settings import Settings, home
@@ -27,7 +27,7 @@ def history():
         Ran(n=3, tool_use_id="t", content=BODY),
         Replied(n=4, response_id="b", content=(Text(text="done"),)),
     ]
-    return [measured(entry) for entry in entries]
+    return [add_measure(entry) for entry in entries]
 
 
 async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):

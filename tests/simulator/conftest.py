@@ -9,7 +9,7 @@ import pytest
 
 from longhold.core.request.billing.errors import ApiError
 from longhold.core.request.billing.request import Caller, parse_request
-from longhold.simulator import SimulatorClock, SimulatorSettings, running
+from longhold.simulator import SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains.by_name import EchoBrain
 from longhold.simulator.simulation import Simulation
 
@@ -20,7 +20,7 @@ def simulate():
     open_simulators = []
 
     def start(brain=None, **settings):
-        context = running(
+        context = run_simulator(
             brain=brain or EchoBrain(),
             settings=SimulatorSettings(**settings),
             clock=SimulatorClock(is_frozen=True),

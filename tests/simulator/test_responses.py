@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from longhold.simulator import BrainAnswer, running
+from longhold.simulator import BrainAnswer, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "gpt-6-sol"
@@ -45,7 +45,7 @@ def brain():
 @pytest.fixture
 def client(brain):
     with (
-        running(brain) as simulator,
+        run_simulator(brain) as simulator,
         openai.OpenAI(base_url=f"{simulator.url}/v1", api_key="k", max_retries=0) as made,
     ):
         yield made

@@ -22,7 +22,7 @@ from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.fork import Forks, out_of_reach
+from longhold.core.turn.fork import Forks, make_placeholders
 from longhold.core.turn.round import Toolbox
 from longhold.session import Session
 
@@ -89,7 +89,7 @@ class Talk:
             parent=self.engine,
             model=lambda: self.model,
             toolbox=lambda: Toolbox(
-                tools=out_of_reach(self.engine.frame), tool_context=tool_context
+                tools=make_placeholders(self.engine.frame), tool_context=tool_context
             ),
             retries=Retries(attempts=1, base_seconds=0.0),
             patience=Patience(first_event_seconds=5, stall_seconds=5),

@@ -24,7 +24,7 @@ from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.messages import Content, JsonObject, text_of
 from longhold.core.models.protocol import Model
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.abort import unless
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.background import QUEUED, Background
 from longhold.core.turn.engine import Engine, Fullness
 from longhold.core.turn.fork import ForkReply, ForkRequest
@@ -164,7 +164,9 @@ class Agent:
 
     async def _next_news(self) -> bool:
         while not await self._has_news():
-            if self.supervisor is None or not await unless(self.abort, self.supervisor.next_news()):
+            if self.supervisor is None or not await run_unless_aborted(
+                self.abort, self.supervisor.next_news()
+            ):
                 return False
         return True
 
@@ -178,7 +180,9 @@ class Agent:
     ) -> Compacted | None:
         """Summarise history because the user asks for it; None if they stop it."""
         self.abort.clear()
-        return await unless(self.abort, self.session.compact(focus, start=start, end=end))
+        return await run_unless_aborted(
+            self.abort, self.session.compact(focus, start=start, end=end)
+        )
 
     async def dream(self, *, is_trial: bool) -> DreamReport:
         if self.memory is None:

@@ -27,7 +27,7 @@ from longhold.agent.permissions import (
     Mode,
     SettingsSection,
     load_permissions,
-    trusted,
+    load_trusted,
 )
 from longhold.agent.running_work import Jobs
 from longhold.agent.subagents.setup import equip_main
@@ -37,7 +37,7 @@ from longhold.agent.tools.plan import ENTER_PLAN, EXIT_PLAN, plan_file
 from longhold.agent.tools.skills import skills_at
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.log.entries import Ran, Replied
-from longhold.core.log.spending import Budget, spent_in
+from longhold.core.log.spending import Budget, sum_spending
 from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.memory.session_memory import MemoryJobs
@@ -54,7 +54,7 @@ from longhold.core.tools.context import PlanMode, ToolContext
 from longhold.core.tools.environment import shell_variables
 from longhold.core.tools.protocol import CALL_TOOL, Tool
 from longhold.core.turn.answering import Models
-from longhold.core.turn.background import Background, background_of, watched
+from longhold.core.turn.background import Background, background_of, watch_forks
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.turn.loop import Loop
@@ -119,7 +119,7 @@ async def build_agent(
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
     notices, spill = Notices(kept=(*_not_trusted(untrusted), *hooks.skipped, *said)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
-    with log.closed_on_failure():
+    with log.close_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         notices.extend(_resume(engine, model.name) if resume else ())
         context = _tool_context(engine, directory, permissions.directories, notices)
@@ -147,7 +147,7 @@ async def build_agent(
 def _budget(engine: Engine) -> Budget:
     return Budget(
         engine.settings.budget,
-        session=spent_in(engine.view.history),
+        session=sum_spending(engine.view.history),
         ledger=engine.log.shared.ledger,
         is_simulated=lambda: is_simulated(engine.model),
     )
@@ -177,7 +177,7 @@ async def assemble(plan: Blueprint) -> Agent:
 async def _assembled(plan: Blueprint) -> Agent:
     engine, settings = plan.engine, plan.engine.settings
     parts = _parts(plan)
-    ask = watched(parts.forks().ask)
+    ask = watch_forks(parts.forks().ask)
     background = background_of(engine)
     memory = _memory(plan, parts, ask, background) if plan.has_memory else None
     tools = (*plan.tools, history_over(engine), *((memory.tool(),) if memory else ()))
@@ -236,7 +236,7 @@ def _parts(plan: Blueprint) -> AgentParts:
     )
     roots = tuple(root for root in context.more_roots if root != scratchpad_of(engine))
     place = ground(context.root, more=roots, settings=settings.instructions)
-    nearby = Nearby(ground=place, trusted=trusted())
+    nearby = Nearby(ground=place, trusted=load_trusted())
     known: dict[str, Tool] = {}
     guard = ToolGuard(
         gate=plan.gate,

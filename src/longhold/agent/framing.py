@@ -16,19 +16,19 @@ from longhold.agent.instructions import (
     Gathered,
     Ground,
     LoadReason,
+    build_hook_fields,
     instruction_changes,
     load,
-    loaded_fields,
-    said,
+    render_instructions,
     sources,
 )
 from longhold.agent.mcp import ServerOffer
 from longhold.agent.parts import AgentParts
-from longhold.agent.permissions import trusted
+from longhold.agent.permissions import load_trusted
 from longhold.agent.prompt.sections import (
     Environment,
     boundary,
-    custom,
+    build_custom,
     look_at_repository,
     sections,
     server_digests,
@@ -40,8 +40,8 @@ from longhold.agent.tools.skills import Skill, listing
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Source
 from longhold.core.messages import Text
-from longhold.core.request.frame import reframed, weighed
-from longhold.core.request.server_side import excluding
+from longhold.core.request.frame import replace_tools, weigh_frame
+from longhold.core.request.server_side import update_excluded
 from longhold.core.settings import PromptSettings
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Spoken
@@ -77,7 +77,7 @@ async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
 
     Tools, options, lifetime, headers and a custom prompt are those of `old`.
     """
-    gathered = await asyncio.to_thread(load, framer.ground, trusted=trusted())
+    gathered = await asyncio.to_thread(load, framer.ground, trusted=load_trusted())
     listed, offers = await _sections(framer, old), framer.servers()
     is_custom = not boundary(listed)
     if not is_custom and (text := servers_text(offers)):
@@ -85,16 +85,16 @@ async def make_frame(framer: Framer, old: Framed) -> MadeFrame:
     fresh = structs.replace(
         old,
         sections=listed,
-        instructions=said(gathered.parts, "start"),
+        instructions=render_instructions(gathered.parts, "start"),
         sources=sources(gathered.parts),
         servers={} if is_custom else server_digests(offers),
     )
-    return MadeFrame(frame=weighed(excluding(fresh)), gathered=gathered)
+    return MadeFrame(frame=weigh_frame(update_excluded(fresh)), gathered=gathered)
 
 
 async def _sections(framer: Framer, old: Framed) -> tuple[Section, ...]:
     if framer.system:
-        return custom(framer.system)
+        return build_custom(framer.system)
     if old.sections and not boundary(old.sections):
         return old.sections
     names = tuple(str(tool.get("name")) for tool in old.tools)
@@ -174,11 +174,11 @@ class Framing:
         """Declare a new frame if the agent's own tools differ, as after an upgrade."""
         old = engine.frame
         if not self.toolkit.is_listed_in(old):
-            engine.record(reframed(old, self.toolkit.definitions()))
+            engine.record(replace_tools(old, self.toolkit.definitions()))
 
     async def _say_changed_files(self, engine: Engine) -> None:
         told = self.announced.files(engine.frame)
-        found = await asyncio.to_thread(load, self.framer.ground, trusted=trusted())
+        found = await asyncio.to_thread(load, self.framer.ground, trusted=load_trusted())
         changes = instruction_changes(told, found)
         if changes is not None:
             text = Text(text=changes.text)
@@ -191,7 +191,7 @@ class Framing:
         nearby.follow(engine.view.history)
         for touched, found in await asyncio.to_thread(nearby.due):
             if found.parts:
-                text = Text(text=said(found.parts, "nested"))
+                text = Text(text=render_instructions(found.parts, "nested"))
                 engine.record(Said(content=(text,), hidden=True, sources=sources(found.parts)))
             await self.announce(found, "nested", touched)
 
@@ -200,5 +200,5 @@ class Framing:
     ) -> None:
         self.parts.notices.extend(found.notices)
         for part in found.parts:
-            fields = loaded_fields(part, reason, touched)
+            fields = build_hook_fields(part, reason, touched)
             await self.parts.hooks.fire("InstructionsLoaded", fields)

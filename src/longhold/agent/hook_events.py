@@ -12,7 +12,7 @@ from longhold.agent.notices import Notices
 from longhold.agent.permissions import Gate
 from longhold.core.messages import JsonObject
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.abort import unless
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
 
 
@@ -29,7 +29,7 @@ class HookEvents:
 
     async def ask(self, event: str, fields: JsonObject) -> HookVerdict:
         """Run an event's hooks; an abort ends them, and their verdict is then empty."""
-        said = await unless(self.abort, self.hooks.fire(event, fields, self._context()))
+        said = await run_unless_aborted(self.abort, self.hooks.fire(event, fields, self._context()))
         verdict = said or HookVerdict()
         self.notices.extend((*verdict.messages, *verdict.errors))
         return verdict

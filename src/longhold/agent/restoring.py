@@ -18,7 +18,7 @@ from longhold.agent.tools.read import MAX_LINES, READ
 from longhold.agent.tools.shells import BackgroundCommand
 from longhold.core.log.entries import Compacted, Restored, SpokenContent
 from longhold.core.messages import JsonObject, Text, text_of
-from longhold.core.messages.text import lines_within, printable_line
+from longhold.core.messages.text import clean_line, count_fitting_lines
 from longhold.core.models.capabilities import PLAIN_WINDOW_TOKENS
 from longhold.core.settings import CompactSettings
 from longhold.core.stages.compact.segment import (
@@ -40,7 +40,7 @@ from longhold.core.tools.recovered import (
 )
 from longhold.core.view import View
 from longhold.core.view.items import Round
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 
 ROUNDS = 4
 """How often more files are tried in place of unreadable ones."""
@@ -125,7 +125,7 @@ async def _attempt(wanted: Wanted, tool_context: ToolContext) -> Again | None:
         "limit": min(wanted.limit or MAX_LINES, MAX_LINES),
     }
     outcome = await READ.run(given, place)
-    seen = next(iter(place.files.newest_first()), None)
+    seen = next(iter(place.files.list_newest()), None)
     if outcome.is_error or seen is None:
         return None
     if wanted.first > 1 and not any(len(lines) for lines in seen.ranges):
@@ -151,7 +151,7 @@ def _fitting(again: Again, each_tokens: int) -> int:
     def size(head: str) -> int:
         return tokens_of((Text(text=f"{head}\n{ending}"),)) + around
 
-    return lines_within(lines, each_tokens, size)
+    return count_fitting_lines(lines, each_tokens, size)
 
 
 OURS = ".longhold"
@@ -225,7 +225,7 @@ class Restoring:
         """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = self._trace.files()
         named = {self._real(each.path): each for each in reversed(touched)}
-        known = [seen.path for seen in self.tool_context.files.newest_first()]
+        known = [seen.path for seen in self.tool_context.files.list_newest()]
         instructions = view.frame.sources if view.frame else ()
         passed = {Path(source.file).resolve() for source in instructions}
         passed |= {self._real(path) for path in shown_paths(kept)}
@@ -255,7 +255,7 @@ class Restoring:
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
         files = Files(max_files=self.tool_context.files.max_files)
         still = {self._real(path) for path in shown_paths(kept)}
-        seen = [each for each in self.tool_context.files.newest_first() if each.path in still]
+        seen = [each for each in self.tool_context.files.list_newest() if each.path in still]
         for each in reversed((*(each.seen for each in again), *seen)):
             files.record(each)
         return files
@@ -306,7 +306,7 @@ class Restoring:
                 yield text
 
     def _scaled(self, tokens: int) -> int:
-        return scaled(tokens, self.window_tokens())
+        return scale_tokens(tokens, self.window_tokens())
 
 
 def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Iterator[str]:
@@ -318,7 +318,7 @@ def running(shells: Iterable[BackgroundCommand], agents: Iterable[str]) -> Itera
 
 def _shell(shell: BackgroundCommand) -> str:
     status = shell.running.status
-    command = printable_line(shell.command, COMMAND_CHARS)
+    command = clean_line(shell.command, COMMAND_CHARS)
     if status is None:
         return f"- {shell.id} runs in the background: {command} (BashOutput shows its output)"
     if shell.has_news() and not shell.is_stopped:
@@ -338,7 +338,7 @@ def cut_to(text: str, most_tokens: int, how: str) -> str:
     if tokens_of((Text(text=text),)) <= most_tokens:
         return text
     mark, lines = CUT.format(how=how), text.split("\n")
-    fitting = lines_within(
+    fitting = count_fitting_lines(
         lines, most_tokens, lambda head: tokens_of((Text(text=f"{head}\n{mark}"),))
     )
     return "\n".join((*lines[:fitting], mark))

@@ -8,8 +8,8 @@ from longhold.agent.parts import AgentParts
 from longhold.core.log.entries import Framed
 from longhold.core.messages import JsonObject
 from longhold.core.models.capabilities import capabilities
-from longhold.core.request.tool_references import deferred, is_deferred
-from longhold.core.tools.describe import Described, declared_by, description_of
+from longhold.core.request.tool_references import defer_tool, is_deferred
+from longhold.core.tools.describe import Described, describe_declared, description_of
 from longhold.core.tools.protocol import CALL_TOOL, Tool
 from longhold.core.turn.engine import Engine
 
@@ -38,7 +38,7 @@ class Toolkit:
         if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
             return listed
         others = (tool for tool in self.mcp.tools if tool not in found)
-        return (*listed, *(deferred(tool.definition()) for tool in others))
+        return (*listed, *(defer_tool(tool.definition()) for tool in others))
 
     def is_listed_in(self, frame: Framed) -> bool:
         """Whether a frame lists the agent's own tools as they are; those of servers may differ."""
@@ -58,7 +58,7 @@ class Toolkit:
 
     def described(self, name: str) -> Described:
         tool = self.parts.known.get(name)
-        return declared_by(tool) if tool else description_of(name)
+        return describe_declared(tool) if tool else description_of(name)
 
 
 def references_in(engine: Engine) -> Callable[[str], bool]:

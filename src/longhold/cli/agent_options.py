@@ -115,10 +115,10 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def offline_model(test_command: str = "") -> "Iterator[Model]":
     from longhold.core.models import open_model
-    from longhold.simulator import running
+    from longhold.simulator import run_simulator
     from longhold.simulator.brains.digest import TEST_COMMAND, DigestBrain
 
-    with running(DigestBrain(test_command or TEST_COMMAND)) as server:
+    with run_simulator(DigestBrain(test_command or TEST_COMMAND)) as server:
         yield open_model(OFFLINE_MODEL, base_url=server.url, api_key="offline")
 
 

@@ -11,7 +11,7 @@ from longhold.cli import options
 from longhold.cli.output import ago, dollars, percent, report_all, tokens
 from longhold.cli.target import CommandTarget, open_targets
 from longhold.core.log.unique_answers import MAIN
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.insight.calls import (
     CallReport,
     Totals,
@@ -65,7 +65,7 @@ def _lines(name: str, calls: list[CallReport], total: Totals, is_all: bool) -> I
     ideal, bare = dollars(total.ideal_usd), dollars(total.bare_usd)
     yield f"{dollars(total.usd)}; with an ideal cache {ideal}, without one {bare}"
     if total.unpriced_calls:
-        yield f"{counted(total.unpriced_calls, 'call')} of models without a known price: left out"
+        yield f"{pluralize(total.unpriced_calls, 'call')} of models without a known price: left out"
     if last := last_of_conversation(calls):
         yield _expiry(last)
 
@@ -74,7 +74,7 @@ def _verdict(name: str, calls: list[CallReport], total: Totals) -> Iterator[str]
     prompt = total.read_tokens + total.written_tokens + total.uncached_tokens
     yield (
         f"{name}: {percent(total.read_tokens, prompt)} of the prompts was read from the cache"
-        f" ({counted(total.calls, 'call')}, {tokens(prompt)} tokens)"
+        f" ({pluralize(total.calls, 'call')}, {tokens(prompt)} tokens)"
     )
     found: defaultdict[str, list[float]] = defaultdict(list)
     for call in calls:
@@ -86,7 +86,7 @@ def _verdict(name: str, calls: list[CallReport], total: Totals) -> Iterator[str]
     lost = sum(map(sum, found.values()))
     yield f"{dollars(lost)} of {dollars(total.usd)}, {percent(lost, total.usd)}, was lost by cold calls and breaks:"
     for words, usd in sorted(found.items(), key=lambda item: -sum(item[1])):
-        yield f"  {dollars(sum(usd)):>11}  {counted(len(usd), 'time')}: {words}"
+        yield f"  {dollars(sum(usd)):>11}  {pluralize(len(usd), 'time')}: {words}"
 
 
 def _call_lines(call: CallReport) -> Iterator[str]:

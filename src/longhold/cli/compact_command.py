@@ -27,7 +27,7 @@ from longhold.core.log import Header, write_log
 from longhold.core.log.store import new_id
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject, Usage
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.stages.compact.compose import Manner
@@ -38,7 +38,7 @@ from longhold.core.tools.describe import HISTORY
 from longhold.core.turn.engine import Engine
 from longhold.errors import RequestRejected, StoreError
 from longhold.insight.resume import client_session
-from longhold.insight.transcripts.formats import CLIENTS, FORMATS, named, printable
+from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format
 from longhold.session import Session
 from longhold.session.preview import Preview, Seam, natural_seams, preview
 from longhold.session.scratch_session import carry_over, edited, on_paper, take, tried
@@ -167,11 +167,11 @@ class CompactDone:
     def fields(self) -> dict[str, object]:
         arguments = self.arguments
         return {
-            "target": printable(arguments.target.name),
+            "target": decode_path(arguments.target.name),
             "format": arguments.target.format,
             "applied": bool(self.n or self.bytes),
             "entry": self.n or None,
-            "file": printable(self.file) if self.file else None,
+            "file": decode_path(self.file) if self.file else None,
             "bytes": self.bytes,
             "resume": self.resume or None,
             "usage": self.spent,
@@ -186,7 +186,7 @@ class CompactDone:
         if self.n:
             yield f"done     as entry {self.n}; `longhold undo {self.arguments.target.name}` restores the history"
         elif self.bytes:
-            yield f"done     {printable(self.file or '')}: {self.bytes:,} bytes"
+            yield f"done     {decode_path(self.file or '')}: {self.bytes:,} bytes"
             if self.resume:
                 yield f"resume   {self.resume}"
         else:
@@ -244,12 +244,12 @@ async def _draft_and_apply(
 def _manner(arguments: CompactArguments) -> Manner:
     """Make the summary point at the session's log, or at the original file."""
     if not arguments.is_session:
-        return Manner(log=printable(Path(arguments.target.path or arguments.name).resolve()))
+        return Manner(log=decode_path(Path(arguments.target.path or arguments.name).resolve()))
     frame = arguments.target.view.frame
     tools = {tool.get("name") for tool in frame.tools} if frame else set()
     has_history, path = HISTORY in tools, arguments.target.path
     named = f"session {arguments.target.name}" if has_history else ""
-    return Manner(log=printable(path) if path else named, has_history=has_history)
+    return Manner(log=decode_path(path) if path else named, has_history=has_history)
 
 
 def _events(arguments: CompactArguments, engine: Engine) -> CompactionEvents:
@@ -322,10 +322,10 @@ def _written(arguments: CompactArguments, shown: Preview, session: Session) -> C
     if arguments.client:
         out.parent.mkdir(parents=True, exist_ok=True)
     if place:
-        lines = named(format).write(session.view, session=place.id, directory=place.directory)
+        lines = load_format(format).write(session.view, session=place.id, directory=place.directory)
         size = write_out(out, lines)
     elif format != OURS:
-        size = write_out(out, named(format).write(session.view))
+        size = write_out(out, load_format(format).write(session.view))
     else:
         if os.path.lexists(out):
             raise StoreError(f"{out} exists and is not overwritten; choose another name")
@@ -350,7 +350,7 @@ def _pause(seconds: float) -> str:
 def preview_lines(shown: Preview) -> Iterator[str]:
     share = 1 - shown.after_tokens / shown.before_tokens if shown.before_tokens else 0.0
     restored = f", {tokens(shown.restored_tokens)} of it restored" if shown.restored_tokens else ""
-    yield f"covers   {counted(shown.covered, 'message')}, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
+    yield f"covers   {pluralize(shown.covered, 'message')}, #{shown.first} to #{shown.last}; {shown.kept} stay word for word"
     yield (
         f"tokens   {tokens(shown.before_tokens)} → {tokens(shown.after_tokens)} "
         f"({abs(share):.0%} {'less' if share >= 0 else 'more'}{restored})"
@@ -365,10 +365,10 @@ def preview_lines(shown: Preview) -> Iterator[str]:
     tools = ", ".join(f"{name} {count}" for name, count in list(gone.results.items())[:TOOLS])
     yield (
         f"gone     {gone.said} of your messages ({gone.verbatim} word for word in the summary), "
-        f"{counted(gone.answers, 'answer')}, {counted(sum(gone.results.values()), 'tool call')}"
+        f"{pluralize(gone.answers, 'answer')}, {pluralize(sum(gone.results.values()), 'tool call')}"
         + (f": {tools}" if tools else "")
-        + (f"; {counted(gone.pictures, 'picture')}" if gone.pictures else "")
-        + (f"; {counted(gone.thoughts, 'thought')}" if gone.thoughts else "")
+        + (f"; {pluralize(gone.pictures, 'picture')}" if gone.pictures else "")
+        + (f"; {pluralize(gone.thoughts, 'thought')}" if gone.thoughts else "")
     )
     yield f"survive  {shown.survived:.0%} of {shown.names} names in use lately"
 

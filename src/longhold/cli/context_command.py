@@ -13,7 +13,7 @@ from longhold.cli.target import CommandTarget, calibrated, open_targets
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import WindowSettings, load_settings
 from longhold.core.view.gauge import replay
-from longhold.core.view.window import evident_window
+from longhold.core.view.window import infer_window
 from longhold.insight.context import Context, ContextPart, describe
 
 INNER_PARTS = 6
@@ -58,7 +58,7 @@ def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterat
 def window_settings(target: CommandTarget, model: str | None) -> WindowSettings:
     """Return the settings, with the window that a transcript proves unless one is asked for."""
     settings = load_settings(Path.cwd()).window
-    proved = 0 if model else evident_window(target.history)
+    proved = 0 if model else infer_window(target.history)
     return replace(settings, limit_tokens=settings.limit_tokens or proved)
 
 

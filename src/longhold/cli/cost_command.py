@@ -13,7 +13,7 @@ from longhold.cli.target import OURS, CommandTarget, open_targets
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import Spent, is_own
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.policy.advice import (
     FRAME_TOKENS,
     SUMMARY_TOKENS,
@@ -27,7 +27,7 @@ from longhold.core.settings import ClearSettings, load_settings
 from longhold.core.stages.clear.candidates import Candidates, weight
 from longhold.core.stages.clear.placeholder import LONGEST_WEIGHT
 from longhold.core.stages.clear.policy import STAND_IN_WEIGHT
-from longhold.core.tools.describe import describing
+from longhold.core.tools.describe import build_describe
 from longhold.core.view import View
 from longhold.core.view.gauge import replay
 from longhold.insight.calls import CallReport, explain_calls, last_of_conversation
@@ -57,7 +57,7 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
     report_all(as_json, found)
     if not as_json and len(found) > 1:
         total = sum((value["bill"].total for value, _ in found), CostItem())
-        say(f"\nall {len(found):,}: {_spent(total)} for {counted(total.calls, 'call')}")
+        say(f"\nall {len(found):,}: {_spent(total)} for {pluralize(total.calls, 'call')}")
 
 
 def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
@@ -102,13 +102,13 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
         yield f"{name}: no call here reports its usage"
         return
     yield f"{name}: {_spent(total)}"
-    yield counted(total.calls, "call")
+    yield pluralize(total.calls, "call")
     if total.unpriced_calls:
-        calls = counted(total.unpriced_calls, "call")
+        calls = pluralize(total.unpriced_calls, "call")
         yield f"{calls} of models without a known price: not included"
     yield from filter(None, (_cache_line(total), _own_line(found)))
     for model in found.models:
-        yield f"\n{model.name}   {counted(model.calls, 'call')}   {dollars(model.cost.total)}"
+        yield f"\n{model.name}   {pluralize(model.calls, 'call')}   {dollars(model.cost.total)}"
         yield from _kinds(model)
     if len(found.sources) > 1:
         yield "\nby source"
@@ -118,12 +118,12 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
         yield "\nmost expensive turns"
     for turn in sorted(found.turns, key=lambda turn: -turn.item.usd)[:TOP_TURNS]:
         said = one_line(turn.said, SAID_CHARS) or "(before the first message)"
-        calls = counted(turn.item.calls, "call")
+        calls = pluralize(turn.item.calls, "call")
         yield f"  {turn.number:>4}  {_money(turn.item)}  {calls:>10}  {said}"
     if days:
         yield "\nall sessions with Longhold, by day"
     for day, spent in list(days.items())[-SHOWN_DAYS:]:
-        answers = counted(spent.answers, "answer")
+        answers = pluralize(spent.answers, "answer")
         yield f"  {day}  {dollars(spent.usd):>11}  {tokens(spent.tokens):>8}  {answers}"
 
 
@@ -151,7 +151,7 @@ def _own_line(found: Bill) -> str:
     layers = ", ".join(f"{item.name} {dollars(item.cost.total)}" for item in own)
     return (
         f"of that on the engine's own calls {dollars(found.own.cost.total)}"
-        f" ({found.own_share:.1%}, {counted(found.own.calls, 'call')}): {layers}"
+        f" ({found.own_share:.1%}, {pluralize(found.own.calls, 'call')}): {layers}"
     )
 
 
@@ -213,7 +213,7 @@ def _advice(
 
 def _freed_weight(view: View, settings: ClearSettings) -> float:
     smallest = max(settings.smallest_tokens, LONGEST_WEIGHT)
-    candidates = Candidates(describing(settings.also), smallest=smallest)
+    candidates = Candidates(build_describe(settings.also), smallest=smallest)
     candidates.follow(view)
     batch = candidates.batch(settings.keep_results)
     return max(0.0, batch.weight - STAND_IN_WEIGHT * len(batch))

@@ -43,7 +43,7 @@ from longhold.core.log.entries import (
     Restored,
     Spilled,
 )
-from longhold.core.log.spending import spent_in
+from longhold.core.log.spending import sum_spending
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.dream import dream
 from longhold.core.memory.memory import Memory
@@ -353,7 +353,7 @@ async def _do(agent: Agent, task: str, shown: DemoLines | None) -> str:
 
 def _figures(agent: Agent, ends: Sequence[str]) -> JsonObject:
     history, full = agent.session.view.history, agent.session.fullness()
-    spent = spent_in(history)
+    spent = sum_spending(history)
     return {
         "session": agent.session.id,
         "tasks": ends,

@@ -8,7 +8,7 @@ import click
 from longhold.cli import options
 from longhold.cli.output import dollars, one_line, percent, report_all, tokens
 from longhold.cli.target import CommandTarget, open_targets
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.insight.explain import Act, ExplainedTurn, explain
 
 
@@ -39,8 +39,8 @@ def _lines(number: int, turn: ExplainedTurn) -> list[str]:
     calls = ", ".join(f"{name} {count}" for name, count in turn.calls.most_common(4))
     prompt = turn.spent.tokens - turn.spent.output_tokens
     facts = [
-        counted(turn.answers, "answer"),
-        counted(turn.calls.total(), "tool call") + (f" ({calls})" if calls else ""),
+        pluralize(turn.answers, "answer"),
+        pluralize(turn.calls.total(), "tool call") + (f" ({calls})" if calls else ""),
         f"{tokens(turn.tokens_before)} → {tokens(turn.tokens_after)} tokens",
     ]
     if prompt:
@@ -48,7 +48,7 @@ def _lines(number: int, turn: ExplainedTurn) -> list[str]:
     if turn.spent.usd:
         facts.append(dollars(turn.spent.usd))
     if turn.errors:
-        facts.append(counted(turn.errors, "error"))
+        facts.append(pluralize(turn.errors, "error"))
     return [f"{number:>3}  {said}", f"     {' · '.join(facts)}", *map(_act, turn.acts)]
 
 

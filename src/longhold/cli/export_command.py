@@ -13,7 +13,7 @@ from longhold.cli.target import OURS, open_target
 from longhold.core.settings.files import write_new
 from longhold.errors import StoreError
 from longhold.insight.resume import client_session
-from longhold.insight.transcripts.formats import CLIENTS, FORMATS, losses, named, printable
+from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format, losses
 
 
 @click.command(epilog="Example: longhold export newest --to anthropic > request.json")
@@ -36,10 +36,10 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     SESSION is an id, the start of one, `newest`, or a file. Written is what the model sees of it.
     """
     target = open_target(session)
-    id = str(uuid.uuid5(uuid.NAMESPACE_URL, printable(target.name)))
+    id = str(uuid.uuid5(uuid.NAMESPACE_URL, decode_path(target.name)))
     client = client_session(format, target.worked_in, id=id) if format in CLIENTS else None
     directory = client.directory if client else ""
-    lines = named(format).write(target.view, session=id, directory=directory)
+    lines = load_format(format).write(target.view, session=id, directory=directory)
     lost = losses(format, target.view)
     # of a log, the import has reported it
     malformed = target.imported.malformed if target.imported and target.format != OURS else ()
@@ -57,16 +57,16 @@ def command(session: str, format: str, out: Path | None, as_json: bool) -> None:
     report(
         as_json,
         {
-            "session": printable(target.name),
+            "session": decode_path(target.name),
             "format": format,
-            "file": printable(out),
+            "file": decode_path(out),
             "bytes": written,
             "left_out": lost,
             "client_session": id if client else "",
             "malformed": malformed,
             "damage": target.damage,
         },
-        [f"{printable(out)}: {len(target.view.messages())} messages, {written:,} bytes", *hint],
+        [f"{decode_path(out)}: {len(target.view.messages())} messages, {written:,} bytes", *hint],
     )
 
 

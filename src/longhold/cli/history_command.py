@@ -12,11 +12,11 @@ import click
 from longhold.cli import options
 from longhold.cli.output import harmless, json_out, plain, progress_bar, report, say, text_out
 from longhold.cli.target import NEWEST, CommandTarget, open_target
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import ViewChange
 from longhold.core.log.stores import default_store
 from longhold.core.messages import block_to_wire
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.settings import load_settings
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.records import FoundRecords, OpenedRecord
@@ -106,14 +106,14 @@ def _search_all(
     with closing(SessionWords()) as words:
         changed = words.stale(files)
         if changed:
-            label = f"Reading {counted(len(changed), 'session')}"
+            label = f"Reading {pluralize(len(changed), 'session')}"
             with progress_bar(sum(file.bytes for file in changed), label) as advance:
                 words.refresh(files, advance or (lambda _: None))
         settings = load_settings().history
         found = search_sessions(words, files, query, agent=agent, skip=skip, settings=settings)
     report(as_json, found, map(harmless, _session_lines(found, query)))
     if not as_json and not found.total:
-        say(f"Nothing matches in {counted(len(files), 'session')}.", err=True)
+        say(f"Nothing matches in {pluralize(len(files), 'session')}.", err=True)
     elif not as_json and found.reached < found.total:
         say(f"{found.total - found.reached} more with --skip {found.reached}", err=True)
 
@@ -133,13 +133,13 @@ def _session_lines(found: FoundSessions, query: str) -> Iterator[str]:
         if place:
             yield ""
         when = (
-            f"{datetime.fromtimestamp(possible(session.hit.at)):%Y-%m-%d %H:%M}  "
+            f"{datetime.fromtimestamp(clamp_time(session.hit.at)):%Y-%m-%d %H:%M}  "
             if session.hit
             else ""
         )
         yield f"{when}{session.agent}  {plain(session.directory)}  {plain(session.title)}".rstrip()
         yield f"  #{session.n} {f'{session.hit.kind}: {session.hit.snippet}' if session.hit else ''}"
-        more = f" has {counted(session.records, 'record')}" if session.records > 1 else ""
+        more = f" has {pluralize(session.records, 'record')}" if session.records > 1 else ""
         yield f"  longhold history {shlex.quote(session.path)} {shlex.quote(query)}{more}"
 
 
@@ -169,7 +169,9 @@ def _show(opened: OpenedRecord, as_json: bool) -> None:
 
 def _list(found: FoundRecords, as_json: bool, *, has_left: bool) -> None:
     lines = (
-        part for hit in found.hits for part in (hit.describe(marks_view=has_left), hit.quoted())
+        part
+        for hit in found.hits
+        for part in (hit.describe(marks_view=has_left), hit.quote_passage())
     )
     report(as_json, found, map(harmless, lines))
     if as_json:

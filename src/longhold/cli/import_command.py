@@ -11,11 +11,11 @@ from longhold.core.log import Header, write_log
 from longhold.core.log.entries import Imported
 from longhold.core.log.store import FoundSession, Store, StoredSession, new_id
 from longhold.core.log.stores import default_store
-from longhold.core.log.titles import imported_from
-from longhold.core.messages.text import counted
+from longhold.core.log.titles import find_import_source
+from longhold.core.messages.text import pluralize
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.claude_code.agents import agent_files, agent_name
-from longhold.insight.transcripts.formats import open_transcript, printable
+from longhold.insight.transcripts.formats import decode_path, open_transcript
 from longhold.session.importing.writer import ImportAccount
 
 SHOWN_LINES = 5
@@ -57,7 +57,7 @@ def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: boo
     header = Header(
         session=session,
         created=_modified(file),
-        directory=printable(Path.cwd()),
+        directory=decode_path(Path.cwd()),
     )
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
         store.add(header, transcript.entries)
@@ -101,7 +101,7 @@ def _modified(file: Path) -> float:
 
 
 def _path_of(found: StoredSession) -> str:
-    return printable(found.path) if isinstance(found, FoundSession) else ""
+    return decode_path(found.path) if isinstance(found, FoundSession) else ""
 
 
 def _earlier_imports(store: Store, file: Path) -> list[StoredSession]:
@@ -109,13 +109,13 @@ def _earlier_imports(store: Store, file: Path) -> list[StoredSession]:
 
     In a database only imports of the file as it is are looked for: they have its time.
     """
-    source = printable(file.absolute())
+    source = decode_path(file.absolute())
     return [one for one in store.sessions() if _source_of(store, one, _modified(file)) == source]
 
 
 def _source_of(store: Store, found: StoredSession, modified: float) -> str:
     if isinstance(found, FoundSession):
-        return imported_from(found.path)
+        return find_import_source(found.path)
     if found.header.created != modified:
         return ""
     last = store.load(found.id).entries[-3:]
@@ -136,14 +136,14 @@ def _import_agents(
                 else:
                     store.add(header, transcript.entries, agent=f"{made.id}/{name}")
         except LongholdError as error:  # the session itself is stored already
-            yield printable(name), printable(str(error))
+            yield decode_path(name), decode_path(str(error))
         else:
-            yield printable(name), ""
+            yield decode_path(name), ""
 
 
 def _agent_lines(agents: list[str], left_out: dict[str, str]) -> Iterator[str]:
     if agents:
-        yield f"{counted(len(agents), 'sub-agent')} imported: {', '.join(agents)}"
+        yield f"{pluralize(len(agents), 'sub-agent')} imported: {', '.join(agents)}"
     for agent, problem in left_out.items():
         yield f"sub-agent {agent} was left out: {problem}"
 
@@ -159,6 +159,6 @@ def _account_lines(account: ImportAccount) -> Iterator[str]:
 
 def malformed_lines(malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
     if malformed:
-        yield f"{counted(len(malformed), 'malformed line')} left out:"
+        yield f"{pluralize(len(malformed), 'malformed line')} left out:"
         for line, reason in malformed[:SHOWN_LINES]:
             yield f"  line {line}: {reason}"

@@ -6,7 +6,7 @@ from longhold.cli import options
 from longhold.cli.output import one_line, report
 from longhold.cli.target import open_target
 from longhold.cli.undo_command import writing
-from longhold.core.turn.pin import pin, pinned, unpin
+from longhold.core.turn.pin import list_pinned, pin, unpin
 from longhold.core.view import View
 
 
@@ -33,7 +33,7 @@ def command(session: str, ids: tuple[int, ...], off: bool, as_json: bool) -> Non
 
 
 def _show(view: View, as_json: bool) -> None:
-    found = pinned(view)
+    found = list_pinned(view)
     report(
         as_json,
         [{"id": id, "text": text} for id, text in found],

@@ -10,10 +10,10 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import dollars, percent, plain, progress_bar, report, say, tokens
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.errors import ConfigError, TranscriptError
 from longhold.insight.places import find_sessions
-from longhold.insight.replay.policies import POLICIES, chosen
+from longhold.insight.replay.policies import POLICIES, select_policies
 from longhold.insight.replay.result import PolicyFigures, PolicyStanding, standings
 from longhold.insight.replay.run import AS_RECORDED, RecordedFigures, ReplayOptions, ReplayReport
 from longhold.insight.replay.run import replay as replay_all
@@ -62,8 +62,8 @@ def command(
     if not found:
         raise TranscriptError(files[0], "holds no session; name a transcript or a directory")
     wanted = ReplayOptions(model=model, lifetime=lifetime or "", window_tokens=window or 0)
-    policies = chosen(names)
-    label = f"Replaying {counted(len(found), 'session')} under {len(policies)} policies"
+    policies = select_policies(names)
+    label = f"Replaying {pluralize(len(found), 'session')} under {len(policies)} policies"
     size = sum(file.path.stat().st_size for file in found)
     with progress_bar(size, label, floor=0) as advance, named_executor(executor) as pool:
         done = replay_all(
@@ -115,7 +115,7 @@ def rows(done: ReplayReport) -> Iterator[tuple[str, ...]]:
     )
     ours = standings(done.policies).get(OURS)
     for name, one in sorted(done.policies.items(), key=lambda pair: pair[1].usd):
-        ahead = ", ".join(ours.loses_by(name)) if ours else ""
+        ahead = ", ".join(ours.list_losses(name)) if ours else ""
         yield (name.replace("_", " "), POLICIES[name].label, *_cells(one), ahead)
 
 
@@ -155,12 +155,12 @@ def _lines(done: ReplayReport) -> Iterator[str]:
 
 def _verdict(done: ReplayReport) -> Iterator[str]:
     yield (
-        f"{counted(done.sessions, 'session')}, {counted(done.calls, 'call')},"
+        f"{pluralize(done.sessions, 'session')}, {pluralize(done.calls, 'call')},"
         f" {', '.join(map(plain, done.models))}, window {', '.join(map(tokens, done.windows))}"
     )
     if done.broken_records or done.skipped_records:
         yield (
-            f"{counted(done.broken_records, 'record')} could not be read;"
+            f"{pluralize(done.broken_records, 'record')} could not be read;"
             f" {done.skipped_records:,} are of kinds that no model sees"
         )
     if (ratio := done.as_recorded.read_ratio) is not None:

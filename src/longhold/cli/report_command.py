@@ -26,7 +26,7 @@ from longhold.cli.output import (
     say,
     tokens,
 )
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.insight.index import SessionIndex, open_index
 from longhold.insight.places import SessionFile, default_roots, find_sessions
 from longhold.insight.report import DIMENSIONS, Spending, SpendingGroup, SpendingReport, make_report
@@ -95,7 +95,7 @@ def fresh_index(files: Sequence[SessionFile]) -> Iterator[SessionIndex]:
     with open_index() as index:
         changed = index.stale(files)
         total = sum(file.bytes for file in changed)
-        label = f"Reading {counted(len(changed), 'session')}"
+        label = f"Reading {pluralize(len(changed), 'session')}"
         with progress_bar(total, label) as advance:
             index.refresh(files, advance or (lambda _: None))
         yield index
@@ -128,7 +128,7 @@ def _lines(found: SpendingReport, by: str | None, roots: Sequence[Path]) -> Iter
         if by or len(groups) > 1 or name == "session":
             yield from _table(name, groups, len(groups) if by else SHOWN[name])
     if found.unreadable:
-        count = counted(len(found.unreadable), "file")
+        count = pluralize(len(found.unreadable), "file")
         yield f"\n{count} could not be read as sessions; --json lists them"
 
 
@@ -136,15 +136,15 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
     total = found.total
     about = "About " if total.unrecorded_usd else ""
     yield (
-        f"{about}{dollars(total.usd)} in {counted(found.days, 'day')}: "
-        f"{counted(found.sessions, 'session')}, {counted(total.calls, 'call')}, "
+        f"{about}{dollars(total.usd)} in {pluralize(found.days, 'day')}: "
+        f"{pluralize(found.sessions, 'session')}, {pluralize(total.calls, 'call')}, "
         f"{tokens(total.all)} tokens"
     )
     if about:
         missing = not_recorded(total.unrecorded_output, total.unrecorded_calls)
         yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
     if total.unpriced_calls:
-        yield f"  {counted(total.unpriced_calls, 'call')} of models without a known price: not included"
+        yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"
     avoidable = [loss for loss in found.losses if loss.is_avoidable and loss.usd > 0]
     if avoidable:
         reasons = ", ".join(f"{dollars(loss.usd)} because {loss.words}" for loss in avoidable)

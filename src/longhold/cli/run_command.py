@@ -16,9 +16,9 @@ from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import json_line, json_out, one_line, say
 from longhold.cli.rendering import INPUT_CHARS, event_json, show_notices, show_where, shower
 from longhold.core.log.entries import AnyEntry
-from longhold.core.log.spending import Spent, spent_in
+from longhold.core.log.spending import Spent, sum_spending
 from longhold.core.messages import JsonObject, ToolUse, text_of
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.loop import LoopEvent, Stopped
 from longhold.core.turn.round import ToolRan
@@ -99,7 +99,7 @@ class RunReport:
                 self.has_changed = self.has_changed or changes
 
     def count(self, history: Sequence[AnyEntry], *, is_simulated: bool) -> None:
-        spent = spent_in(history)
+        spent = sum_spending(history)
         self.spent = structs.replace(spent, usd=0.0) if is_simulated else spent
 
 
@@ -111,7 +111,7 @@ def _denied_lines(denied: Sequence[ToolRan]) -> list[str]:
     names = sorted({ran.use.name for ran in denied})
     rule = json.dumps({"permissions": {"allow": names}})
     return [
-        f"Nothing was changed: {counted(len(denied), 'call')} denied.",
+        f"Nothing was changed: {pluralize(len(denied), 'call')} denied.",
         *(f"  {ran.use.name} {_shown_input(ran.use)}" for ran in denied[:DENIED_SHOWN]),
         "Allow edits with --mode accept_edits and everything with --mode bypass, or single tools by",
         f"a rule in .longhold/settings.json: {rule}",

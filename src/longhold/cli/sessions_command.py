@@ -13,11 +13,11 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import ask_yes_no, dollars, report, say
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.retention import DAY_SECONDS, sweep_session
 from longhold.core.log.store import FileStore, FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.settings import SpillSettings, load_settings
 from longhold.errors import LogLocked
 from longhold.insight.index import open_index
@@ -88,7 +88,7 @@ def _expired(store: Store, retention_days: int) -> list[StoredSession]:
 def _remove(store: Store, doomed: Sequence[StoredSession], yes: bool) -> list[str]:
     if doomed and not yes:
         names = ", ".join(found.id for found in doomed[:5])
-        question = f"Delete {counted(len(doomed), 'session')} for good ({names})?"
+        question = f"Delete {pluralize(len(doomed), 'session')} for good ({names})?"
         ask_yes_no(question, is_required=True, err=True)
     for found in doomed:
         store.delete(found.id)
@@ -112,9 +112,9 @@ def _sweep_results(store: FileStore, settings: SpillSettings) -> int:
 
 
 def _report_removed(removed: list[str], swept: int, as_json: bool) -> None:
-    lines = [f"{counted(len(removed), 'session')} removed."]
+    lines = [f"{pluralize(len(removed), 'session')} removed."]
     if swept:
-        lines.append(f"{counted(swept, 'result')} on disk removed; the logs say which.")
+        lines.append(f"{pluralize(swept, 'result')} on disk removed; the logs say which.")
     report(as_json, {"removed": removed, "swept": swept}, lines)
 
 
@@ -154,7 +154,7 @@ def session_facts(paths: list[Path]) -> dict[str, SessionSummary]:
 
 
 def _line(fields: dict[str, Any], everywhere: bool) -> str:
-    at = datetime.fromtimestamp(possible(fields["last_at"]) or fields["modified"])
+    at = datetime.fromtimestamp(clamp_time(fields["last_at"]) or fields["modified"])
     cost = dollars(fields["usd"]) if fields["calls"] else ""
     model = fields["model"].removeprefix("claude-")
     return (

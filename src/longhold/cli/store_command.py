@@ -13,11 +13,11 @@ from longhold.core.log.store import Store
 from longhold.core.log.stores import (
     VARIABLE,
     default_store,
-    named_store,
+    list_migrations,
     open_store,
-    pending_migrations,
+    read_store_name,
 )
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.view import fold
 from longhold.errors import ConfigError, LongholdError, SessionExists
 
@@ -42,7 +42,7 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
     this machine's files. Without SESSIONS all are copied. One that is there already is left as
     it is, so a copy that was cut short can be run again.
     """
-    if len({named_store() if place == "default" else place for place in (source, target)}) == 1:
+    if len({read_store_name() if place == "default" else place for place in (source, target)}) == 1:
         raise ConfigError(f"FROM and TO are the same store; `default` is the one {VARIABLE} names")
     copied: list[str] = []
     there: list[str] = []
@@ -51,9 +51,9 @@ def copy(source: str, target: str, sessions: tuple[str, ...], as_json: bool) -> 
             (copied if _copy(taken, given, id) else there).append(id)
             for agent in taken.agents(id):
                 _copy(taken, given, agent)
-    lines = [f"{counted(len(copied), 'session')} copied."]
+    lines = [f"{pluralize(len(copied), 'session')} copied."]
     if there:
-        lines.append(f"{counted(len(there), 'session')} there already, left as they are.")
+        lines.append(f"{pluralize(len(there), 'session')} there already, left as they are.")
     report(as_json, {"copied": copied, "there_already": there}, lines)
 
 
@@ -79,7 +79,7 @@ def check(place: str, as_json: bool) -> None:
         found = {one.id: list(_problems(store, one.id)) for one in store.sessions()}
     wrong = {id: problems for id, problems in found.items() if problems}
     lines = [f"{id}: {plain(problem)}" for id, problems in wrong.items() for problem in problems]
-    lines.append(f"{counted(len(found), 'session')} read, {len(wrong)} with problems.")
+    lines.append(f"{pluralize(len(found), 'session')} read, {len(wrong)} with problems.")
     report(as_json, {"sessions": len(found), "problems": wrong}, lines)
     if wrong:
         raise SystemExit(1)
@@ -94,16 +94,16 @@ def migrate(url: str, show: bool) -> None:
     Whatever opens a store does that by itself; this is for those who look first, or whose
     programs may not make tables.
     """
-    named = url or named_store()
+    named = url or read_store_name()
     if "://" not in named:
         raise ConfigError(f"name a database: set {VARIABLE} or give its postgresql:// address")
-    pending = pending_migrations(named)
+    pending = list_migrations(named)
     if show:
         for text in pending:
             say(text)
     elif pending:
         open_store(named).close()
-    say(f"{counted(len(pending), 'migration')} {'pending' if show else 'done'}.", err=show)
+    say(f"{pluralize(len(pending), 'migration')} {'pending' if show else 'done'}.", err=show)
 
 
 @contextmanager

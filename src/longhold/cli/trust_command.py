@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from longhold.agent.instructions import ground, imports_waiting
-from longhold.agent.permissions import read_sections, trust, trusted, vouch
+from longhold.agent.instructions import ground, list_waiting_imports
+from longhold.agent.permissions import load_trusted, read_sections, trust, vouch
 from longhold.agent.subagents.catalogue import load_definitions
 from longhold.cli.output import ask_yes_no, json_out, json_text, plain, say
 from longhold.core.settings import load_settings
@@ -32,7 +32,9 @@ def command(yes: bool, as_json: bool) -> None:
     ]
     waiting += [("agents", section) for section in load_definitions(Path.cwd()).untrusted]
     place = ground(Path.cwd(), settings=load_settings(Path.cwd()).instructions)
-    imports = imports_waiting(place, trusted=trusted())  # those in subdirectories included
+    imports = list_waiting_imports(
+        place, trusted=load_trusted()
+    )  # those in subdirectories included
     if as_json:
         shown = [{"kind": kind, "file": str(s.file), "value": s.value} for kind, s in waiting]
         for one in imports:

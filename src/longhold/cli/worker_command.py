@@ -11,7 +11,7 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import json_line, plain, say
-from longhold.core.log.stores import VARIABLE, default_store, named_store
+from longhold.core.log.stores import VARIABLE, default_store, read_store_name
 from longhold.core.settings import Mode, load_settings
 from longhold.errors import ConfigError, LongholdError
 
@@ -43,7 +43,7 @@ def command(
     workers may run; the jobs of one that dies are run by the others. Each is done once. --json
     prints one object per job.
     """
-    url = named_store()
+    url = read_store_name()
     if "://" not in url or url.startswith("file:"):
         raise ConfigError(f"a worker needs a database: set {VARIABLE} to its postgresql:// address")
     try:

@@ -60,7 +60,7 @@ def server_of(
 
 
 @contextmanager
-def in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
+def serve_in_thread(server: uvicorn.Server, port: int = 0) -> Iterator[str]:
     """Serve from a thread on a loopback port, 0 for a free one, until the block ends.
 
     Yield the address.

@@ -17,7 +17,7 @@ from longhold.core.models.clients import DialectName
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.request.cache.fingerprint import blocks_of
 from longhold.core.request.frame import frame
-from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, distance, last_place, marked
+from longhold.core.request.markers import LOOK_BACK_BLOCKS, SLOTS, add_markers, distance, last_place
 from longhold.core.settings import Settings
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.stages.standard import build_layers
@@ -346,7 +346,7 @@ class Conversation:
         if place is None:
             return messages
         at = place.message
-        [message] = marked(shown[at : at + 1], [place._replace(message=0)], marks[-1])
+        [message] = add_markers(shown[at : at + 1], [place._replace(message=0)], marks[-1])
         return [*messages[:at], message, *messages[at + 1 :]]
 
     def _cleared_end(self) -> int:

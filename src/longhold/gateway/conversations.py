@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from longhold.core.log.handover import GATEWAY, LOOK_SECONDS, is_wanted, wanting
+from longhold.core.log.handover import GATEWAY, LOOK_SECONDS, is_wanted, request_handover
 from longhold.core.log.store import Store, StoredSession
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject
@@ -168,7 +168,7 @@ class Conversations:
         except LogLocked as locked:
             wanted = locked.path
         deadline = time.monotonic() + self._settings.gateway.handover_seconds
-        with wanting(wanted):
+        with request_handover(wanted):
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
                 try:
@@ -246,7 +246,7 @@ class Conversations:
         if one is None:
             self._make_room()
             log = self._store.open(id)
-            with log.closed_on_failure():
+            with log.close_on_failure():
                 one = Conversation(log, self._settings, clock=self.clock)
                 one.resume()
         self._open[id] = one
@@ -256,7 +256,7 @@ class Conversations:
         self._make_room()
         number = int(ids[-1].rpartition("-")[2]) + 1 if ids else 1
         log = self._store.create(directory=self._directory, session=f"{name}-{number}")
-        with log.closed_on_failure():
+        with log.close_on_failure():
             one = Conversation(log, self._settings, clock=self.clock)
             one.begin(call, opens_files=self._opens_files)
         ids.append(one.id)

@@ -7,7 +7,7 @@ import httpx2
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from longhold.core.http import in_thread, server_of
+from longhold.core.http import serve_in_thread, server_of
 from longhold.core.log.store import FileStore
 from longhold.core.settings import Settings
 from longhold.gateway.conversations import Conversations
@@ -38,10 +38,10 @@ def why_not_managed(settings: Settings) -> str:
             salt=b"check",
             budgets=TenantBudgets(0.0, place),
         )
-        with in_thread(server_of(_provider)) as upstream:
+        with serve_in_thread(server_of(_provider)) as upstream:
             options = GatewayOptions(upstreams={"anthropic": upstream, "openai": upstream})
             app = application(planner, settings, options)
-            with in_thread(server_of(app, has_lifespan=True)) as url:
+            with serve_in_thread(server_of(app, has_lifespan=True)) as url:
                 answer = httpx2.post(f"{url}/v1/messages", json=ASKED)
     if answer.status_code != httpx2.codes.OK:
         return f"a request was answered with {answer.status_code}: {answer.text}"

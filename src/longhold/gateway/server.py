@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from longhold.core.http import LOOPBACK, in_thread, is_loopback, listen, new_token, server_of
+from longhold.core.http import LOOPBACK, is_loopback, listen, new_token, serve_in_thread, server_of
 from longhold.core.settings import GatewaySettings, Settings, home, load_settings
 from longhold.core.settings.files import write_private
 from longhold.errors import ConfigError
@@ -230,7 +230,7 @@ def running(
     options, settings = options or GatewayOptions(), settings or load_settings()
     planner = build_planner(settings, options, conversations=conversations)
     app = application(planner, settings, options)
-    with in_thread(_server(app, settings)) as url:
+    with serve_in_thread(_server(app, settings)) as url:
         yield RunningGateway(url=url, planner=planner)
 
 

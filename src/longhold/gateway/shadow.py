@@ -22,7 +22,7 @@ from longhold.core.request.billing.request import Caller, parse_request
 from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.core.request.billing.signing import Signer
 from longhold.core.request.billing.tokens import TokenCounter
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 from longhold.gateway.decisions import PricedDecision
 from longhold.gateway.endpoints import ApiEndpoint
 
@@ -127,7 +127,7 @@ class Shadow:
         )
         self._bench = Workbench(
             settings=settings,
-            counter=TokenCounter(settings, estimated_tokens),
+            counter=TokenCounter(settings, estimate_tokens),
             signer=Signer(settings.secret),
         )
         self._cache = PromptCache(settings)

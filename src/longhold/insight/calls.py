@@ -29,14 +29,14 @@ from longhold.core.models.prices import cost, usage_cost
 from longhold.core.request.cache.breaks import (
     AFTER_EXPIRY,
     ANNOUNCED,
+    count_readable,
     deleted_between,
-    expired,
+    find_expired,
     has_read,
-    lost_usd,
-    readable_between,
+    price_lost,
 )
-from longhold.core.request.cache.monitor import announced
-from longhold.core.request.cache.moves import changed
+from longhold.core.request.cache.monitor import list_announced
+from longhold.core.request.cache.moves import find_change
 from longhold.core.request.lifetime import life_of, seconds_of
 
 RESTARTS = ("<command-name>/exit<", "<command-name>/quit<", "<command-name>/resume<")
@@ -79,19 +79,19 @@ class LoggedCall:
 
 def explain_cold(before: LoggedCall, after: LoggedCall, seconds: float | None) -> CacheBroke:
     return (
-        _announced(after.between, is_over=_idle(before, seconds) is not None)
+        _check_announced(after.between, is_over=_check_idle(before, seconds) is not None)
         or _model(before, after)
-        or _idle(before, seconds)
-        or _asked(before.asked, after.asked)
-        or _restarted(after.between)
+        or _check_idle(before, seconds)
+        or _check_asked(before.asked, after.asked)
+        or _check_restart(after.between)
         or _thinking(before, after)
-        or _shrunk(before, after)
-        or _unknown(after.between)
+        or _check_shrinkage(before, after)
+        or _describe_unknown(after.between)
     )
 
 
-def _announced(between: Sequence[AnyEntry], *, is_over: bool) -> CacheBroke | None:
-    kinds = announced(between)
+def _check_announced(between: Sequence[AnyEntry], *, is_over: bool) -> CacheBroke | None:
+    kinds = list_announced(between)
     for kind in ANNOUNCED:
         if is_over and kind == AFTER_EXPIRY:
             continue
@@ -108,8 +108,8 @@ def _model(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     return CacheBroke(cause="model", detail=detail, expected="switched")
 
 
-def _idle(before: LoggedCall, seconds: float | None) -> CacheBroke | None:
-    over = expired(before.model, {before.lifetime}, seconds or 0.0)
+def _check_idle(before: LoggedCall, seconds: float | None) -> CacheBroke | None:
+    over = find_expired(before.model, {before.lifetime}, seconds or 0.0)
     if not over:
         return None
     limit = seconds_of(over) / 60
@@ -117,14 +117,14 @@ def _idle(before: LoggedCall, seconds: float | None) -> CacheBroke | None:
     return CacheBroke(cause=f"lifetime_{over}", detail=detail)
 
 
-def _asked(before: Asked | None, after: Asked | None) -> CacheBroke | None:
+def _check_asked(before: Asked | None, after: Asked | None) -> CacheBroke | None:
     if before is None or after is None:
         return None
     for cause, old, new in (
         ("tool", before.tool_hashes, after.tool_hashes),
         ("section", before.section_hashes, after.section_hashes),
     ):
-        name, change = changed(old, new)
+        name, change = find_change(old, new)
         if old and name:
             return CacheBroke(cause=cause, detail=f"{cause} {name} {change}")
     if before.options_hash and before.options_hash != after.options_hash:
@@ -135,7 +135,7 @@ def _asked(before: Asked | None, after: Asked | None) -> CacheBroke | None:
     return None
 
 
-def _restarted(between: Sequence[AnyEntry]) -> CacheBroke | None:
+def _check_restart(between: Sequence[AnyEntry]) -> CacheBroke | None:
     for entry in between:
         if isinstance(entry, Said) and any(word in text_of(entry.content) for word in RESTARTS):
             return CacheBroke(cause="resume", detail="the agent was restarted")
@@ -160,7 +160,7 @@ def _thinking(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     return None
 
 
-def _shrunk(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
+def _check_shrinkage(before: LoggedCall, after: LoggedCall) -> CacheBroke | None:
     """A prompt that only grew cannot have fewer tokens than before."""
     gone = _shrinkage(before, after)
     if not gone:
@@ -173,7 +173,7 @@ def _shrinkage(before: LoggedCall, after: LoggedCall) -> int:
     return max(0, before.usage.prompt_tokens - after.usage.prompt_tokens)
 
 
-def _unknown(between: Sequence[AnyEntry]) -> CacheBroke:
+def _describe_unknown(between: Sequence[AnyEntry]) -> CacheBroke:
     failed = sum(isinstance(entry, Failed) for entry in between)
     refused = f" ({failed} calls failed in between)" if failed else ""
     detail = f"the log shows no reason{refused}: the provider, or a change it does not record"
@@ -282,7 +282,7 @@ class _CallReader:
 
     def take(self, at: int, entry: AnyEntry) -> None:
         """Read one entry; further pieces and copies of an answer are part of `answers` already."""
-        if self._is_of_fork(entry):
+        if self._take_fork_entry(entry):
             return
         if isinstance(entry, Framed):
             self._lifetime = entry.lifetime
@@ -295,7 +295,7 @@ class _CallReader:
         elif not isinstance(entry, Replied):
             self._waiting.append(entry)
 
-    def _is_of_fork(self, entry: AnyEntry) -> bool:
+    def _take_fork_entry(self, entry: AnyEntry) -> bool:
         """Read a fork's entry; it may come in the middle of an answer, and is reported after it."""
         forks, shared = self._forks, self._current or self._last
         if isinstance(entry, Forked):
@@ -304,7 +304,7 @@ class _CallReader:
                 shared.renew(forks[-1].at)
             return True
         if isinstance(entry, CacheBroke) and forks and forks[-1].source == entry.source:
-            forks[-1] = _broken_fork(forks[-1], entry)
+            forks[-1] = _mark_broken_fork(forks[-1], entry)
             return True
         return False
 
@@ -315,14 +315,14 @@ class _CallReader:
             start=_start(answer.first, self._waiting),
             lifetime=life_of(answer.model, self._lifetime),
             between=self._waiting,
-            asked=_known(self._last.asked if self._last else None, self._waiting),
+            asked=_complete_asked(self._last.asked if self._last else None, self._waiting),
         )
 
     def close(self) -> None:
         current, last = self._current, self._last
         if current is not None:
             call = _call(current, last)
-            self.calls.append(_explained(call, current, last) if last else call)
+            self.calls.append(_explain_call(call, current, last) if last else call)
             self._last = current if current.usage.prompt_tokens else last
             self._current = None
         self.calls += self._forks
@@ -342,7 +342,7 @@ def _lifetime(usage: Usage, last: str) -> str:
     return "5m" if usage.cache_write_5m_tokens else last
 
 
-def _known(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
+def _complete_asked(last: Asked | None, between: Sequence[AnyEntry]) -> Asked | None:
     """Return the newest request, with the hashes it omitted because they had not changed."""
     asked = next((entry for entry in reversed(between) if isinstance(entry, Asked)), None)
     if asked is None or last is None:
@@ -358,7 +358,7 @@ def _call(current: LoggedCall, last: LoggedCall | None) -> CallReport:
     since = -1.0
     if last and current.start and last.start:
         since = current.start - max(last.start, last.renewed)
-    call = _priced(current.answer.first.n, current.answer, current.start, current.lifetime)
+    call = _price_call(current.answer.first.n, current.answer, current.start, current.lifetime)
     return replace(call, seconds_since=since if since >= 0 else None, renewed=current.renewed)
 
 
@@ -366,15 +366,17 @@ def _fork_call(entry: Forked, lifetime: str) -> CallReport:
     """Report a fork's call; its entry is written when it has finished."""
     start = entry.at - entry.seconds if entry.at else 0.0
     life = life_of(entry.model, _lifetime(entry.usage, lifetime))
-    return replace(_priced(entry.n, entry, start, life), source=entry.source)
+    return replace(_price_call(entry.n, entry, start, life), source=entry.source)
 
 
-def _broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
+def _mark_broken_fork(call: CallReport, broke: CacheBroke) -> CallReport:
     is_cold = call.read_tokens < COLD_RATIO * (call.read_tokens + broke.lost_tokens)
-    return _broken(call, broke, max(0.0, call.usd - broke.usd), is_cold=is_cold)
+    return _mark_broken(call, broke, max(0.0, call.usd - broke.usd), is_cold=is_cold)
 
 
-def _broken(call: CallReport, broke: CacheBroke, ideal_usd: float, *, is_cold: bool) -> CallReport:
+def _mark_broken(
+    call: CallReport, broke: CacheBroke, ideal_usd: float, *, is_cold: bool
+) -> CallReport:
     return replace(
         call,
         ideal_usd=call.ideal_usd if broke.expected else ideal_usd,
@@ -387,7 +389,7 @@ def _broken(call: CallReport, broke: CacheBroke, ideal_usd: float, *, is_cold: b
     )
 
 
-def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
+def _price_call(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) -> CallReport:
     usage, day, model = answer.usage, day_of(start), answer.model
     paid = usage_cost(model, usage, day)
     bare = cost(
@@ -410,10 +412,10 @@ def _priced(n: int, answer: UniqueAnswer | Forked, start: float, lifetime: str) 
     )
 
 
-def _explained(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallReport:
+def _explain_call(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallReport:
     """Add whether a call was cold or broke the cache, why, and what it would have cost otherwise."""
     before, after = last.usage, current.usage
-    readable = readable_between(before, after)
+    readable = count_readable(before, after)
     is_cold = after.cache_read_tokens < COLD_RATIO * readable
     sent_before = before.prompt_tokens - deleted_between(before, after)
     broke = current.broke
@@ -423,9 +425,9 @@ def _explained(call: CallReport, current: LoggedCall, last: LoggedCall) -> CallR
         return replace(call, ideal_usd=_ideal_usd(call, sent_before))
     lost = max(0, readable - after.cache_read_tokens)
     broken = structs.replace(
-        broke, lost_tokens=lost, usd=lost_usd(call.model, after, lost, day_of(call.at))
+        broke, lost_tokens=lost, usd=price_lost(call.model, after, lost, day_of(call.at))
     )
-    return _broken(call, broken, _ideal_usd(call, sent_before), is_cold=is_cold)
+    return _mark_broken(call, broken, _ideal_usd(call, sent_before), is_cold=is_cold)
 
 
 def _ideal_usd(call: CallReport, sent_before: int) -> float:

@@ -27,7 +27,7 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.log.entry_lines import describe_entry, kind_of
-from longhold.core.log.spending import Spent, spent_on
+from longhold.core.log.spending import Spent, price_call
 from longhold.core.log.unique_answers import UniqueAnswer, all_answers, day_of
 from longhold.core.messages import ToolUse
 from longhold.core.view import View
@@ -141,7 +141,7 @@ class _Reader:
 
     def _spend(self, call: UniqueAnswer | Forked) -> None:
         turn = self.turns[-1]
-        turn.spent = turn.spent + spent_on(call.model, call.usage, day_of(call.at))
+        turn.spent = turn.spent + price_call(call.model, call.usage, day_of(call.at))
 
     def _size(self) -> int:
         return self._follower.follow(self._view).size_tokens(self._view.total)

@@ -23,12 +23,12 @@ from longhold.core.log.entries import (
 )
 from longhold.core.log.unique_answers import MAIN, UniqueAnswer, day_of, paid_calls
 from longhold.core.messages import Text, is_thought, text_of
-from longhold.core.messages.secrets import masked
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import clean_line
 from longhold.core.messages.usage import MOST_TOKENS
 from longhold.core.models.capabilities import is_simulated
 from longhold.core.models.prices import TOKENS_PER_PRICE, prices
-from longhold.core.view.window import evident_window
+from longhold.core.view.window import infer_window
 from longhold.errors import LongholdError, TranscriptError
 from longhold.insight.calls import CallReport, explain_calls
 from longhold.insight.cost import (
@@ -45,7 +45,7 @@ from longhold.insight.cost import (
     words_of,
 )
 from longhold.insight.places import OURS, SessionFile
-from longhold.insight.transcripts.formats import CLIENTS, is_log, open_transcript, printable
+from longhold.insight.transcripts.formats import CLIENTS, decode_path, is_log, open_transcript
 
 KEPT_CHARS = 600
 """Of what was said: enough for a title, and for the command that restarted an agent."""
@@ -59,7 +59,7 @@ def read_session(path: Path) -> SessionCalls:
     try:
         found = _read_log(path) if is_log(path) else _read_transcript(path)
     except (LongholdError, OSError) as error:
-        return SessionCalls(problem=printable(str(error)))
+        return SessionCalls(problem=decode_path(str(error)))
     if not all(map(_is_countable, found.calls)):
         return SessionCalls(problem="it has a count of tokens that no call can have")
     return found
@@ -110,7 +110,7 @@ def session_calls(
         session=session,
         directory=directory,
         title=title_of_history(history),
-        window_tokens=evident_window(history),
+        window_tokens=infer_window(history),
         turns=sum(map(begins_turn, history)),
         calls=tuple(_calls(history)),
     )
@@ -138,7 +138,7 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
             title = entry.title
         elif not first and begins_turn(entry):
             first = words_of(entry)
-    return printable_line(masked(title or first), TITLE_CHARS)
+    return clean_line(mask_secrets(title or first), TITLE_CHARS)
 
 
 def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:

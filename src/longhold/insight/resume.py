@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.insight.places import agent_roots
 
 
@@ -40,12 +40,12 @@ def _claude(root: Path, directory: str, id: str, at: float) -> tuple[Path, str]:
 
 
 def _codex(root: Path, directory: str, id: str, at: float) -> tuple[Path, str]:
-    day = datetime.fromtimestamp(possible(at))
+    day = datetime.fromtimestamp(clamp_time(at))
     name = f"rollout-{day:%Y-%m-%dT%H-%M-%S}-{id}.jsonl"
     return root / f"{day:%Y}" / f"{day:%m}" / f"{day:%d}" / name, f"codex resume {id}"
 
 
 def _pi(root: Path, directory: str, id: str, at: float) -> tuple[Path, str]:
     project = f"--{re.sub(r'[/:]', '-', directory.lstrip('/'))}--"
-    name = f"{datetime.fromtimestamp(possible(at), UTC):%Y-%m-%dT%H-%M-%S-000Z}_{id}.jsonl"
+    name = f"{datetime.fromtimestamp(clamp_time(at), UTC):%Y-%m-%dT%H-%M-%S-000Z}_{id}.jsonl"
     return root / project / name, f"pi --session {id}"

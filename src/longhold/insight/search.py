@@ -87,7 +87,9 @@ def _quoted(
     record = match.record
     entries = _read_again(path, match.span.agent, record.first_line, record.last_line)
     history = History(lambda: entries, settings=settings)
-    local = [n for n, text, _, _ in history.searched() if crc32(text.encode()) == record.digest]
+    local = [
+        n for n, text, _, _ in history.list_searched() if crc32(text.encode()) == record.digest
+    ]
     places = [PassageMatch(n=n, passage=match.passage) for n in local[-1:]]
     with closing(history):
         hits = history.listing(places or history.find(question), question, limit=1).hits

@@ -92,7 +92,7 @@ def _texts(
     after: int,
     places: dict[int, tuple[int, int]] | None = None,
 ) -> SessionTexts:
-    found = [each for each in history.searched() if each[0] > after]
+    found = [each for each in history.list_searched() if each[0] > after]
     return msgspec.structs.replace(
         head,
         title=title_of_history(entries),

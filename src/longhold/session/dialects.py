@@ -36,10 +36,15 @@ from longhold.core.models.responses import (
     responses_kwargs,
     responses_tool,
 )
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import check_block, checked_content
-from longhold.session.importing.codex_items import CONTEXT_ITEMS, OUTPUT_ITEMS, result_of, said_in
+from longhold.session.importing.codex_items import (
+    CONTEXT_ITEMS,
+    OUTPUT_ITEMS,
+    parse_content,
+    result_of,
+)
 from longhold.session.importing.openai import SYSTEM_ROLES, chat_parts
 
 KEY_BYTES = 12
@@ -178,7 +183,7 @@ def _hear_chat(message: JsonObject, where: str) -> Heard:
             content = message.get("content")
             result = ToolResult(
                 tool_use_id=str(message.get("tool_call_id") or message.get("name") or ""),
-                content=content if isinstance(content, str) else speakable(chat_parts(content)),
+                content=content if isinstance(content, str) else to_spoken(chat_parts(content)),
             )
             return Heard("user", (result,))
     content = _spoken(chat_parts(message.get("content")), where)
@@ -213,7 +218,7 @@ def _hear_item(item: JsonObject, where: str) -> Heard:
         return Heard("system", (Opaque(raw=item),))
     if kind == "message" and item.get("role") != "assistant":
         role = _role(item, where, ("user", *SYSTEM_ROLES))
-        content = _spoken(said_in(item.get("content")), where)
+        content = _spoken(parse_content(item.get("content")), where)
         return Heard("system" if role in SYSTEM_ROLES else "user", content)
     return Heard("assistant", tuple(blocks_of_item(item)))
 

@@ -19,7 +19,7 @@ from longhold.core.log.entries import AnyEntry, Followed, Ran, Replied, Rewound,
 from longhold.core.messages import Content, JsonObject, Text, ToolResult, ToolUse
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
-from longhold.core.view.block_roles import answerable, meant_by
+from longhold.core.view.block_roles import find_meant, to_answer
 from longhold.core.view.items import Spoken
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import plain_object
@@ -158,7 +158,7 @@ class Following:
         for i, one in enumerate(heard):
             calls.update(block.id for block in one.content if isinstance(block, ToolUse))
             for id in (result.tool_use_id for result in one.results):
-                own = meant_by(id, view.open_round())
+                own = find_meant(id, view.open_round())
                 if id not in calls and view.round_of(own) is None:
                     raise InvalidArgument(
                         f"messages[{first + i}]",
@@ -225,7 +225,7 @@ class Following:
         self._engine.record(
             Replied(
                 response_id=name,
-                content=answerable(content),
+                content=to_answer(content),
                 stop_reason="tool_use" if calls else "end_turn",
             )
         )

@@ -166,7 +166,7 @@ def natural_seams(view: View, most: int = SEAMS) -> list[Seam]:
 
     Without times, the seams nearest the middle come first: they make the most of it.
     """
-    end = view.compactable()
+    end = view.count_compactable()
     at = {entry.n: entry.at for entry in view.history}
     found = [
         _seam(view.items, i, at)

@@ -22,7 +22,7 @@ from longhold.core.models.capabilities import capabilities, is_known
 from longhold.core.models.clients import DialectName
 from longhold.core.models.limits import ask_limits
 from longhold.core.models.protocol import Request
-from longhold.core.request.frame import frame, reframed
+from longhold.core.request.frame import frame, replace_tools
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.protocol import Tool
@@ -30,7 +30,7 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
-from longhold.core.view.block_roles import meant_by
+from longhold.core.view.block_roles import find_meant
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
 from longhold.session.arguments import checked_sections, listed, plain_object
 from longhold.session.dialects import (
@@ -230,7 +230,7 @@ class Program:
         new = old.tools if tools is None else tools
         if (sections, new) != (old.sections, old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())
-            self._engine.record(reframed(changed, new))
+            self._engine.record(replace_tools(changed, new))
 
     def follow(
         self, messages: Sequence[object], system: object, tools: Iterable[ToolLike] | None
@@ -308,7 +308,7 @@ class Program:
     def check_call(self, id: object, argument: str) -> str:
         """Refuse an id that no call has; return the one under which it is in the view."""
         view = self._engine.view
-        own = meant_by(id, view.open_round()) if isinstance(id, str) else ""
+        own = find_meant(id, view.open_round()) if isinstance(id, str) else ""
         if view.round_of(own) is None:
             last = view.open_round()
             waiting = ", ".join(use.id for use in last.missing()) if last else "none"

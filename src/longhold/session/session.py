@@ -40,13 +40,13 @@ from longhold.core.log.store import Store
 from longhold.core.log.stores import default_store
 from longhold.core.messages import JsonObject, block_to_wire
 from longhold.core.models.capabilities import capabilities
-from longhold.core.models.clients import DialectName, finished, model_over
+from longhold.core.models.clients import DialectName, read_response, wrap_client
 from longhold.core.models.protocol import Request
 from longhold.core.models.retry import RETRIES, wait_seconds
 from longhold.core.models.translate import translate
 from longhold.core.policy.advice import window_at_cost
-from longhold.core.request.lifetime import latched
-from longhold.core.request.server_side import declared
+from longhold.core.request.lifetime import latch_lifetime
+from longhold.core.request.server_side import declare_clearing
 from longhold.core.settings import Settings, load_settings
 from longhold.core.stages.compact.compact import Compaction
 from longhold.core.stages.compact.owner import CompactionHooks, manual_request
@@ -56,7 +56,7 @@ from longhold.core.stages.standard import Layers, build_layers
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import background_of
 from longhold.core.turn.engine import Engine, Fullness
-from longhold.core.turn.fork import AskFork, Forks, out_of_reach, wanted
+from longhold.core.turn.fork import AskFork, Forks, make_placeholders, mark_wanted
 from longhold.core.turn.round import Toolbox
 from longhold.core.turn.telemetry import Telemetry
 from longhold.core.turn.undo import redo, undo
@@ -83,7 +83,7 @@ from longhold.session.tool_definitions import ToolLike, ToolRegistry, checked_to
 def check_client(client: object) -> None:
     """Raise at once, before anything is made, if a client cannot be used."""
     if client is not None:
-        model_over(client, "")
+        wrap_client(client, "")
 
 
 def forks_over(engine: Engine, client: object) -> Forks:
@@ -91,8 +91,8 @@ def forks_over(engine: Engine, client: object) -> Forks:
     context = context_over(engine)
     return Forks(
         parent=engine,
-        model=lambda: model_over(client, engine.model),
-        toolbox=lambda: Toolbox(tools=out_of_reach(engine.frame), tool_context=context),
+        model=lambda: wrap_client(client, engine.model),
+        toolbox=lambda: Toolbox(tools=make_placeholders(engine.frame), tool_context=context),
         refuses=partial(own_refusal, engine),
     )
 
@@ -173,9 +173,9 @@ def build_parts(
 
 
 def first_frame(frame: Framed, model: str, source: str, settings: Settings) -> Framed:
-    kept = latched(frame, model, settings.cache, source)
+    kept = latch_lifetime(frame, model, settings.cache, source)
     window = window_at_cost(model, settings.window, settings.cost, kept)
-    return declared(kept, model, settings.clear, window)
+    return declare_clearing(kept, model, settings.clear, window)
 
 
 def rewind_point(history: Sequence[AnyEntry], n: int = 0) -> int:
@@ -216,7 +216,7 @@ class Session:
         """
         self.engine = engine
         self.layers = layers
-        self.ask = wanted(ask) if ask is not None else None
+        self.ask = mark_wanted(ask) if ask is not None else None
         self._program = program or Program(engine)
         self._recovery = Recovery(layers.compact, sleep)
         self._lock = asyncio.Lock()
@@ -269,7 +269,7 @@ class Session:
         settings = settings or load_settings(directory)
         name = checked_id(id) if id is not None else None
         log = (store or default_store()).create(directory=directory, session=name)
-        with log.closed_on_failure():
+        with log.close_on_failure():
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
             made.begin(model, made._program.set_up(wishes, sections, own_tools, extra), source)
         return made
@@ -337,7 +337,7 @@ class Session:
         sections = None if system is None else checked_sections(system)
         own_tools = None if tools is None else checked_tools(tools)
         log = open_log(store or default_store(), id, Path(directory or Path.cwd()))
-        with log.closed_on_failure():
+        with log.close_on_failure():
             settings = settings or settings_of(log)
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
             for line in made._program.take_up(wishes, sections, own_tools):
@@ -446,7 +446,7 @@ class Session:
     async def settle(self, response: object) -> None:
         """Record an answer: the SDK's object, a dict, a stream, or the events of one."""
         self._check_open()
-        reply = await finished(response)
+        reply = await read_response(response)
         self._recovery.reset()
         self.engine.record_reply(reply, self.layers.after_turn)
         await self.engine.log.committed()
@@ -465,7 +465,7 @@ class Session:
         """Summarise history now, all of it or from `start` or up to `end`; `focus` is dwelt on."""
         request = manual_request(focus, start=start, end=end)
         compact = partial(self.layers.compact.compact, self.engine, request)
-        return await self.engine.doubting(compact)
+        return await self.engine.retry_on_overflow(compact)
 
     def undo(self, n: int = 0) -> str:
         """Undo a change of the view, by default the newest; return what was undone."""

@@ -15,7 +15,7 @@ import msgspec
 
 from longhold.core.log.entries import ToolTraits
 from longhold.core.messages import Json, JsonObject
-from longhold.core.tools.describe import Described, described_as, description_of
+from longhold.core.tools.describe import Described, describe_kind, description_of
 from longhold.errors import InvalidArgument
 from longhold.session.arguments import MessageLike, listed, plain_object
 
@@ -142,7 +142,7 @@ class ToolRegistry:
         traits = self.traits.get(name)
         if traits is None:
             return description_of(name)
-        found = described_as(traits.kind) if traits.kind else description_of(name)
+        found = describe_kind(traits.kind) if traits.kind else description_of(name)
         limit = traits.limit_chars if traits.limit_chars is not None else found.limit_chars
         return replace(found, clearable=traits.clearable, limit_chars=limit)
 

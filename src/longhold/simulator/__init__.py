@@ -7,7 +7,7 @@ A brain supplies the answers; billing, refusals and caching follow the published
 from longhold.core.request.billing.clock import SimulatorClock
 from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.simulator.brains import Brain, BrainAnswer, BrainRequest
-from longhold.simulator.server import RunningServer, running, serve
+from longhold.simulator.server import RunningServer, run_simulator, serve
 
 __all__ = [
     "Brain",
@@ -16,6 +16,6 @@ __all__ = [
     "RunningServer",
     "SimulatorClock",
     "SimulatorSettings",
-    "running",
+    "run_simulator",
     "serve",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.request import JsonObject
 
 
@@ -24,7 +24,7 @@ def conversation_of(messages: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
     """Convert chat messages to Messages messages, with tool results in the user's."""
     turned: list[JsonObject] = []
     for message in messages:
-        role, blocks = _turned(message)
+        role, blocks = _convert_message(message)
         if not blocks:
             continue
         if turned and turned[-1]["role"] == role:
@@ -48,13 +48,13 @@ def tools_of(tools: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
 
 def check_chat(messages: Sequence[JsonObject]) -> None:
     if not messages:
-        raise invalid("[] is too short - 'messages'", "empty_array")
+        raise invalid_request("[] is too short - 'messages'", "empty_array")
     open_ids: list[str] = []
     for index, message in enumerate(messages):
         role = message.get("role")
         if role == "tool":
             if message.get("tool_call_id") not in open_ids:
-                raise invalid(
+                raise invalid_request(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
                     "preceeding message with 'tool_calls'."
                 )
@@ -62,7 +62,9 @@ def check_chat(messages: Sequence[JsonObject]) -> None:
             continue
         _refuse_unanswered(open_ids)
         if role not in ("system", "developer", "user", "assistant"):
-            raise invalid(f"Invalid value: {role!r} - 'messages[{index}].role'", "invalid_value")
+            raise invalid_request(
+                f"Invalid value: {role!r} - 'messages[{index}].role'", "invalid_value"
+            )
         open_ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
     _refuse_unanswered(open_ids)
 
@@ -81,14 +83,14 @@ def chat_message(blocks: Iterable[JsonObject]) -> JsonObject:
 
 def _refuse_unanswered(open_ids: Sequence[str]) -> None:
     if open_ids:
-        raise invalid(
+        raise invalid_request(
             "An assistant message with 'tool_calls' must be followed by tool messages responding "
             "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
             f"{', '.join(open_ids)}"
         )
 
 
-def _turned(message: JsonObject) -> tuple[str, list[JsonObject]]:
+def _convert_message(message: JsonObject) -> tuple[str, list[JsonObject]]:
     match message.get("role"):
         case "user":
             return "user", _parts(message.get("content"))

@@ -14,7 +14,7 @@ MOST_ZEROS = 300
 """A block that never reached the disk reads as zeros; lines are about this long."""
 
 
-def damaged(log: bytes, kind: DamageKind, dice: random.Random) -> bytes:
+def damage_log(log: bytes, kind: DamageKind, dice: random.Random) -> bytes:
     """Return the bytes of a log with one damage of a kind at a random place."""
     lines = log.splitlines(keepends=True)
     at = dice.randrange(1, len(lines)) if len(lines) > 1 else 0
@@ -36,11 +36,11 @@ def damaged(log: bytes, kind: DamageKind, dice: random.Random) -> bytes:
             other = dice.randrange(len(lines))
             lines[at], lines[other] = lines[other], lines[at]
         case "renumber":
-            lines[at] = _changed(
+            lines[at] = _change_line(
                 lines[at], {"n": dice.choice((-1, 0, 1, 2**70, _number(dice, lines)))}
             )
         case "fake":
-            lines.insert(dice.randrange(1, len(lines) + 1), _fake(dice, lines))
+            lines.insert(dice.randrange(1, len(lines) + 1), _make_fake(dice, lines))
         case "head":
             lines[0] = dice.choice(
                 (b"", b"\n", b"{}\n", b"\x00\x00\n", lines[0][: len(lines[0]) // 2])
@@ -52,7 +52,7 @@ def _number(dice: random.Random, lines: list[bytes]) -> int:
     return dice.randrange(1, 2 * len(lines) + 2)
 
 
-def _changed(line: bytes, fields: JsonObject) -> bytes:
+def _change_line(line: bytes, fields: JsonObject) -> bytes:
     try:
         known = msgspec.json.decode(line, type=dict[str, object])
         return msgspec.json.encode(known | fields) + b"\n"
@@ -60,7 +60,7 @@ def _changed(line: bytes, fields: JsonObject) -> bytes:
         return b'{"entry":"said","content":[],"n":99999999999999999999999}\n'
 
 
-def _fake(dice: random.Random, lines: list[bytes]) -> bytes:
+def _make_fake(dice: random.Random, lines: list[bytes]) -> bytes:
     """Make up an entry that acts on places of the log, there or not."""
     n, first, last = (_number(dice, lines) for _ in range(3))
     made: JsonObject = dice.choice(

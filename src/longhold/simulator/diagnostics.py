@@ -67,9 +67,9 @@ def fingerprint(prepared: PreparedPrompt) -> RequestFingerprint:
     request = prepared.request
     return RequestFingerprint(
         model=(prepared.able.model, request.speed or "standard"),
-        tools=_joined(tiers["tools"]),
-        system=_joined(tiers["system"]),
-        messages=_joined(tiers["messages"]),
+        tools=_join_digests(tiers["tools"]),
+        system=_join_digests(tiers["system"]),
+        messages=_join_digests(tiers["messages"]),
         message_tokens=array("Q", (piece.tokens for piece in tiers["messages"])),
         tools_tokens=sum(piece.tokens for piece in tiers["tools"]),
         system_tokens=sum(piece.tokens for piece in tiers["system"]),
@@ -94,7 +94,7 @@ def compare(previous: RequestFingerprint, current: RequestFingerprint) -> JsonOb
     return None
 
 
-def _joined(pieces: Iterable[PromptPiece]) -> bytes:
+def _join_digests(pieces: Iterable[PromptPiece]) -> bytes:
     return b"".join(piece.digest for piece in pieces)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from longhold.core.request.billing.errors import ERROR_TYPES, ApiError, invalid
+from longhold.core.request.billing.errors import ERROR_TYPES, ApiError, invalid_request
 from longhold.core.request.billing.request import JsonObject
 
 StreamFault = Literal["cut", "stall", "error_event", "one_byte", "repeat", "end_early"]
@@ -86,9 +86,9 @@ class Faults:
         kinds = [parse_fault(item) for item in order.get("kinds") or ()]
         rate = float(order.get("rate", 0.0))
         if not 0.0 <= rate <= 1.0:
-            raise invalid(f"rate: {rate!r} is not between 0 and 1")
+            raise invalid_request(f"rate: {rate!r} is not between 0 and 1")
         if rate and not any(kinds):
-            raise invalid("kinds: a rate needs at least one kind of fault")
+            raise invalid_request("kinds: a rate needs at least one kind of fault")
         self._queue.extend(queue)
         self._rate = rate
         self._kinds = [kind for kind in kinds if kind is not None]
@@ -129,4 +129,4 @@ def _from_fields(fields: JsonObject) -> InjectedFault | None:
             message=message,
         )
     allowed = [str(status) for status in ERROR_TYPES] + list(STREAM_FAULTS)
-    raise invalid(f"fault: {kind!r} is not one of {', '.join(allowed)}")
+    raise invalid_request(f"fault: {kind!r} is not one of {', '.join(allowed)}")

@@ -51,7 +51,7 @@ def finish(
         reason = "max_tokens" if limit <= room else "model_context_window_exceeded"
         sequence = None
     return FinishedAnswer(
-        blocks=_completed(fitted.blocks, prepared, signer),
+        blocks=_complete_blocks(fitted.blocks, prepared, signer),
         stop_reason=reason,
         stop_sequence=sequence,
         output_tokens=fitted.tokens,
@@ -127,7 +127,7 @@ def stop_at_sequence(
     return list(blocks), None
 
 
-def _completed(
+def _complete_blocks(
     blocks: Sequence[JsonObject], prepared: PreparedPrompt, signer: Signer
 ) -> list[JsonObject]:
     if not any(block.get("type") in ("tool_use", "thinking") for block in blocks):
@@ -136,7 +136,7 @@ def _completed(
     named = [
         {**block, "id": block.get("id") or _tool_id(links.end, index), "type": "tool_use"}
         if block.get("type") == "tool_use"
-        else _displayed(block, prepared.request)
+        else _hide_thinking(block, prepared.request)
         for index, block in enumerate(blocks)
     ]
     able, workspace = prepared.able, prepared.caller.workspace
@@ -148,7 +148,7 @@ def _tool_id(link: bytes, index: int) -> str:
     return f"toolu_{(digest(link + bytes([index % 256])).hex())[:ID_CHARS]}"
 
 
-def _displayed(block: JsonObject, request: ApiRequest) -> JsonObject:
+def _hide_thinking(block: JsonObject, request: ApiRequest) -> JsonObject:
     is_hidden = (request.thinking or {}).get("display") == "omitted"
     if is_hidden and block.get("type") == "thinking":
         return {**block, "thinking": ""}

@@ -15,7 +15,7 @@ import msgspec
 from longhold.core.messages import Json
 from longhold.core.models.capabilities import Capabilities, capabilities, known_models
 from longhold.core.models.prices import cost
-from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.prefix_cache import MINIMUM_TOKENS, PrefixMatch
 from longhold.core.request.billing.request import Caller, JsonObject
@@ -59,7 +59,7 @@ class ChatEndpoint:
         return self._simulation.settings.delta_chars
 
     async def create(self, body: JsonObject, caller: Caller) -> ChatReply:
-        able = self.checked(body, "messages")
+        able = self.check_request(body, "messages")
         check_chat(body["messages"])
         limit = body.get("max_completion_tokens") or body.get("max_tokens")
         parts = (*(body.get("tools") or ()), *body["messages"])
@@ -89,7 +89,7 @@ class ChatEndpoint:
         owner = f"{caller.workspace}|{able.model}"
         match = self._simulation.prefixes.look_up(owner, self._tokens(parts), started)
         if match.prompt_tokens > able.window_tokens:
-            raise invalid(OVERFLOW, "context_length_exceeded")
+            raise invalid_request(OVERFLOW, "context_length_exceeded")
         room = min(room, able.window_tokens - match.prompt_tokens)
         answer = await self._simulation.ask(request(room))
         spoken = [block for block in answer.blocks if block["type"] != "thinking"]
@@ -109,11 +109,11 @@ class ChatEndpoint:
         self._simulation.prefixes.commit(reply.match, self._simulation.clock.now())
         self._simulation.stats.add(replace(reply.record, fault=fault.name if fault else None))
 
-    def checked(self, body: JsonObject, list_field: str) -> Capabilities:
+    def check_request(self, body: JsonObject, list_field: str) -> Capabilities:
         """Return what the model of a request can do, or refuse the request."""
         for name in ("model", list_field):
             if name not in body:
-                raise invalid(
+                raise invalid_request(
                     f"Missing required parameter: '{name}'.", "missing_required_parameter"
                 )
         able = capabilities(str(body["model"]))

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from longhold.core.messages import Json, Opaque, block_to_wire
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.request import Caller, JsonObject
 from longhold.session.dialects import dialect_named, is_system
 from longhold.simulator.brains import BrainRequest
@@ -31,14 +31,16 @@ FULL_TEXT = {"message": "text", "function_call": "arguments", "custom_tool_call"
 async def create_response(chat: ChatEndpoint, body: JsonObject, caller: Caller) -> ChatReply:
     for field in STORED:
         if body.get(field):
-            raise invalid(f"Unsupported parameter: '{field}'.", "unsupported_parameter")
-    able = chat.checked(body, "input")
+            raise invalid_request(f"Unsupported parameter: '{field}'.", "unsupported_parameter")
+    able = chat.check_request(body, "input")
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     tools = {tool["name"]: tool for tool in _tools(body, items)}
     room = body.get("max_output_tokens") or able.max_output_tokens
     parts = (body.get("instructions") or "", *(body.get("tools") or ()), *items)
-    served = await chat.serve(able, caller, parts, room, partial(_asked, body, items, tools))
+    served = await chat.serve(
+        able, caller, parts, room, partial(_build_brain_request, body, items, tools)
+    )
     response = _response(body, served, tools)
     is_stream = bool(body.get("stream"))
     events = _events(response, chat.delta_chars) if is_stream else ()
@@ -55,7 +57,7 @@ def _tools(body: JsonObject, items: Iterable[JsonObject]) -> Iterator[JsonObject
             yield tool
 
 
-def _asked(
+def _build_brain_request(
     body: JsonObject, items: Iterable[JsonObject], tools: Mapping[str, JsonObject], room: int
 ) -> BrainRequest:
     hear, messages, system = dialect_named("responses").hear, list[JsonObject](), list[JsonObject]()

@@ -18,9 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from longhold.core.http import LOOPBACK, Headers, in_thread, is_loopback, listen, server_of
+from longhold.core.http import LOOPBACK, Headers, is_loopback, listen, serve_in_thread, server_of
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.request import Caller, JsonObject, parse_object, parse_request
 from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.simulator.brains import Brain
@@ -55,7 +55,7 @@ def advance(simulation: Simulation, seconds: object) -> None:
     try:
         simulation.clock.advance(float(str(seconds)))
     except ValueError as error:
-        raise invalid(f"advance_seconds: {error}") from error
+        raise invalid_request(f"advance_seconds: {error}") from error
 
 
 def _clock(simulation: Simulation, order: JsonObject) -> JsonObject:
@@ -119,14 +119,14 @@ def serve(
 
 
 @contextmanager
-def running(
+def run_simulator(
     brain: Brain | None = None,
     settings: SimulatorSettings | None = None,
     clock: SimulatorClock | None = None,
 ) -> Iterator[RunningServer]:
     """Serve from a thread on a free loopback port until the block ends."""
     simulation = Simulation(brain or EchoBrain(), settings, clock)
-    with in_thread(server_of(application(simulation))) as url:
+    with serve_in_thread(server_of(application(simulation))) as url:
         yield RunningServer(url=url, simulation=simulation)
 
 
@@ -144,7 +144,7 @@ class _Server:
                 return self._refusal(http, error, is_chat=is_chat)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 # A body of the wrong inner shape; the API would name the field, we name the trouble.
-                problem = invalid(f"invalid request: {type(error).__name__}: {error}")
+                problem = invalid_request(f"invalid request: {type(error).__name__}: {error}")
                 return self._refusal(http, problem, is_chat=is_chat)
 
         return guard
@@ -157,7 +157,7 @@ class _Server:
         if self._simulation.settings.first_byte_delay_seconds:
             await asyncio.sleep(self._simulation.settings.first_byte_delay_seconds)
         if request.stream:
-            return self._streamed(outcome, fault)
+            return self._stream_events(outcome, fault)
         body = msgspec.json.encode(outcome.message)
         return self._sent([body], outcome, fault, is_stream=False)
 
@@ -250,7 +250,7 @@ class _Server:
             raise ApiError(401, "x-api-key header is required")
         version = headers.get("anthropic-version")
         if version is None and needs_version and settings.requires_version:
-            raise invalid("anthropic-version: header is required")
+            raise invalid_request("anthropic-version: header is required")
         owner = f"{key}|{headers.get('anthropic-workspace-id', '')}"
         betas = ",".join(headers.getlist("anthropic-beta")).split(",")
         return Caller(
@@ -259,7 +259,7 @@ class _Server:
             betas=frozenset(beta.strip() for beta in betas if beta.strip()),
         )
 
-    def _streamed(self, outcome: ServedOutcome, fault: InjectedFault | None) -> ASGIApp:
+    def _stream_events(self, outcome: ServedOutcome, fault: InjectedFault | None) -> ASGIApp:
         events = list(message_events(outcome, self._simulation.settings.delta_chars))
         if fault is not None and fault.stream == "error_event":
             error = fault.error().body(new_id("req_"))

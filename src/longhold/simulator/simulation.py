@@ -21,7 +21,7 @@ from longhold.core.request.billing.compaction import (
     make_threshold_block,
     threshold_of,
 )
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import PromptPiece
 from longhold.core.request.billing.prefix_cache import PrefixCache
 from longhold.core.request.billing.preparation import (
@@ -177,7 +177,7 @@ class Simulation:
         closing = self._compaction_iteration(prepared, plan, summary)
         if threshold.pauses:
             return self._outcome(prepared, (closing,), [block], started)
-        shorter = _resting_on(prepared, block, self.settings)
+        shorter = _replace_conversation(prepared, block, self.settings)
         able, workspace = prepared.able, prepared.caller.workspace
         rest = self.cache.look_up(shorter.prompt, workspace, able.cache_minimum_tokens, started)
         answer = await self.ask(brain_request(shorter, shorter.read))
@@ -259,16 +259,16 @@ def _check_window(prepared: PreparedPrompt, tokens: int) -> None:
     """Refuse a prompt that does not fit; older models also reserve room for the output."""
     window = prepared.able.window_tokens
     if tokens > window:
-        raise invalid(f"prompt is too long: {tokens} tokens > {window} maximum")
+        raise invalid_request(f"prompt is too long: {tokens} tokens > {window} maximum")
     limit = prepared.request.max_tokens or 0
     if not prepared.able.overruns_window and tokens + limit > window:
-        raise invalid(
+        raise invalid_request(
             f"input length and `max_tokens` exceed context limit: {tokens} + {limit} > {window}, "
             "decrease input length or `max_tokens` and try again"
         )
 
 
-def _resting_on(
+def _replace_conversation(
     prepared: PreparedPrompt, block: JsonObject, settings: SimulatorSettings
 ) -> PreparedPrompt:
     frame = [piece for piece in prepared.read if piece.tier != "messages"]

@@ -27,7 +27,7 @@ def message_events(outcome: ServedOutcome, delta_chars: int) -> Iterator[StreamE
     yield _event("ping")
     for index, block in enumerate(message["content"]):
         yield from _block_events(index, block, delta_chars)
-    yield _closing(outcome)
+    yield _build_final_delta(outcome)
     yield _event("message_stop")
 
 
@@ -52,7 +52,7 @@ def _start_events(outcome: ServedOutcome) -> JsonObject:
     return opening
 
 
-def _closing(outcome: ServedOutcome) -> StreamEvent:
+def _build_final_delta(outcome: ServedOutcome) -> StreamEvent:
     message = outcome.message
     delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
     fields: JsonObject = {"delta": delta, "usage": message["usage"]}
@@ -62,14 +62,14 @@ def _closing(outcome: ServedOutcome) -> StreamEvent:
 
 
 def _block_events(index: int, block: JsonObject, size: int) -> Iterator[StreamEvent]:
-    empty, deltas = _unrolled(block, size)
+    empty, deltas = _unroll(block, size)
     yield _event("content_block_start", index=index, content_block=empty)
     for delta in deltas:
         yield _event("content_block_delta", index=index, delta=delta)
     yield _event("content_block_stop", index=index)
 
 
-def _unrolled(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
+def _unroll(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
     """Split a block into its empty start and the deltas that fill it."""
     match block["type"]:
         case "text":

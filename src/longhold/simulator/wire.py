@@ -43,7 +43,7 @@ class WireResponse:
         self._begin()
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         kind = self._fault.stream if self._fault else None
-        for chunk in self._bent():
+        for chunk in self._distort_chunks():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if self._between_seconds:
                 await asyncio.sleep(self._between_seconds)
@@ -56,7 +56,7 @@ class WireResponse:
             case _:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _bent(self) -> Sequence[bytes]:
+    def _distort_chunks(self) -> Sequence[bytes]:
         fault, chunks = self._fault, self._chunks
         if fault is None and self._between_seconds:
             return chunks
@@ -64,7 +64,7 @@ class WireResponse:
             return [chunks[0], b"".join(chunks[1:])] if len(chunks) > 1 else chunks
         after = fault.after_events
         if not self._is_stream:
-            return _bent_body(b"".join(chunks), fault)
+            return _distort_body(b"".join(chunks), fault)
         match fault.stream:
             case "cut" | "stall" | "end_early":
                 return chunks[:after]
@@ -88,7 +88,7 @@ class WireResponse:
             return
 
 
-def _bent_body(body: bytes, fault: InjectedFault) -> Sequence[bytes]:
+def _distort_body(body: bytes, fault: InjectedFault) -> Sequence[bytes]:
     match fault.stream:
         case "cut":
             return [body[: len(body) // 2]]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from longhold.agent.hooks.config import Hook, chosen, load_hooks, matches
+from longhold.agent.hooks.config import Hook, load_hooks, matches, select_hooks
 from longhold.agent.permissions import parse_rule, trust
 from longhold.errors import ConfigError
 
@@ -121,7 +121,7 @@ def test_identical_hooks_are_picked_once():
         Hook(event="PreToolUse", command="y"),
         Hook(event="Stop", command="z"),
     )
-    picked = chosen(hooks, "PreToolUse", {"tool_name": "Bash"})
+    picked = select_hooks(hooks, "PreToolUse", {"tool_name": "Bash"})
     assert [hook.command for hook in picked] == ["x", "y"]
 
 
@@ -138,5 +138,5 @@ def test_identical_hooks_are_picked_once():
 def test_a_condition_is_held_against_the_command(command, applies):
     hook = Hook(event="PreToolUse", command="x", condition=parse_rule("Bash(git push:*)"))
     fields = {"tool_name": "Bash", "tool_input": {"command": command}}
-    assert bool(chosen((hook,), "PreToolUse", fields)) is applies
-    assert not chosen((hook,), "PreToolUse", {"tool_name": "Edit", "tool_input": {}})
+    assert bool(select_hooks((hook,), "PreToolUse", fields)) is applies
+    assert not select_hooks((hook,), "PreToolUse", {"tool_name": "Edit", "tool_input": {}})

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from casting import until
 
+from casting import until
 from longhold.agent.hooks import Hook, HookContext, Hooks
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.instructions.gathering import imports_in, without_comments
+from longhold.agent.instructions.gathering import find_imports, without_comments
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from longhold.agent.instructions.gathering import imports_in, without_comments
     ],
 )
 def test_imports_are_found_in_prose_alone(text, found):
-    assert imports_in(text) == found
+    assert find_imports(text) == found
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_block_comments_go_and_all_else_stays(text, left):
 def test_without_comments_and_imports_no_text_is_refused(text):
     left = without_comments(text)
     assert all(line in text for line in left.split("\n"))
-    assert all("\n" not in path for path in imports_in(text))
+    assert all("\n" not in path for path in find_imports(text))
 
 
 @pytest.mark.parametrize("piece", ["<!--\n", "` `` ``` ", "`a\n\n", "@a ", "```\n", "<!-- -->\n"])
 def test_the_time_grows_with_the_text(piece):
-    imports_in("@" + piece * 1_000)
+    find_imports("@" + piece * 1_000)
     began = time.process_time()
-    imports_in("@" + piece * 60_000)
+    find_imports("@" + piece * 60_000)
     without_comments(piece * 60_000)
     assert time.process_time() - began < 5

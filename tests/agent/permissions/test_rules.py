@@ -12,7 +12,7 @@ from longhold.agent.permissions.rules import (
     denies_command,
     denies_path,
     denies_url,
-    names_tool,
+    is_for_tool,
     parse_rule,
 )
 from longhold.core.tools.shell_reader import read_script
@@ -122,12 +122,12 @@ def test_a_domain_rule_is_about_the_host_beyond_doubt(url, allows, denies):
 
 
 def test_a_rule_names_families_and_servers():
-    assert names_tool(parse_rule("Edit(src/**)"), "Write")
-    assert names_tool(parse_rule("Read(src/**)"), "Grep")
-    assert not names_tool(parse_rule("Edit"), "Write")
-    assert names_tool(parse_rule("mcp__tracker"), "mcp__tracker__create")
-    assert names_tool(parse_rule("mcp__tracker__*"), "mcp__tracker__create")
-    assert not names_tool(parse_rule("mcp__track"), "mcp__tracker__create")
+    assert is_for_tool(parse_rule("Edit(src/**)"), "Write")
+    assert is_for_tool(parse_rule("Read(src/**)"), "Grep")
+    assert not is_for_tool(parse_rule("Edit"), "Write")
+    assert is_for_tool(parse_rule("mcp__tracker"), "mcp__tracker__create")
+    assert is_for_tool(parse_rule("mcp__tracker__*"), "mcp__tracker__create")
+    assert not is_for_tool(parse_rule("mcp__track"), "mcp__tracker__create")
 
 
 @pytest.mark.parametrize("text", ["", "Bash(", "(x)", "Bash)x(", "Bash(a; b:*)", "a b"])

@@ -11,7 +11,7 @@ from longhold.agent.prompt.sections import (
     Environment,
     Repository,
     boundary,
-    custom,
+    build_custom,
     sections,
 )
 from longhold.agent.tools.standard import STANDARD
@@ -105,9 +105,9 @@ def test_values_are_not_templates():
 
 
 def test_a_custom_prompt_replaces_all():
-    assert custom("  Be a pirate.\n") == (Section(name="system", text="Be a pirate."),)
-    assert boundary(custom("x")) == 0
-    assert custom(" ") == ()
+    assert build_custom("  Be a pirate.\n") == (Section(name="system", text="Be a pirate."),)
+    assert boundary(build_custom("x")) == 0
+    assert build_custom(" ") == ()
 
 
 def test_memory_says_what_belongs_there_and_what_is_known():

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from casting import entries, hidden, told
 
+from casting import entries, hidden, told
 from longhold.core.log.entries import Ended, Spawned
 
 PARENT = """

@@ -11,7 +11,7 @@ from longhold.agent.subagents.supervisor import request_file
 from longhold.agent.subagents.worktree import BRANCH_PREFIX
 from longhold.core.log import load
 from longhold.core.log.entries import Ended, Forked, Ran, Spawned
-from longhold.core.log.spending import spent_in
+from longhold.core.log.spending import sum_spending
 from longhold.core.messages import text_of
 from longhold.core.settings import AgentsSettings, Settings
 
@@ -44,7 +44,7 @@ async def test_what_an_agent_spends_is_its_parents(opened):
         await told(agent)
         [beside] = entries(agent, Forked)
         assert beside.source == "agent:general"
-        assert spent_in(agent.session.view.history).answers == 3
+        assert sum_spending(agent.session.view.history).answers == 3
         assert agent.budget.session.answers == 3
 
 

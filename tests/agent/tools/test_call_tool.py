@@ -4,12 +4,12 @@ import pytest
 
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.protocol import CALL_TOOL, called
+from longhold.core.tools.protocol import CALL_TOOL, unwrap_call
 
 
 def test_the_inner_call_is_meant():
     use = ToolUse(id="t", name="CallTool", input={"name": "mcp__db__query", "input": {"q": 1}})
-    assert called(use) == ToolUse(id="t", name="mcp__db__query", input={"q": 1})
+    assert unwrap_call(use) == ToolUse(id="t", name="mcp__db__query", input={"q": 1})
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_the_inner_call_is_meant():
     ids=["another tool", "no input", "text as input", "itself"],
 )
 def test_any_other_call_is_left_alone(use):
-    assert called(use) is use
+    assert unwrap_call(use) is use
 
 
 async def test_a_malformed_call_says_what_is_wrong(tmp_path):

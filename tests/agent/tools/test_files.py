@@ -63,5 +63,5 @@ def test_the_limits_hold_and_the_least_recently_used_go_first(steps):
         files.record(_seen(os.path.realpath(path)))
         order = [p for p in order if p != path] + [path]
         assert len(files) <= 5
-    kept = [str(seen.path) for seen in reversed(files.newest_first())]
+    kept = [str(seen.path) for seen in reversed(files.list_newest())]
     assert kept == order[len(order) - len(kept) :]

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from longhold.agent.tools.read import image_block, media_type_of, size_of, why_not_shown
+from longhold.agent.tools.read import explain_rejection, image_block, media_type_of, size_of
 
 GIF = b"GIF89a" + struct.pack("<HH", 20, 10)
 JPEG = (
@@ -34,8 +34,8 @@ def test_kind_and_size_are_read_from_the_header(content, kind, size):
 
 def test_a_picture_with_too_long_a_side_is_not_shown():
     wide = b"GIF89a" + struct.pack("<HH", 9_000, 10)
-    assert why_not_shown(wide) == "it is 9,000 by 10 pixels and a side may have 8,000"
-    assert why_not_shown(GIF) == ""
+    assert explain_rejection(wide) == "it is 9,000 by 10 pixels and a side may have 8,000"
+    assert explain_rejection(GIF) == ""
 
 
 def test_the_block_is_what_a_provider_takes():

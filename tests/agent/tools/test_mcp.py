@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from casting import until
 
+from casting import until
 from longhold.agent.mcp import McpServer, McpTools, load_servers
 from longhold.agent.permissions import trust
 from longhold.core.messages import Image, Text, text_of

@@ -84,7 +84,7 @@ def test_a_file_that_did_not_change_since_counts_as_read(tmp_path):
     path.write_text("x\n")
     place = tool_context(tmp_path)
     recall(place, calls(("Read", {"file_path": "a.py"}), at=time.time() + 1))
-    (seen,) = place.files.newest_first()
+    (seen,) = place.files.list_newest()
     assert (seen.path, seen.ranges) == (path.resolve(), ())
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_changed_since_has_to_be_read_again(tmp_path):
     os.utime(path, (0, 0))
     place = tool_context(tmp_path)
     recall(place, calls(("Read", {"file_path": "a.py"}), at=time.time() - 60))
-    assert place.files.newest_first() == ()
+    assert place.files.list_newest() == ()
 
 
 def test_before_a_boundary_only_what_was_restored_counts(tmp_path):
@@ -111,5 +111,5 @@ def test_before_a_boundary_only_what_was_restored_counts(tmp_path):
     ]
     place = tool_context(tmp_path)
     recall(place, [*old, shown, *since], boundary=3)
-    names = [seen.path.name for seen in place.files.newest_first()]
+    names = [seen.path.name for seen in place.files.list_newest()]
     assert names == ["new.py", "shown.py"]

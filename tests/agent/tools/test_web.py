@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.agent.tools import web
-from longhold.agent.tools.web import Fetched, NotFetched, fetch, fetch_plainly, readable_text
+from longhold.agent.tools.web import Fetched, NotFetched, extract_text, fetch, fetch_plainly
 
 PAGES = {
     "/page": (200, "text/html; charset=utf-8", "<title>T</title><p>Grüße</p>".encode()),
@@ -164,7 +164,7 @@ PAGE = """<!doctype html><html><head><title>The  page</title><style>p { x }</sty
 
 
 def test_what_a_reader_sees_is_kept_and_the_machinery_is_not():
-    assert readable_text(PAGE, "http://host/dir/index.html") == (
+    assert extract_text(PAGE, "http://host/dir/index.html") == (
         "# The page\n\nHome (http://host/home)\n\n# Heading\n\n"
         "Some bold text, and a link (http://host/dir/sub/page.html).\n\n"
         "- one\n- two & three\n\n```\ndef f():\n    return 1\n\n```\n\n"
@@ -174,16 +174,16 @@ def test_what_a_reader_sees_is_kept_and_the_machinery_is_not():
 
 @given(st.text(alphabet="<>/abpre\"'= !-&;", max_size=60))
 def test_no_page_breaks_the_reader(page):
-    assert isinstance(readable_text(page), str)
+    assert isinstance(extract_text(page), str)
 
 
 @pytest.mark.parametrize("unit", ["<!-- --!>", "x --> <!-- --!>", "<![x >", "<!x>", "<?x>"])
 def test_what_is_no_element_is_skipped_in_time(unit):
     began = time.process_time()
-    assert readable_text("<p>before</p>" + unit * 60_000).startswith("before")
+    assert extract_text("<p>before</p>" + unit * 60_000).startswith("before")
     assert time.process_time() - began < 5
-    assert readable_text("a<!-- b --><![endif]><!DOCTYPE html>c<!---->d") == "acd"
+    assert extract_text("a<!-- b --><![endif]><!DOCTYPE html>c<!---->d") == "acd"
 
 
 def test_an_unclosed_script_does_not_swallow_what_follows_its_parent():
-    assert readable_text("<form><select><option>x</form><p>text</p>") == "text"
+    assert extract_text("<form><select><option>x</form><p>text</p>") == "text"

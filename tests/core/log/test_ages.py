@@ -30,7 +30,7 @@ def test_a_body_just_written_is_not_expired(tmp_path, ahead):
 def test_a_session_just_written_is_not_expired(tmp_path, ahead):
     store = FileStore()
     store.create(directory=tmp_path).close()
-    assert store.expired(30) == []
+    assert store.list_expired(30) == []
 
 
 def test_a_clock_that_is_set_back_is_followed(monkeypatch):

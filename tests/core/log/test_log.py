@@ -14,9 +14,9 @@ from typing import get_args
 
 import msgspec
 import pytest
-from casting import until
 from filelock import lock_descriptor
 
+from casting import until
 from longhold.core.log import VERSION, Header, Log, branch_log, load, load_header, write_log
 from longhold.core.log.entries import AnyEntry, Failed, Said, Titled
 from longhold.core.messages import Text, text_of

@@ -3,13 +3,13 @@
 import pytest
 
 from longhold.core.log.entries import Asked, Forked, Replied
-from longhold.core.log.spending import OwnSpending, spent_in, spent_on
+from longhold.core.log.spending import OwnSpending, price_call, sum_spending
 from longhold.core.messages import Usage
 from longhold.core.settings import BudgetSettings
 
 MODEL = "claude-opus-5"
 CALL = Usage(cache_read_tokens=100_000, output_tokens=1_000)
-CALL_USD = spent_on(MODEL, CALL).usd
+CALL_USD = price_call(MODEL, CALL).usd
 LIMITS = BudgetSettings(own_share=0.05, own_floor_usd=0.25)
 
 
@@ -34,7 +34,9 @@ def test_layers_are_booked_apart_and_agents_are_work():
         "notes": 2,
         "memory": 1,
     }
-    assert found.total.usd == pytest.approx(spent_in(history).usd) == pytest.approx(7 * CALL_USD)
+    assert (
+        found.total.usd == pytest.approx(sum_spending(history).usd) == pytest.approx(7 * CALL_USD)
+    )
     assert found.share == pytest.approx(3 / 7)
 
 

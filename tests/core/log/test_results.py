@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.log.entries import Ran, Spilled
-from longhold.core.log.results import Results, file_name, headed, is_over
+from longhold.core.log.results import Results, file_name, is_over, truncate_result
 from longhold.core.messages import Image, Opaque, Text
 from longhold.errors import StoreError
 
@@ -205,7 +205,7 @@ def test_what_is_too_large_for_the_log_is_counted_in_bytes(text, is_too_large):
 def test_the_head_of_a_body_says_where_the_whole_is(results):
     ran = Ran(tool_use_id="toolu_1", content=(Text(text="z" * 5_000), PICTURE))
     body = results.body("toolu_1", ran.content, cap_bytes=MIB)
-    head = headed(ran, body, 1_024)
+    head = truncate_result(ran, body, 1_024)
     assert head.content == (
         Text(text="z" * 1_024 + f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"),
         PICTURE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import longhold
 import longhold.core.log.log
-from longhold.core.messages.secrets import FoundSecret, find_secrets, masked
+from longhold.core.messages.secrets import FoundSecret, find_secrets, mask_secrets
 
 RANDOM = "q7Zk2XvB9mTn4RwL8sJd3FhG6pYc1UeA5oKiVbNxMtQrWzEyHuDjSfPgLaCk0T" * 3
 LOWER = RANDOM.lower()
@@ -41,12 +41,12 @@ SECRETS = {
 
 @pytest.mark.parametrize("rule", SECRETS)
 def test_a_secret_is_replaced_by_the_name_of_its_rule(rule):
-    assert masked(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
+    assert mask_secrets(f"it was {SECRETS[rule]} then") == f"it was [secret: {rule}] then"
 
 
 @pytest.mark.parametrize("kind", ["proj", "svcacct", "admin"])
 def test_keys_without_the_old_mark_in_their_middle_are_masked(kind):
-    assert masked(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
+    assert mask_secrets(f"use sk-{kind}-{RANDOM[:120]} now") == "use [secret: openai-api-key] now"
 
 
 PREFIXES = (
@@ -58,10 +58,10 @@ PREFIXES = (
 
 @pytest.mark.parametrize("prefix", PREFIXES.split())
 def test_keys_of_services_are_known_by_how_they_begin(prefix):
-    assert masked(f"use {prefix}{RANDOM[:44]} now") == "use [secret: service-token] now"
-    assert RANDOM[:20] not in masked(f"export X='{prefix}{RANDOM[:44]}'")
+    assert mask_secrets(f"use {prefix}{RANDOM[:44]} now") == "use [secret: service-token] now"
+    assert RANDOM[:20] not in mask_secrets(f"export X='{prefix}{RANDOM[:44]}'")
     assert (
-        masked(f"call {prefix}a_function_of_a_long_name")
+        mask_secrets(f"call {prefix}a_function_of_a_long_name")
         == f"call {prefix}a_function_of_a_long_name"
     )
 
@@ -82,14 +82,14 @@ def test_keys_of_services_are_known_by_how_they_begin(prefix):
     ],
 )
 def test_secrets_are_known_by_what_stands_before_them(text):
-    assert RANDOM[:20] not in masked(text.format(RANDOM[:40]))
+    assert RANDOM[:20] not in mask_secrets(text.format(RANDOM[:40]))
 
 
 def test_tokens_are_masked_where_their_name_stands_before_them():
     header = f"Authorization: Bearer {RANDOM[:40]}"
-    assert masked(header) == "Authorization: Bearer [secret: bearer-token]"
+    assert mask_secrets(header) == "Authorization: Bearer [secret: bearer-token]"
     netrc = "machine example.org\n  login bob\n  password hunter2secret"
-    assert masked(netrc).endswith("password [secret: netrc-password]")
+    assert mask_secrets(netrc).endswith("password [secret: netrc-password]")
     for text in (
         "the bearer of good news is here",
         "Authorization: Bearer $TOKEN",
@@ -102,15 +102,15 @@ def test_tokens_are_masked_where_their_name_stands_before_them():
         "Authorization: Basic auth is refused",
         "give it --token or --password=$PASSWORD1",
     ):
-        assert masked(text) == text
+        assert mask_secrets(text) == text
 
 
 def test_a_value_is_masked_and_its_name_stays():
-    assert masked(f'api_key = "{RANDOM[:32]}"') == 'api_key = "[secret: generic-api-key]"'
+    assert mask_secrets(f'api_key = "{RANDOM[:32]}"') == 'api_key = "[secret: generic-api-key]"'
 
 
 def test_a_password_in_a_url_is_masked():
-    masked_url = masked("see postgres://bob:k3Jv9xQ2mZ@db:5432/x")
+    masked_url = mask_secrets("see postgres://bob:k3Jv9xQ2mZ@db:5432/x")
     assert masked_url == "see postgres://bob:[secret: url-password]@db:5432/x"
 
 
@@ -131,7 +131,7 @@ def test_a_password_in_a_url_is_masked():
     ],
 )
 def test_what_only_looks_like_a_secret_is_left_alone(text):
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 def test_source_code_raises_no_alarm():
@@ -148,12 +148,12 @@ def test_places_are_in_order_and_apart():
 
 
 def test_letters_that_grow_when_lowered_move_nothing():
-    assert masked(f"İİ {SECRETS['github-pat']} İ") == "İİ [secret: github-pat] İ"
+    assert mask_secrets(f"İİ {SECRETS['github-pat']} İ") == "İİ [secret: github-pat] İ"
 
 
 @given(st.text(alphabet=string.printable + "İé漢", max_size=200))
 def test_masking_twice_is_masking_once(text):
-    assert masked(masked(text)) == masked(text)
+    assert mask_secrets(mask_secrets(text)) == mask_secrets(text)
 
 
 KEY = "\n".join(f"{n:02}mQzV9" + "a1B2c3D4e5F6g7H8+/" * 3 for n in range(24)) + "\nQ9=="
@@ -164,30 +164,30 @@ PEM = f"{EDGES[0]}\nProc-Type: 4,ENCRYPTED\n\n{KEY}\n{EDGES[1]}"
 @given(st.integers(0, len(PEM)), st.booleans())
 def test_no_cut_through_a_key_shows_more_than_a_few_letters(at, is_head):
     text = f"before it\n{PEM[:at]}" if is_head else f"{PEM[at:]}\nbehind it\n"
-    left = masked(text)
+    left = mask_secrets(text)
     assert not any(line[:16] in left or line[-16:] in left for line in KEY.split("\n")[:-1])
     assert ("before it" if is_head else "behind it") in left
 
 
 def test_a_key_on_one_line_is_masked_with_it():
     line = f'"key": "{PEM[:500]}'.replace("\n", "\\n")
-    assert masked(f"{line}\nnext words\n") == '"key": "[secret: private-key]\nnext words\n'
+    assert mask_secrets(f"{line}\nnext words\n") == '"key": "[secret: private-key]\nnext words\n'
 
 
 def test_the_mere_mention_of_a_key_is_none():
     text = f"a.pem:{EDGES[0]}\nb c d\n"
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 def test_a_large_text_is_masked_in_milliseconds():
     source = Path(longhold.core.log.log.__file__).read_text()
     text = (source * 20)[:100_000]
-    masked(text)
+    mask_secrets(text)
     fastest = min(_seconds(text) for _ in range(5))
     assert fastest < 0.06
 
 
 def _seconds(text: str) -> float:
     began = time.thread_time()  # of this thread alone, whatever else the machine does
-    masked(text)
+    mask_secrets(text)
     return time.thread_time() - began

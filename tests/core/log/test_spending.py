@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from longhold.core.log.entries import Forked, Replied
-from longhold.core.log.spending import Budget, FileLedger, Spent, spent_in, spent_on
+from longhold.core.log.spending import Budget, FileLedger, Spent, price_call, sum_spending
 from longhold.core.messages import Usage
 from longhold.core.settings import BudgetSettings
 
@@ -18,23 +18,23 @@ USAGE = Usage(
 
 
 def test_an_answer_is_priced_by_its_kinds_of_tokens():
-    spent = spent_on(MODEL, USAGE)
+    spent = price_call(MODEL, USAGE)
     assert spent.usd == pytest.approx((1_000 * 5 + 10_000 * 0.5 + 2_000 * 6.25 + 500 * 25) / 1e6)
     assert spent.tokens == 13_500
 
 
 def test_a_model_without_a_price_counts_its_tokens():
-    spent = spent_on("nobody-knows-me", USAGE)
+    spent = price_call("nobody-knows-me", USAGE)
     assert (spent.usd, spent.tokens) == (0.0, 13_500)
 
 
 def test_an_answer_in_pieces_is_paid_for_once():
     pieces = [Replied(n=n, response_id="r", model=MODEL, content=(), usage=USAGE) for n in (1, 2)]
-    assert spent_in(pieces) == spent_on(MODEL, USAGE)
+    assert sum_spending(pieces) == price_call(MODEL, USAGE)
 
 
 def test_spending_adds_up():
-    one = spent_on(MODEL, USAGE)
+    one = price_call(MODEL, USAGE)
     assert (one + one).answers == 2
     assert (one + one).usd == pytest.approx(2 * one.usd)
     assert (one + Spent()).tokens == one.tokens
@@ -42,12 +42,12 @@ def test_spending_adds_up():
 
 def test_a_session_has_limits_in_money_and_in_tokens():
     budget = Budget(BudgetSettings(max_usd=0.01))
-    assert budget.exhausted() == ""
+    assert budget.describe_limit() == ""
     budget.pay(MODEL, USAGE)
-    assert budget.exhausted().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
+    assert budget.describe_limit().startswith("the session's $0.01 are spent ($0.0350 on 1 answers")
     budget = Budget(BudgetSettings(max_tokens=13_500))
     budget.pay(MODEL, USAGE)
-    assert "13,500 tokens are spent" in budget.exhausted()
+    assert "13,500 tokens are spent" in budget.describe_limit()
 
 
 def test_a_day_is_shared_by_all_sessions():
@@ -58,14 +58,14 @@ def test_a_day_is_shared_by_all_sessions():
     second = Budget(BudgetSettings(max_usd_per_day=0.03))
     assert second.session == Spent()
     assert second.day().answers == 1
-    assert second.exhausted().startswith("the day's $0.03 are spent")
+    assert second.describe_limit().startswith("the day's $0.03 are spent")
     second.pay(MODEL, USAGE)
     assert second.day().answers == 2
 
 
 def test_forks_are_spent_too():
     forks = [Forked(n=n, source="notes", model=MODEL, usage=USAGE) for n in (1, 2)]
-    assert spent_in(forks) == spent_on(MODEL, USAGE) + spent_on(MODEL, USAGE)
+    assert sum_spending(forks) == price_call(MODEL, USAGE) + price_call(MODEL, USAGE)
 
 
 def test_a_past_answer_is_priced_at_its_day():
@@ -74,7 +74,7 @@ def test_a_past_answer_is_priced_at_its_day():
         Replied(n=1, at=at, response_id="r", model=MODEL, content=(), usage=long)
         for at in (datetime(2026, 3, 1, tzinfo=UTC).timestamp(), time.time())
     )
-    assert spent_in([then]).usd == pytest.approx(2 * spent_in([now]).usd)
+    assert sum_spending([then]).usd == pytest.approx(2 * sum_spending([now]).usd)
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
@@ -84,9 +84,9 @@ def test_a_ledger_that_cannot_be_written_costs_no_answer(tmp_path):
     )
     budget.pay(MODEL, USAGE)
     assert "the day's spending is not written down" in budget.problem
-    assert budget.exhausted() == ""
+    assert budget.describe_limit() == ""
     budget.pay(MODEL, USAGE)
-    assert "27,000" in budget.exhausted()
+    assert "27,000" in budget.describe_limit()
     (tmp_path / "spent").unlink()
     budget.pay(MODEL, USAGE)
     assert budget.problem == ""

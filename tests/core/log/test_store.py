@@ -167,10 +167,10 @@ def test_retention_names_what_is_too_old(store, project):
     day = 86_400
     begun(store, project, "old", age=31 * day)
     begun(store, project, "new", age=29 * day)
-    assert [found.id for found in store.expired(30)] == ["old"]
-    assert store.expired(0) == []
+    assert [found.id for found in store.list_expired(30)] == ["old"]
+    assert store.list_expired(0) == []
     later = store.find("new").modified + 30 * day + 1
-    assert {found.id for found in store.expired(30, now=later)} == {"old", "new"}
+    assert {found.id for found in store.list_expired(30, now=later)} == {"old", "new"}
 
 
 def test_an_import_lies_with_its_project(store, project):

@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from longhold.core.log.entries import Ran, Replied, Said, measured
+from longhold.core.log.entries import Ran, Replied, Said, add_measure
 from longhold.core.messages import Text, ToolUse
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.view import fold
@@ -32,10 +32,10 @@ def segment(retention):
     """Give a short recorded segment."""
     use = ToolUse(id="t", name="Read", input={"file_path": "/p/importer.py"})
     entries = [
-        measured(Said(n=1, content=(Text(text="Fix the importer"),))),
-        measured(Replied(n=2, response_id="a", model="claude-opus-4-6", content=(use,))),
-        measured(Ran(n=3, tool_use_id="t", content="rows = read()\n" * 400)),
-        measured(Replied(n=4, response_id="b", content=(Text(text="It reads twice."),))),
+        add_measure(Said(n=1, content=(Text(text="Fix the importer"),))),
+        add_measure(Replied(n=2, response_id="a", model="claude-opus-4-6", content=(use,))),
+        add_measure(Ran(n=3, tool_use_id="t", content="rows = read()\n" * 400)),
+        add_measure(Replied(n=4, response_id="b", content=(Text(text="It reads twice."),))),
     ]
     items = list(fold(entries).items)
     return retention.Segment("x", entries, items, "what was recorded", 2_000)

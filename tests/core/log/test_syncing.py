@@ -42,7 +42,7 @@ def test_a_burst_is_forced_together_and_to_its_end(file):
     began = time.monotonic()
     for _ in range(BURST):
         file.written()
-        file.soon()
+        file.sync_soon()
     while file.is_due:
         assert file.ran.wait(10)
         file.ran.clear()
@@ -52,11 +52,11 @@ def test_a_burst_is_forced_together_and_to_its_end(file):
 def test_a_failure_is_told_once_and_leaves_it_due(file):
     reading, writing = os.pipe()  # what cannot be forced
     broken = CountedSync(writing)
-    broken.soon()
+    broken.sync_soon()
     assert broken.ran.wait(10)
     assert broken.is_due
     with pytest.raises(OSError, match="Invalid argument"):
-        broken.soon()
+        broken.sync_soon()
     broken.finish()
     os.close(reading)
     os.close(writing)
@@ -65,7 +65,7 @@ def test_a_failure_is_told_once_and_leaves_it_due(file):
 def test_nothing_touches_a_file_that_is_finished(file):
     file.finish()
     file.written()
-    file.soon()
+    file.sync_soon()
     assert file.ran.wait(10)
     assert file.is_due
 

@@ -1,6 +1,7 @@
 """The raw server as fixtures."""
 
 import pytest
+
 import raw_server
 
 

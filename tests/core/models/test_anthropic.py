@@ -9,7 +9,7 @@ import pytest
 from longhold.core.messages import Text, ToolUse
 from longhold.core.models.anthropic import AnthropicModel, wire_name
 from longhold.core.models.protocol import Request, collect
-from longhold.core.models.steady import PATIENCE, Patience, steady
+from longhold.core.models.steady import PATIENCE, Patience, guard_stream
 from longhold.errors import (
     AuthenticationFailed,
     ModelError,
@@ -91,7 +91,7 @@ async def model_at(url, **options):
 
 async def ask(wire, request=REQUEST, patience=PATIENCE):
     async with model_at(wire.url) as model:
-        return await collect(steady(model.stream(request), patience))
+        return await collect(guard_stream(model.stream(request), patience))
 
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
@@ -149,7 +149,7 @@ async def test_pings_do_not_keep_a_dead_answer_alive(serving, say):
     endless = Patience(answer_seconds=1.0)
     async with serving(say.pinging(START)) as wire, model_at(wire.url) as model:
         with pytest.raises(StreamBroken, match="took too long"):
-            await collect(steady(model.stream(REQUEST), endless))
+            await collect(guard_stream(model.stream(REQUEST), endless))
 
 
 async def test_a_server_that_keeps_the_response_open_after_the_end_is_not_waited_for(serving, say):
@@ -288,8 +288,8 @@ async def test_betas_go_by_header(serving, say):
 
 async def test_a_connection_is_used_again(serving, say):
     async with serving(say.whole(*ANSWER)) as wire, model_at(wire.url) as model:
-        await collect(steady(model.stream(REQUEST)))
-        await collect(steady(model.stream(REQUEST)))
+        await collect(guard_stream(model.stream(REQUEST)))
+        await collect(guard_stream(model.stream(REQUEST)))
     assert (len(wire.bodies), wire.connections) == (2, 1)
 
 

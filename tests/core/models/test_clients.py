@@ -6,12 +6,12 @@ import pytest
 
 from longhold.core.messages import text_of
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.clients import model_over
+from longhold.core.models.clients import wrap_client
 from longhold.core.models.openai import OpenAIModel
 from longhold.core.models.protocol import Request, collect
 from longhold.core.models.scripted import ScriptedModel
 from longhold.errors import ConfigError, ModelUnavailable
-from longhold.simulator import running
+from longhold.simulator import run_simulator
 from longhold.simulator.brains.scripted import ScriptedBrain
 
 USER = {"role": "user", "content": [{"type": "text", "text": "2 + 3?"}]}
@@ -21,7 +21,7 @@ GPT = Request(kwargs={"model": "gpt-6-sol", "max_tokens": 900, "messages": [USER
 
 @pytest.fixture
 def simulator():
-    with running(ScriptedBrain("text: 5\n---\nerror: 529")) as one:
+    with run_simulator(ScriptedBrain("text: 5\n---\nerror: 529")) as one:
         yield one
 
 
@@ -32,7 +32,7 @@ def made(kind, simulator):
 
 async def test_an_asynchronous_client_streams(simulator):
     async with made(anthropic.AsyncAnthropic, simulator) as client:
-        model = model_over(client, "claude-sonnet-5-5")
+        model = wrap_client(client, "claude-sonnet-5-5")
         assert type(model) is AnthropicModel
         assert text_of((await collect(model.stream(CLAUDE))).content) == "5"
         await model.close()
@@ -41,7 +41,7 @@ async def test_an_asynchronous_client_streams(simulator):
 
 async def test_a_blocking_client_is_called_beside_the_loop(simulator):
     with made(anthropic.Anthropic, simulator) as client:
-        model = model_over(client, "claude-sonnet-5-5")
+        model = wrap_client(client, "claude-sonnet-5-5")
         reply = await collect(model.stream(CLAUDE))
         assert (text_of(reply.content), reply.stop_reason) == ("5", "end_turn")
         assert reply.usage.prompt_tokens > 0
@@ -55,7 +55,7 @@ async def test_a_blocking_client_is_called_beside_the_loop(simulator):
 @pytest.mark.parametrize("kind", [openai.AsyncOpenAI, openai.OpenAI])
 async def test_a_chat_client_answers_too(simulator, kind):
     client = made(kind, simulator)
-    model = model_over(client, "gpt-6-sol")
+    model = wrap_client(client, "gpt-6-sol")
     assert isinstance(model, OpenAIModel)
     assert text_of((await collect(model.stream(GPT))).content) == "5"
     await model.close()
@@ -67,9 +67,9 @@ async def test_a_chat_client_answers_too(simulator, kind):
 
 def test_a_model_passes_as_it_is():
     model = ScriptedModel("text: hi")
-    assert model_over(model, "anything") is model
+    assert wrap_client(model, "anything") is model
 
 
 def test_anything_else_is_refused_with_what_is_wanted():
     with pytest.raises(ConfigError, match="client is a dict; give a client of"):
-        model_over({}, "claude-sonnet-5-5")
+        wrap_client({}, "claude-sonnet-5-5")

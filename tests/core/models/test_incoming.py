@@ -12,7 +12,7 @@ from longhold.core.log.entries import AnyEntry, Replied, Said
 from longhold.core.messages import INVALID_INPUT, Text, ToolUse
 from longhold.core.messages.rules import violations
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.assemble import MOST_DEPTH, Assembly, parse_input, readable, tame
+from longhold.core.models.assemble import MOST_DEPTH, Assembly, guard_reading, parse_input, tame
 from longhold.core.models.chat import ChatAssembly
 from longhold.core.models.clients import reply_from
 from longhold.core.models.openai import OpenAIModel
@@ -83,9 +83,9 @@ def spoilt(value, path, odd):
 def read(assembly, events):
     made = []
     for event in events:
-        with readable():
+        with guard_reading():
             made += assembly.feed(tame(event))
-    with readable():
+    with guard_reading():
         made += assembly.end()
     return next(event.reply for event in made if isinstance(event, Finished))
 

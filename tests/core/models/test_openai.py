@@ -8,7 +8,7 @@ import pytest
 from longhold.core.messages import Text, ToolUse
 from longhold.core.models.openai import OpenAIModel
 from longhold.core.models.protocol import Request, collect
-from longhold.core.models.steady import PATIENCE, Patience, steady
+from longhold.core.models.steady import PATIENCE, Patience, guard_stream
 from longhold.errors import (
     AuthenticationFailed,
     ModelError,
@@ -89,7 +89,7 @@ async def model_at(url, **options):
 
 async def ask(wire, request=REQUEST, patience=PATIENCE):
     async with model_at(wire.url) as model:
-        return await collect(steady(model.stream(request), patience))
+        return await collect(guard_stream(model.stream(request), patience))
 
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])

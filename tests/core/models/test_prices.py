@@ -68,17 +68,17 @@ def test_long_prompts_cost_five_times_on_haiku():
 def test_long_prompts_raise_input_and_output_apart_on_gpt():
     found = prices("gpt-6-sol")
     assert found is not None
-    long = found.at_length(272_001)
+    long = found.select_tier(272_001)
     assert (long.input, long.read, long.output) == (4.0, 0.4, 15.0)
-    assert found.at_length(272_000).input == 2.0
+    assert found.select_tier(272_000).input == 2.0
 
 
 def test_the_old_premium_depends_on_the_day():
     before = prices("claude-opus-4-6", at=date(2026, 3, 12))
     after = prices("claude-opus-4-6", at=date(2026, 3, 13))
     assert before is not None and after is not None
-    assert before.at_length(200_001).input == 10.0
-    assert after.at_length(200_001).input == 5.0
+    assert before.select_tier(200_001).input == 10.0
+    assert after.select_tier(200_001).input == 5.0
 
 
 def test_fast_answers_cost_more_where_a_model_has_them():
@@ -113,7 +113,7 @@ def test_costs_add():
 def test_plain_prices_have_no_tiers_left():
     found = prices("claude-haiku-5-5")
     assert isinstance(found, Prices)
-    assert found.at_length(200_000).at_length(200_000) == found.at_length(200_000)
+    assert found.select_tier(200_000).select_tier(200_000) == found.select_tier(200_000)
 
 
 @pytest.mark.parametrize("model", TABLE)
@@ -129,7 +129,7 @@ def test_table_and_package_agree(model):
 
 
 def _figures(listed, prompt_tokens):
-    flat = listed.at_length(prompt_tokens)
+    flat = listed.select_tier(prompt_tokens)
     return flat.input, flat.write_5m, flat.write_1h, flat.read, flat.output
 
 
@@ -146,7 +146,9 @@ def test_a_tier_may_raise_each_kind_by_its_own_factor():
         above_prompt_tokens=10, prompt_multiplier=2.0, output_multiplier=1.5, write_multiplier=1.0
     )
     base = Prices(input=1.0, write_5m=1.0, write_1h=1.0, read=0.1, output=4.0, tiers=(tier,))
-    assert base.at_length(11) == Prices(input=2.0, write_5m=1.0, write_1h=1.0, read=0.2, output=6.0)
+    assert base.select_tier(11) == Prices(
+        input=2.0, write_5m=1.0, write_1h=1.0, read=0.2, output=6.0
+    )
 
 
 def test_todays_price_of_a_known_model_imports_no_package():
@@ -168,7 +170,7 @@ def test_the_users_file_comes_first():
     )
     own = prices("own-model")
     assert own is not None
-    assert (own.read, own.at_length(1_001).read, own.at_length(1_001).output) == (0.5, 1.0, 4.0)
+    assert (own.read, own.select_tier(1_001).read, own.select_tier(1_001).output) == (0.5, 1.0, 4.0)
 
 
 def test_a_changed_file_is_read_again():

@@ -9,7 +9,7 @@ from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models import BlockFinished, Finished, Reply, Started, TextDelta
 from longhold.core.models.protocol import play
 from longhold.core.models.retry import stream_with_retries
-from longhold.core.models.steady import Patience, steady
+from longhold.core.models.steady import Patience, guard_stream
 from longhold.errors import ModelUnavailable, StreamBroken
 
 TOOL = ToolUse(id="t", name="Bash", input={"command": "ls"})
@@ -30,7 +30,10 @@ async def stream_of(*events):
 
 async def read(*events, patience=None):
     stream = stream_of(*events)
-    return [event async for event in (steady(stream, patience) if patience else steady(stream))]
+    return [
+        event
+        async for event in (guard_stream(stream, patience) if patience else guard_stream(stream))
+    ]
 
 
 async def test_a_good_stream_passes_unchanged():
@@ -75,13 +78,13 @@ async def waiting(*events):
 
 async def test_silence_midway_breaks_the_stream():
     with pytest.raises(StreamBroken, match=r"no event for 0\.05 s"):
-        async for _ in steady(waiting(*EVENTS[:2]), Patience(stall_seconds=0.05)):
+        async for _ in guard_stream(waiting(*EVENTS[:2]), Patience(stall_seconds=0.05)):
             pass
 
 
 async def test_silence_at_first_is_unavailability():
     with pytest.raises(ModelUnavailable, match=r"no event for 0\.05 s"):
-        async for _ in steady(waiting(), Patience(first_event_seconds=0.05)):
+        async for _ in guard_stream(waiting(), Patience(first_event_seconds=0.05)):
             pass
 
 
@@ -93,7 +96,7 @@ async def endless():
 
 async def test_an_endless_answer_ends_though_it_never_pauses():
     with pytest.raises(StreamBroken, match="took too long"):
-        async for _ in steady(endless(), Patience(answer_seconds=0.05)):
+        async for _ in guard_stream(endless(), Patience(answer_seconds=0.05)):
             pass
 
 
@@ -107,7 +110,7 @@ async def test_leaving_early_closes_the_stream_inside():
         finally:
             closed.append(True)
 
-    stream = steady(inside())
+    stream = guard_stream(inside())
     await anext(stream)
     await stream.aclose()
     assert closed == [True]

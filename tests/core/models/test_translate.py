@@ -15,7 +15,7 @@ from longhold.core.models.translate import (
     refusal,
     retry_after_seconds,
     translate,
-    translated,
+    translate_errors,
 )
 from longhold.errors import (
     AuthenticationFailed,
@@ -205,7 +205,7 @@ def test_missing_credentials_are_authentication():
 
 def test_a_bug_is_not_a_providers_failure():
     assert translate(KeyError("x")) is None
-    with pytest.raises(KeyError), translated():
+    with pytest.raises(KeyError), translate_errors():
         raise KeyError("x")
 
 
@@ -216,13 +216,13 @@ def test_an_error_of_ours_stays_itself():
 
 def test_the_original_is_kept_as_the_cause():
     original = anthropic.APIConnectionError(request=ASKED)
-    with pytest.raises(ModelUnavailable) as caught, translated():
+    with pytest.raises(ModelUnavailable) as caught, translate_errors():
         raise original
     assert caught.value.__cause__ is original
 
 
 def test_garbled_json_is_a_broken_stream():
-    with pytest.raises(StreamBroken), translated():
+    with pytest.raises(StreamBroken), translate_errors():
         json.loads("{nope")
 
 

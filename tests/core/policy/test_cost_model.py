@@ -119,7 +119,7 @@ def test_the_model_bills_what_the_simulator_bills(steps, lifetime, is_anchored):
         if clears and talk.cleared < len(talk.results) - 1:
             at = prompt.totals[2 + 2 * talk.cleared]  # the first call whose result goes
             talk.clear(len(talk.results) - 1)
-        read = state.readable_before(at)
+        read = state.count_readable(at)
         prompt, plan, paid = billed(cache, talk, now)
         assert plan.read_tokens == read
         assert paid == pytest.approx(
@@ -143,13 +143,13 @@ def test_the_model_bills_a_tier_as_the_simulator_does():
 
 
 def test_an_edit_behind_the_warm_part_keeps_all_of_it():
-    assert CacheState(tokens=500, marked=(100,)).readable_before(500) == 500
+    assert CacheState(tokens=500, marked=(100,)).count_readable(500) == 500
 
 
 def test_an_edit_keeps_what_is_marked_before_it():
     state = CacheState(tokens=500, marked=(100, 300, 400))
-    assert state.readable_before(399) == 300
-    assert state.readable_before(99) == 0
+    assert state.count_readable(399) == 300
+    assert state.count_readable(99) == 0
 
 
 @pytest.mark.parametrize("lifetime", ["5m", "1h"])
@@ -158,7 +158,7 @@ def test_the_cache_dies_with_its_lifetime(lifetime):
     limit = seconds_of(lifetime)
     assert state.after(limit - 1) == state
     assert state.after(limit).is_cold
-    assert state.after(limit).readable_before(500) == 0
+    assert state.after(limit).count_readable(500) == 0
 
 
 def test_the_step_is_found_by_length():

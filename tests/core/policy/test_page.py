@@ -17,7 +17,7 @@ def test_the_price_file_is_accepted():
     (home() / "prices.toml").write_text(stated)
     found = prices("my-model")
     assert found is not None
-    assert found.at_length(100_001).read == 0.5
+    assert found.select_tier(100_001).read == 0.5
 
 
 def test_the_figures_that_need_no_benchmark_are_right():

@@ -8,7 +8,7 @@ import pytest
 from longhold.core.log.entries import CacheBroke, Section
 from longhold.core.models.protocol import Request
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -55,7 +55,7 @@ class ChanceBrain:
 @pytest.fixture(scope="module")
 def simulator():
     """One simulator for all tests of a file; every chat has a workspace of its own in it."""
-    with running(ChanceBrain(), clock=SimulatorClock(is_frozen=True)) as one:
+    with run_simulator(ChanceBrain(), clock=SimulatorClock(is_frozen=True)) as one:
         yield one
 
 

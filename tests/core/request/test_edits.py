@@ -7,7 +7,7 @@ import pytest
 from longhold.core.log.entries import Cleared, Framed, Ran, Replied, Said, Snipped, Switched
 from longhold.core.messages import Message, Text, ToolUse, Usage, content_from_wire
 from longhold.core.request.billing.validate import CACHE_EDITS_BETA
-from longhold.core.request.edits import BETA, deleted_tokens, placed, takes_edits, with_edits
+from longhold.core.request.edits import BETA, deleted_tokens, has_edits, place_edits, with_edits
 from longhold.core.request.request import Wire
 from longhold.core.view import View
 
@@ -145,30 +145,30 @@ def edited(*ids, place):
 
 def test_edits_stand_in_the_message_they_were_first_sent_with():
     view = view_of(*reads("a", "b", "c"), edited("a", place=6), *reads("d")[1:])
-    assert placed(view) == {6: ("a",)}
+    assert place_edits(view) == {6: ("a",)}
     assert view.messages()[6].content[0].tool_use_id == "c"
 
 
 def test_an_edit_whose_message_is_gone_moves_to_the_next():
     view = view_of(*reads("a", "b", "c"), edited("a", place=4), Snipped(targets=(4,)))
-    assert placed(view) == {4: ("a",)}
+    assert place_edits(view) == {4: ("a",)}
 
 
 def test_what_is_rewritten_or_gone_is_not_deleted_as_well():
     rewritten = Cleared(ids=("a",), texts=("gone",))
-    assert placed(view_of(*reads("a", "b", "c"), edited("a", "b", place=6), rewritten)) == {
+    assert place_edits(view_of(*reads("a", "b", "c"), edited("a", "b", place=6), rewritten)) == {
         6: ("b",)
     }
     snipped = Snipped(targets=(2,))
-    assert placed(view_of(*reads("a", "b", "c"), edited("a", place=6), snipped)) == {}
+    assert place_edits(view_of(*reads("a", "b", "c"), edited("a", place=6), snipped)) == {}
 
 
 def test_a_session_that_did_not_latch_edits_sends_none():
     latched = Framed(betas=(BETA,))
-    assert takes_edits(latched, "simulated/claude-opus-5")
-    assert not takes_edits(latched, "claude-opus-5")
-    assert not takes_edits(Framed(), "simulated/claude-opus-5")
-    assert placed(View()) is None
+    assert has_edits(latched, "simulated/claude-opus-5")
+    assert not has_edits(latched, "claude-opus-5")
+    assert not has_edits(Framed(), "simulated/claude-opus-5")
+    assert place_edits(View()) is None
 
 
 def test_a_provider_without_the_figure_deleted_nothing():
@@ -179,5 +179,5 @@ def test_a_provider_without_the_figure_deleted_nothing():
 
 def test_messages_of_a_view_take_edits():
     view = view_of(*reads("a", "b"), edited("a", place=4))
-    sent = Wire().messages(view.messages(), placed(view))
+    sent = Wire().messages(view.messages(), place_edits(view))
     assert sent[-1]["content"] == [result("b") | {"cache_reference": "b"}, deletion("a")]

@@ -12,8 +12,8 @@ from longhold.agent.mcp import ServerOffer
 from longhold.agent.tools.skills import find_skills
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages.measure import measure_json, measure_text
-from longhold.core.request.frame import frame, reframed
-from longhold.core.request.tool_references import deferred
+from longhold.core.request.frame import frame, replace_tools
+from longhold.core.request.tool_references import defer_tool
 from longhold.core.settings import PromptSettings
 
 TOOL = {"name": "Skill", "description": "d", "input_schema": {"type": "object"}}
@@ -53,7 +53,7 @@ async def test_the_weight_counts_all_of_it(framer, tmp_path):
         + measure_text(made.instructions)
         + measure_json(TOOL)
     )
-    more = reframed(made, (TOOL, TOOL))
+    more = replace_tools(made, (TOOL, TOOL))
     assert more.measure == made.measure + measure_json(TOOL)
 
 
@@ -102,7 +102,7 @@ async def test_a_frame_describes_the_servers_there_are_when_it_is_made(framer):
 
 async def test_a_deferred_tool_weighs_nothing(framer):
     plain = (await make_frame(framer, Framed())).frame
-    assert reframed(plain, (deferred(TOOL),)).measure == plain.measure
+    assert replace_tools(plain, (defer_tool(TOOL),)).measure == plain.measure
 
 
 async def test_the_language_is_said_when_it_is_set(framer):

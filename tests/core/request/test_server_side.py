@@ -11,9 +11,9 @@ from longhold.core.request.server_side import (
     BETA,
     cleared_count,
     cleared_tokens,
-    declared,
-    excluding,
+    declare_clearing,
     is_shortened,
+    update_excluded,
 )
 from longhold.core.settings import ClearSettings, WindowSettings
 from longhold.core.view.window import window_for
@@ -26,11 +26,11 @@ WINDOW = window_for(MODEL, WindowSettings(limit_tokens=1_000_000))
 
 def test_nothing_is_asked_of_the_provider_unless_it_is_switched_on():
     frame = Framed(tools=TOOLS)
-    assert declared(frame, MODEL, ClearSettings(), WINDOW) == frame
+    assert declare_clearing(frame, MODEL, ClearSettings(), WINDOW) == frame
 
 
 def test_the_request_says_when_how_much_and_whose_not():
-    frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
+    frame = declare_clearing(Framed(tools=TOOLS), MODEL, ON, WINDOW)
     assert frame.betas == (BETA,)
     assert frame.options["context_management"]["edits"] == [
         {
@@ -48,38 +48,38 @@ def test_inputs_of_writing_tools_go_with_their_results():
         return frame.options["context_management"]["edits"][-1].get("clear_tool_inputs")
 
     writing = (*TOOLS, {"name": "Write"})
-    frame = declared(Framed(tools=writing), MODEL, ON, WINDOW)
+    frame = declare_clearing(Framed(tools=writing), MODEL, ON, WINDOW)
     assert cleared(frame) == ["Write"]
-    more = excluding(structs.replace(frame, tools=(*writing, {"name": "Edit"})))
+    more = update_excluded(structs.replace(frame, tools=(*writing, {"name": "Edit"})))
     assert cleared(more) == ["Edit", "Write"]
-    kept = declared(Framed(tools=writing), MODEL, replace(ON, inputs=False), WINDOW)
+    kept = declare_clearing(Framed(tools=writing), MODEL, replace(ON, inputs=False), WINDOW)
     assert cleared(kept) is None
 
 
 def test_thinking_is_kept_where_there_is_any():
     thinking = Framed(options={"thinking": {"type": "adaptive"}})
     for frame, model in ((thinking, MODEL), (Framed(), "claude-fable-5")):
-        edits = declared(frame, model, ON, WINDOW).options["context_management"]["edits"]
+        edits = declare_clearing(frame, model, ON, WINDOW).options["context_management"]["edits"]
         assert edits[0] == {"type": "clear_thinking_20251015", "keep": "all"}
 
 
 def test_a_small_window_is_cleared_before_its_warning_line():
     window = window_for(MODEL, WindowSettings(limit_tokens=200_000))
-    edit = declared(Framed(), MODEL, ON, window).options["context_management"]["edits"][0]
+    edit = declare_clearing(Framed(), MODEL, ON, window).options["context_management"]["edits"][0]
     assert edit["trigger"]["value"] == window.warning_tokens
 
 
 def test_what_the_user_asked_for_stays():
     own = Framed(options={"context_management": {"edits": []}})
-    assert declared(own, MODEL, ON, WINDOW).options == own.options
+    assert declare_clearing(own, MODEL, ON, WINDOW).options == own.options
 
 
 def test_tools_that_come_later_are_excluded_too():
-    frame = declared(Framed(tools=TOOLS), MODEL, ON, WINDOW)
+    frame = declare_clearing(Framed(tools=TOOLS), MODEL, ON, WINDOW)
     more = replace_tools(frame, (*TOOLS, {"name": "mcp__db__query"}))
-    edit = excluding(more).options["context_management"]["edits"][0]
+    edit = update_excluded(more).options["context_management"]["edits"][0]
     assert edit["exclude_tools"] == ["Ask", "TodoWrite", "mcp__db__query"]
-    assert excluding(Framed(tools=TOOLS)) == Framed(tools=TOOLS)
+    assert update_excluded(Framed(tools=TOOLS)) == Framed(tools=TOOLS)
 
 
 def replace_tools(frame, tools):
@@ -87,7 +87,7 @@ def replace_tools(frame, tools):
 
 
 def test_a_model_that_knows_neither_is_sent_neither():
-    frame = declared(Framed(), "simulated/claude-opus-5", ON, WINDOW)
+    frame = declare_clearing(Framed(), "simulated/claude-opus-5", ON, WINDOW)
     assert set(frame.betas) == {BETA, EDITS_BETA}
     messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
     sent = build(frame, messages, model="my-own-model", max_output_tokens=5, caching=Caching())
@@ -98,7 +98,7 @@ def test_a_model_that_knows_neither_is_sent_neither():
 
 def test_switched_off_nothing_is_latched():
     off = replace(ON, on=False)
-    assert declared(Framed(), "simulated/claude-opus-5", off, WINDOW) == Framed()
+    assert declare_clearing(Framed(), "simulated/claude-opus-5", off, WINDOW) == Framed()
 
 
 def test_counts_are_read_from_what_was_applied():

@@ -2,10 +2,10 @@
 
 from longhold.core.log.entries import Framed
 from longhold.core.request.request import Caching, build
-from longhold.core.request.tool_references import deferred, spelt_out
+from longhold.core.request.tool_references import defer_tool, spell_out
 
 TOOL = {"name": "ToolSearch", "input_schema": {"type": "object"}}
-LATER = deferred({"name": "mcp__db__query", "input_schema": {"type": "object"}})
+LATER = defer_tool({"name": "mcp__db__query", "input_schema": {"type": "object"}})
 FOUND = {
     "role": "user",
     "content": [
@@ -38,4 +38,4 @@ def test_another_model_reads_a_line_instead():
 
 
 def test_messages_without_references_stay_the_same_objects():
-    assert spelt_out([PLAIN])[0] is PLAIN
+    assert spell_out([PLAIN])[0] is PLAIN

@@ -1,8 +1,8 @@
 """Agents of a session in a database: another machine knows how they ended, and goes on with them."""
 
 import pytest
-from casting import Cast
 
+from casting import Cast
 from longhold.agent.build import build_agent
 from longhold.core.log.entries import Ended, Replied, Said, Spawned
 from longhold.core.messages import Text

@@ -4,12 +4,12 @@ import asyncio
 import json
 
 import pytest
-from command_line import longhold
-from stored_talk import talked
 
+from command_line import longhold
 from longhold.core.log.entries import Compacted, Said, Spawned, Undone
 from longhold.core.log.store import FileStore
 from longhold.core.messages import Text
+from stored_talk import talked
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 

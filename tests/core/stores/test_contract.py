@@ -242,7 +242,7 @@ def test_a_closed_log_takes_nothing(store, project):
 
 def test_what_is_built_on_a_log_and_fails_closes_it(store, reopened, project):
     log = store.create(directory=project, session="s")
-    with pytest.raises(ValueError, match="no"), log.closed_on_failure():
+    with pytest.raises(ValueError, match="no"), log.close_on_failure():
         raise ValueError("no")
     reopened().open("s").close()
 

@@ -11,11 +11,11 @@ import urllib.request
 from contextlib import closing
 
 import pytest
-from command_line import longhold
-from stored_talk import LONG, MODEL, reply, talked
 
+from command_line import longhold
 from longhold import Session
 from longhold.core.log.store import FileStore
+from stored_talk import LONG, MODEL, reply, talked
 
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 

@@ -17,21 +17,20 @@ from hypothesis import strategies as st
 from longhold import Session
 from longhold.core.log.entries import Said
 from longhold.core.log.spending import Spent
-from longhold.core.log.stores import open_store, pending_migrations
+from longhold.core.log.stores import list_migrations, open_store
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import BlockFinished, Finished, Reply
 from longhold.core.settings import StoreSettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Outcome
-from longhold.core.turn.round import Toolbox, play
+from longhold.core.turn.round import Toolbox, run_round
 from longhold.errors import ConfigError, LeaseLost, LogLocked, SessionNotFound, StoreError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
-from postgres_server import PostgresServer  # noqa: E402
-
 from longhold.core.log.stores.postgres import PostgresStore  # noqa: E402
 from longhold.core.log.stores.postgres.schema import MIGRATIONS  # noqa: E402
+from postgres_server import PostgresServer  # noqa: E402
 
 LEASE_SECONDS = 0.6
 
@@ -321,7 +320,7 @@ def test_tables_are_made_once_by_however_many_processes(tmp_path):
         with psycopg.connect(server.url) as connection:
             rows = connection.execute("SELECT version FROM longhold.versions").fetchall()
         assert rows == [(number,) for number in range(1, len(MIGRATIONS) + 1)]
-        assert pending_migrations(server.url) == []
+        assert list_migrations(server.url) == []
         for one in opened:
             one.close()
     finally:
@@ -384,7 +383,7 @@ async def test_no_tool_runs_before_its_entry_is_committed(stores, postgres_url, 
 
 
 async def _played(events, toolbox, log) -> None:
-    async for _ in play(events, toolbox, log.append, log.committed):
+    async for _ in run_round(events, toolbox, log.append, log.committed):
         pass
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from longhold.core.turn.abort import until
+from longhold.core.turn.abort import stream_until_aborted
 
 
 async def test_a_stream_is_closed_though_the_wait_for_it_is_cancelled_again():
@@ -18,7 +18,7 @@ async def test_a_stream_is_closed_though_the_wait_for_it_is_cancelled_again():
             cleaned.append(True)
 
     async def read():
-        async for _ in until(asyncio.Event(), events()):
+        async for _ in stream_until_aborted(asyncio.Event(), events()):
             pass
 
     reading = asyncio.create_task(read())

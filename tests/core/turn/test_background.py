@@ -4,7 +4,7 @@ import asyncio
 
 from longhold.core.messages import Usage
 from longhold.core.models.protocol import Finished, Reply
-from longhold.core.turn.background import Background, Job, watched
+from longhold.core.turn.background import Background, Job, watch_forks
 from longhold.core.turn.fork import ForkRequest
 
 
@@ -128,7 +128,7 @@ async def test_only_what_a_job_asks_is_counted_for_it():
             request.on_event(Finished(reply=reply))
         return request.source
 
-    asking, gate, job = watched(ask), asyncio.Event(), Job("dream")
+    asking, gate, job = watch_forks(ask), asyncio.Event(), Job("dream")
 
     async def work():
         await asking(ForkRequest(say="x", source="dream"))

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from casting import idle, until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from casting import idle, until
 from longhold.agent.agent import budget_in
 from longhold.core.log.entries import Failed, Ran, Replied, Said, Snipped, Switched
 from longhold.core.log.spending import Budget

@@ -18,7 +18,7 @@ from longhold.core.turn.round import (
     ToolBegan,
     Toolbox,
     ToolRan,
-    play,
+    run_round,
 )
 from longhold.errors import StoreError, StreamBroken
 
@@ -70,7 +70,7 @@ def round_of(log, tmp_path):
             log.append(entry)
             return entry
 
-        return [event async for event in play(stream(), box, record or keep)]
+        return [event async for event in run_round(stream(), box, record or keep)]
 
     return played
 
@@ -146,7 +146,7 @@ async def test_a_round_that_is_abandoned_answers_what_ran_and_what_waited(tmp_pa
         log.append(entry)
         return entry
 
-    rounds = play(stream(), box, keep)
+    rounds = run_round(stream(), box, keep)
     async for event in rounds:
         if isinstance(event, ToolBegan):
             break

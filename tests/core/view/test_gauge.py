@@ -119,7 +119,7 @@ def test_thinking_of_past_turns_weighs_nothing_where_the_model_is_not_shown_it()
 
 
 def test_what_was_learnt_is_kept_per_model():
-    learnt = Calibration.fresh(MODEL).learn(measure_content("some text " * 500), 2_000)
+    learnt = Calibration.create(MODEL).learn(measure_content("some text " * 500), 2_000)
     shared = FileRecords(home())
     save_calibration(shared, learnt)
     assert load_calibration(shared, MODEL) == learnt
@@ -129,10 +129,10 @@ def test_what_was_learnt_is_kept_per_model():
 @pytest.mark.parametrize("body", [b"", b"not json", b"[]", b'{"model":"claude-opus-4-6"}'])
 def test_a_damaged_calibration_counts_as_none(body):
     shared = FileRecords(home())
-    save_calibration(shared, Calibration.fresh(MODEL))
+    save_calibration(shared, Calibration.create(MODEL))
     [file] = (home() / "calibration").iterdir()
     file.write_bytes(body)
-    assert load_calibration(shared, MODEL) == Calibration.fresh(MODEL)
+    assert load_calibration(shared, MODEL) == Calibration.create(MODEL)
 
 
 def test_a_result_of_an_unknown_tool_use_does_not_count():
@@ -144,7 +144,7 @@ def test_a_result_of_an_unknown_tool_use_does_not_count():
 
 
 def test_calibrations_are_plain_json():
-    assert msgspec.json.decode(msgspec.json.encode(Calibration.fresh(MODEL)))["model"] == MODEL
+    assert msgspec.json.decode(msgspec.json.encode(Calibration.create(MODEL)))["model"] == MODEL
 
 
 def test_with_calibration_off_nothing_is_learnt():

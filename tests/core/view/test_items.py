@@ -15,7 +15,7 @@ from longhold.core.view.items import (
     Spoken,
     StandIn,
     join,
-    late,
+    make_late,
     render,
 )
 
@@ -134,7 +134,7 @@ def test_a_round_weighs_its_answer_and_its_results():
 
 
 def test_a_late_result_is_told_with_its_tool_use():
-    item = late(Ran(n=7, tool_use_id="a", content="x"))
+    item = make_late(Ran(n=7, tool_use_id="a", content="x"))
     assert (item.id, item.order, item.kind, item.hidden) == (7, 7, "late", True)
     assert [block.text for block in item.content] == ["A result came late for tool use a:", "x"]
 

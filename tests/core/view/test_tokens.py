@@ -53,19 +53,19 @@ def test_weighing_is_additive():
 
 def test_a_fresh_calibration_weighs_by_the_defaults():
     measure = measure_text(CODE)
-    fresh = Calibration.fresh("claude-opus-4-5")
+    fresh = Calibration.create("claude-opus-4-5")
     assert fresh.weigh(measure) == pytest.approx(weigh(measure, CLAUDE))
 
 
 def test_it_learns_an_unknown_tokenizer_in_a_few_answers():
-    learnt = taught(Calibration.fresh("nobody-knows-1"), 1.4, 10)
+    learnt = taught(Calibration.create("nobody-knows-1"), 1.4, 10)
     for text in TEXTS:
         measure = measure_result(text)
         assert learnt.weigh(measure) == pytest.approx(1.4 * weigh(measure, O200K), rel=0.05)
 
 
 def test_it_learns_a_class_apart_from_the_others():
-    calibration = Calibration.fresh("nobody-knows-1")
+    calibration = Calibration.create("nobody-knows-1")
     dearer = msgspec.structs.replace(calibration.defaults, digits=0.35, numbers=1.5)
     for i in range(60):
         measure = measure_result(TEXTS[i % 3])
@@ -76,7 +76,7 @@ def test_it_learns_a_class_apart_from_the_others():
 
 
 def test_an_outlier_hardly_moves_what_was_learnt():
-    steady = taught(Calibration.fresh("claude-opus-4-5"), 1.0, 10)
+    steady = taught(Calibration.create("claude-opus-4-5"), 1.0, 10)
     measure = measure_result(CODE)
     shaken = steady.observe(measure, 20 * steady.weigh(measure))
     assert shaken.weigh(measure) == pytest.approx(steady.weigh(measure), rel=0.02)
@@ -84,13 +84,13 @@ def test_an_outlier_hardly_moves_what_was_learnt():
 
 def test_a_fitted_model_that_really_changed_still_gets_through():
     measure = measure_result(CODE)
-    learnt = taught(Calibration.fresh("claude-opus-4-5"), 1.35, 60)
+    learnt = taught(Calibration.create("claude-opus-4-5"), 1.35, 60)
     assert learnt.weigh(measure) == pytest.approx(1.35 * weigh(measure, CLAUDE), rel=0.06)
 
 
 def test_once_settled_only_news_teaches():
     measure = measure_result(CODE)
-    settled = msgspec.structs.replace(Calibration.fresh("claude-opus-4-5"), lessons=500)
+    settled = msgspec.structs.replace(Calibration.create("claude-opus-4-5"), lessons=500)
     usual = settled.weigh(measure)
     assert settled.learn(measure, 1.02 * usual) is settled
     learnt = taught(settled, 1.35, 60)
@@ -107,7 +107,7 @@ def test_once_settled_only_news_teaches():
     )
 )
 def test_no_history_makes_it_wild(lessons):
-    calibration = Calibration.fresh("claude-opus-4-5")
+    calibration = Calibration.create("claude-opus-4-5")
     for measure, tokens in lessons:
         calibration = calibration.observe(measure, tokens)
     assert all(FACTOR_MIN <= factor <= FACTOR_MAX for factor in calibration.factors)
@@ -115,13 +115,13 @@ def test_no_history_makes_it_wild(lessons):
 
 
 def test_margins_narrow_with_what_is_learnt():
-    fresh = Calibration.fresh("nobody-knows-1")
+    fresh = Calibration.create("nobody-knows-1")
     big = measure_result(CODE * 20)
     assert taught(fresh, 1.2, 10).margin_tokens(big) < 0.7 * fresh.margin_tokens(big)
 
 
 def test_margins_widen_when_estimates_were_too_small():
-    steady = taught(Calibration.fresh("claude-opus-4-5"), 1.0, 20)
+    steady = taught(Calibration.create("claude-opus-4-5"), 1.0, 20)
     measure = measure_result(PROSE)
     shaken = steady
     for _ in range(5):
@@ -130,21 +130,21 @@ def test_margins_widen_when_estimates_were_too_small():
 
 
 def test_a_tiny_or_shrinking_growth_teaches_nothing():
-    calibration = Calibration.fresh("claude-opus-4-5")
+    calibration = Calibration.create("claude-opus-4-5")
     assert calibration.observe(measure_text("ok"), 500) == calibration
     assert calibration.observe(measure_text(CODE), -500) == calibration
     assert calibration.observe(NOTHING - measure_text(CODE), -500) == calibration
 
 
 def test_a_calibration_survives_the_disk():
-    learnt = taught(Calibration.fresh("gpt-5"), 1.1, 4)
+    learnt = taught(Calibration.create("gpt-5"), 1.1, 4)
     line = msgspec.json.encode(learnt)
     assert msgspec.json.decode(line, type=Calibration) == learnt
     assert len(line) < 10_000
 
 
 def test_a_calibration_on_other_defaults_is_not_current():
-    fresh = Calibration.fresh("claude-opus-4-5")
+    fresh = Calibration.create("claude-opus-4-5")
     older = msgspec.structs.replace(fresh, defaults=O200K)
     assert fresh.is_current()
     assert not older.is_current()
@@ -152,21 +152,21 @@ def test_a_calibration_on_other_defaults_is_not_current():
 
 def test_without_any_usage_everything_is_estimated_with_a_wide_margin():
     total = measure_text(CODE * 30)
-    gauge = Gauge.fresh("claude-opus-4-5")
+    gauge = Gauge.create("claude-opus-4-5")
     assert gauge.size_tokens(total) == round(weigh(total, CLAUDE))
     assert gauge.margin_tokens(total) > 0.1 * gauge.size_tokens(total)
 
 
 def test_the_size_is_the_last_usage_plus_what_came_after():
     before, reply = measure_text(PROSE), measure_text(CODE)
-    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=before)
+    gauge = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=before)
     assert gauge.size_tokens(before) == 50_000
     assert gauge.size_tokens(before + reply) == round(50_000 + weigh(reply, CLAUDE))
 
 
 def test_final_output_tokens_stand_for_the_reply():
     before, reply, result = measure_text(PROSE), measure_text(CODE), measure_result("done")
-    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(
+    gauge = Gauge.create("claude-opus-4-5").observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=1_234, is_final=True
     )
     assert gauge.size_tokens(before + reply) == 51_234
@@ -176,7 +176,7 @@ def test_final_output_tokens_stand_for_the_reply():
 
 def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
     before, reply = measure_text(PROSE), measure_text(CODE)
-    fresh = Gauge.fresh("claude-opus-4-5")
+    fresh = Gauge.create("claude-opus-4-5")
     stale = fresh.observe_usage(prompt_tokens=50_000, before=before, reply=reply, output_tokens=3)
     high = fresh.observe_usage(
         prompt_tokens=50_000, before=before, reply=reply, output_tokens=9_000
@@ -187,7 +187,7 @@ def test_output_tokens_of_an_unfinished_piece_are_a_lower_bound():
 
 def test_an_answer_teaches_from_the_growth_since_the_one_before():
     grown = measure_result(CODE)
-    first = Gauge.fresh("nobody-knows-1").observe_usage(prompt_tokens=9_000, before=NOTHING)
+    first = Gauge.create("nobody-knows-1").observe_usage(prompt_tokens=9_000, before=NOTHING)
     second = first.observe_usage(
         prompt_tokens=9_000 + round(1.5 * weigh(grown, O200K)), before=grown
     )
@@ -198,15 +198,15 @@ def test_an_answer_teaches_from_the_growth_since_the_one_before():
 
 def test_what_leaves_the_view_leaves_the_size():
     total, cleared = measure_text(CODE * 5), measure_text(CODE)
-    gauge = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
+    gauge = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
     assert gauge.size_tokens(total - cleared) == round(50_000 - weigh(cleared, CLAUDE))
 
 
 def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
     before, rest = Measure(spaced=100_000), Measure(spaced=1_800)
-    weight = Calibration.fresh("claude-opus-4-5").weigh
+    weight = Calibration.create("claude-opus-4-5").weigh
     gauge = Gauge(
-        calibration=Calibration.fresh("claude-opus-4-5"),
+        calibration=Calibration.create("claude-opus-4-5"),
         reported_tokens=0.7 * weight(before),
         then=before,
         is_reported=True,
@@ -217,11 +217,11 @@ def test_a_short_rest_is_weighed_even_if_the_whole_was_estimated_too_high():
 
 def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
     before, rest = Measure(spaced=100_000), Measure(spaced=10_000)
-    weight = Calibration.fresh("claude-opus-4-5").weigh
+    weight = Calibration.create("claude-opus-4-5").weigh
     prompt = round(1.2 * weight(before))
 
     def left(**given):
-        gauge = Gauge.fresh("claude-opus-4-5").observe_usage(
+        gauge = Gauge.create("claude-opus-4-5").observe_usage(
             prompt_tokens=prompt, before=before, learns=False, **given
         )
         assert gauge.size_tokens(before) == prompt
@@ -233,6 +233,6 @@ def test_what_the_whole_was_off_by_leaves_with_what_it_was_about():
 
 def test_another_model_sees_the_same_view_at_its_own_scale():
     total = measure_text(CODE * 5)
-    old = Gauge.fresh("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
-    new = old.switched(Calibration.fresh("claude-opus-5"))
+    old = Gauge.create("claude-opus-4-5").observe_usage(prompt_tokens=50_000, before=total)
+    new = old.switched(Calibration.create("claude-opus-5"))
     assert new.size_tokens(total) == pytest.approx(65_000, rel=0.01)

@@ -10,7 +10,7 @@ from longhold.core.log.entries import (
     Snipped,
     Undone,
 )
-from longhold.core.view.in_force import InForce, in_force
+from longhold.core.view.in_force import InForce, find_in_force
 from properties.strategies import numbered
 
 
@@ -19,7 +19,7 @@ def compacted(**fields):
 
 
 def fate_of(*entries):
-    return in_force(numbered((Said(content=()), *entries)))
+    return find_in_force(numbered((Said(content=()), *entries)))
 
 
 def test_nothing_undone_is_the_plain_fate():
@@ -58,13 +58,13 @@ def test_undo_of_what_is_not_there_yet_means_nothing():
 
 def test_sizes_between_an_entry_and_its_undo_are_not_trusted():
     found = fate_of(compacted(), Said(content=()), Undone(target=2), Said(content=()))
-    assert [found.distrusts(n) for n in range(1, 6)] == [False, False, True, False, False]
+    assert [found.is_distrusted(n) for n in range(1, 6)] == [False, False, True, False, False]
 
 
 def test_what_comes_to_rest_on_a_dead_entry_is_dead_from_the_start():
     dead = InForce(dead=frozenset({2}))
-    assert dead.joined_by(Snipped(n=9, targets=(2,))).dead == {2, 9}
-    assert dead.joined_by(Snipped(n=9, targets=(3,))) is dead
+    assert dead.add_entry(Snipped(n=9, targets=(2,))).dead == {2, 9}
+    assert dead.add_entry(Snipped(n=9, targets=(3,))) is dead
 
 
 def test_a_rewind_takes_what_was_said_since_and_the_summaries_over_it():

@@ -20,7 +20,7 @@ from longhold.core.log.entries import (
     Switched,
     Titled,
     Undone,
-    measured,
+    add_measure,
 )
 from longhold.core.messages import (
     Message,
@@ -90,7 +90,7 @@ def test_an_empty_log_is_an_empty_view():
     view = fold([])
     assert view.messages() == [] == view.seen()
     assert view.total == Measure()
-    assert view.compactable() == 0
+    assert view.count_compactable() == 0
 
 
 def test_a_conversation_is_shown_as_it_was_had():
@@ -177,7 +177,7 @@ def test_what_began_and_never_ended_is_interrupted():
     view = view_of(said("hi"), replied("r1", use("a"), use("b"), use("c")), Began(tool_use_id="a"))
     view.apply(Began(n=4, tool_use_id="b"))
     view.apply(ran("b", n=5))
-    assert [call.id for call in view.interrupted()] == ["a"]
+    assert [call.id for call in view.list_interrupted()] == ["a"]
 
 
 def test_what_ran_and_is_called_again_has_not_begun():
@@ -190,7 +190,7 @@ def test_what_ran_and_is_called_again_has_not_begun():
         replied("r2", use("a")),
     )
     assert view.open_round() is not None
-    assert view.interrupted() == []
+    assert view.list_interrupted() == []
 
 
 def test_a_spilled_result_shows_its_preview():
@@ -394,11 +394,11 @@ def test_a_model_that_is_not_shown_old_thinking_sees_that_of_its_turn_only():
 
 
 def test_a_full_compaction_may_cover_all_that_is_answered():
-    assert view_of(*TALK).compactable() == 4
-    assert view_of(*TALK, said("and now?")).compactable() == 4
-    assert view_of(*TALK, said("a reminder", hidden=True)).compactable() == 5
-    assert view_of(*TALK, replied("r3", use("a"))).compactable() == 4
-    assert view_of(*TALK, replied("r3", use("a")), said("hurry")).compactable() == 4
+    assert view_of(*TALK).count_compactable() == 4
+    assert view_of(*TALK, said("and now?")).count_compactable() == 4
+    assert view_of(*TALK, said("a reminder", hidden=True)).count_compactable() == 5
+    assert view_of(*TALK, replied("r3", use("a"))).count_compactable() == 4
+    assert view_of(*TALK, replied("r3", use("a")), said("hurry")).count_compactable() == 4
 
 
 def test_the_frame_the_model_and_the_title_are_the_last_ones():
@@ -470,7 +470,7 @@ def test_edits_that_the_provider_ignored_do_not_count_once_they_are_text():
                 usage=Usage(input_tokens=20_000, output_tokens=2)),
         Cleared(ids=("a",), texts=("gone",), how="rewritten"),
     ]  # fmt: skip
-    entries = [measured(entry) for entry in numbered(entries)]
+    entries = [add_measure(entry) for entry in numbered(entries)]
     sizes = []
     for upto in (9, 10):
         view, gauge = replay(entries[:upto])
@@ -496,7 +496,7 @@ def test_shorter_inputs_and_hidden_thinking_are_sent_and_measured():
             thinking=(3,),
         ),
     )
-    history = numbered(map(measured, entries))
+    history = numbered(map(add_measure, entries))
     view = fold(history)
     answer = view.messages()[1]
     assert [block.input for block in answer.content] == [{"content": "[cleared]"}] * 2

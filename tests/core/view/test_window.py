@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from longhold.core.log.entries import Compacted, Replied
 from longhold.core.messages import Usage
 from longhold.core.settings import WindowSettings
-from longhold.core.view.window import evident_window, lines, window_for
+from longhold.core.view.window import infer_window, lines, window_for
 from longhold.errors import ConfigError
 
 PLAIN = WindowSettings()
@@ -221,4 +221,4 @@ def compacted(before: int, trigger: str = "auto", by: str = "import") -> Compact
     ],
 )
 def test_a_window_is_taken_from_what_a_transcript_proves(history, window):
-    assert evident_window(history) == window
+    assert infer_window(history) == window

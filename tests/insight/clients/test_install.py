@@ -4,6 +4,7 @@ import json
 import tomllib
 
 import pytest
+
 from command_line import longhold
 
 

@@ -4,8 +4,8 @@ import json
 from datetime import datetime
 
 import pytest
-from command_line import longhold
 
+from command_line import longhold
 from longhold.insight.clients.pi import status_line
 
 ASKED = "Never rename Kingfisher in config_store.py"

@@ -7,8 +7,8 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
-from browser import chromium, needs_chromium
 
+from browser import chromium, needs_chromium
 from longhold.cli.serve_command import listed, read_session
 from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings, Settings

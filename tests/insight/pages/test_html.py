@@ -1,9 +1,9 @@
 """The page in a real browser: it draws, sorts, searches, zooms, opens, and runs nothing foreign."""
 
 import pytest
+
 from browser import chromium, needs_chromium
 from command_line import longhold
-
 from longhold.core.log.entries import Compacted, Ran, Replied, Said
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.settings import PageSettings

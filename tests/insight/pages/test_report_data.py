@@ -1,8 +1,8 @@
 """The page of a report: the printed verdict, its tables and a plot, from the report's plain values."""
 
 import pytest
-from browser import chromium, needs_chromium
 
+from browser import chromium, needs_chromium
 from longhold.insight.pages.html import MOST_ROWS, render_report, report_data
 
 HOSTILE = "</script><script>window.hit=1</script>\x1b[31m"

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import longhold
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command_line import longhold
 from longhold.core.log.entries import (
     Cleared,
     Compacted,
@@ -24,7 +24,7 @@ from longhold.core.log.entries import (
     Said,
     Spawned,
     Undone,
-    measured,
+    add_measure,
 )
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.settings import PageSettings
@@ -202,7 +202,7 @@ def test_a_cleared_result_names_what_cleared_it():
         replied(4, Text(text="Built.")),
         Cleared(n=5, at=5.0, ids=("t1",), texts=("[cleared]",), why="1 result cleared: old"),
     ]
-    tables = read([*map(measured, history)]).tables
+    tables = read([*map(add_measure, history)]).tables
     (result,) = [row for row in rows(tables["messages"]) if row["kind"] == "result"]
     assert (result["state"], result["by"], result["about"]) == ("cleared", 5, "make")
     (change,) = [row for row in rows(tables["changes"]) if row["n"] == 5]

@@ -3,7 +3,7 @@
 import pytest
 
 from longhold.errors import InvalidArgument
-from longhold.insight.replay.policies import DEFAULT, POLICIES, chosen
+from longhold.insight.replay.policies import DEFAULT, POLICIES, select_policies
 
 WINDOW_TOKENS = 60_000
 MODEL = "claude-opus-4-5"
@@ -69,6 +69,6 @@ def test_the_providers_clearing_starts_at_its_own_line(recording):
 
 def test_an_unknown_policy_is_refused_by_name():
     with pytest.raises(InvalidArgument, match="policy: 'cheapest' is not one of send_everything"):
-        chosen(("cheapest",))
-    assert [policy.name for policy in chosen(())] == list(DEFAULT)
-    assert len(chosen(("all",))) == len(POLICIES)
+        select_policies(("cheapest",))
+    assert [policy.name for policy in select_policies(())] == list(DEFAULT)
+    assert len(select_policies(("all",))) == len(POLICIES)

@@ -61,7 +61,7 @@ async def test_what_left_the_view_and_was_needed_is_counted_with_its_price(recor
 async def test_what_was_learnt_on_this_machine_changes_nothing(recording, tmp_path):
     settings = replace(SMALL, gauge=GaugeSettings())
     plain = await played(recording, settings, tmp_path / "plain")
-    fresh = Calibration.fresh("claude-opus-4-5")
+    fresh = Calibration.create("claude-opus-4-5")
     heavy = structs.replace(fresh, factors=tuple(2.0 for _ in fresh.factors))
     save_calibration(FileRecords(tmp_path), heavy)
     again = await played(recording, settings, tmp_path / "again")

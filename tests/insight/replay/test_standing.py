@@ -40,6 +40,6 @@ def test_ours_are_compared_with_others_and_not_among_themselves():
         "theirs": figures(9.0, regret=9),
     }
     found = standings(policies)
-    assert found["ours"].loses_by("theirs") == ("cost",)
-    assert found["ours_lean"].loses_by("theirs") == ("regret",)
-    assert found["ours"].loses_by("ours_lean") == ()
+    assert found["ours"].list_losses("theirs") == ("cost",)
+    assert found["ours_lean"].list_losses("theirs") == ("regret",)
+    assert found["ours"].list_losses("ours_lean") == ()

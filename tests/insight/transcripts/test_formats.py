@@ -17,8 +17,8 @@ from longhold.errors import TranscriptError
 from longhold.insight.transcripts.formats import (
     FORMATS,
     is_log,
+    load_format,
     losses,
-    named,
     open_transcript,
     read_lines,
 )
@@ -69,9 +69,9 @@ def test_progress_is_told_in_bytes_of_the_file(tmp_path):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_recognises_what_it_writes(tmp_path, name):
-    view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
+    view = fold(load_format("anthropic").read(iter([LIST]), TranscriptWriter()))
     path = tmp_path / "file"
-    path.write_bytes(b"".join(named(name).write(view)))
+    path.write_bytes(b"".join(load_format(name).write(view)))
     format, entries, _ = read(path)
     assert format == name
     assert fold(entries).messages() == view.messages()
@@ -82,20 +82,20 @@ def test_every_format_recognises_what_it_writes(tmp_path, name):
 @pytest.mark.parametrize("at", [1e300, -1e300, 2.0**62])
 def test_a_date_that_is_none_does_not_stop_an_export(name, at):
     view = fold([Said(n=1, at=at, content=(Text(text="hi"),))])
-    again = fold(read_lines(named(name).write(view), name))
+    again = fold(read_lines(load_format(name).write(view), name))
     assert again.messages() == view.messages()
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_line_that_is_nested_too_deep_is_left_out_by_every_format(name):
-    view = fold(named("anthropic").read(iter([LIST]), TranscriptWriter()))
-    lines = b"".join(named(name).write(view)).splitlines(keepends=True)
+    view = fold(load_format("anthropic").read(iter([LIST]), TranscriptWriter()))
+    lines = b"".join(load_format(name).write(view)).splitlines(keepends=True)
     if name in ("anthropic", "openai"):  # one document, which can also be one message per line
         messages = json.loads(b"".join(lines))["messages"]
         lines = [json.dumps(message).encode() + b"\n" for message in messages]
     deep = b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n"
     writer = TranscriptWriter()
-    list(named(name).read(iter([*lines, deep]), writer))
+    list(load_format(name).read(iter([*lines, deep]), writer))
     assert [number for number, _ in writer.account.malformed] == [len(lines) + 1]
 
 
@@ -117,7 +117,7 @@ def test_a_path_may_be_given_as_text(tmp_path):
 
 def test_a_format_nobody_has():
     with pytest.raises(TranscriptError, match="is not a format; there are claude-code, codex, pi"):
-        named("emacs")
+        load_format("emacs")
 
 
 def test_lines_are_read_in_a_format_that_is_known():

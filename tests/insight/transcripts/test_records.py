@@ -2,12 +2,12 @@
 
 import pytest
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.session.importing.records import (
     MOST_LEVELS,
     UnreadableRecord,
     count,
-    decoded,
+    decode_record,
     document,
     first_record,
     message_list,
@@ -44,7 +44,7 @@ def test_a_moment_that_is_written_is_read_again():
 
 @pytest.mark.parametrize("at", [1e300, -1e300, float("inf"), float("nan"), 253402300799.9999])
 def test_a_moment_that_is_no_date_is_written_as_none(at: float):
-    assert possible(at) == 0.0
+    assert clamp_time(at) == 0.0
     assert timestamp(at) == "1970-01-01T00:00:00.000Z"
 
 
@@ -68,13 +68,13 @@ def test_a_count_is_a_whole_number_or_nothing(value: object, expected: int):
 )
 def test_half_a_character_is_replaced_and_counted(text: bytes, expected: str):
     account = ImportAccount()
-    assert decoded(text, account) == expected
+    assert decode_record(text, account) == expected
     assert account.repaired == {"characters cut in half": 1}
 
 
 def test_text_that_is_no_json_is_not_mended():
     account = ImportAccount()
-    assert isinstance(decoded(rb'{"\ud83d', account), UnreadableRecord)
+    assert isinstance(decode_record(rb'{"\ud83d', account), UnreadableRecord)
     assert account.repaired == {}
 
 
@@ -83,12 +83,12 @@ def test_text_that_is_no_json_is_not_mended():
 def test_what_is_nested_too_deep_is_malformed(levels: int, opening: bytes, closing: bytes):
     inner = b"0" if closing == b"}" else b""
     line = opening * levels + inner + closing * levels
-    assert decoded(line) == UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
+    assert decode_record(line) == UnreadableRecord(f"nested deeper than {MOST_LEVELS} levels")
 
 
 def test_what_is_nested_less_deep_is_read():
-    assert not isinstance(decoded(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), UnreadableRecord)
-    assert decoded(b"[" + b"[]," * 500 + b"[]]") == [[]] * 501
+    assert not isinstance(decode_record(b"[" * MOST_LEVELS + b"]" * MOST_LEVELS), UnreadableRecord)
+    assert decode_record(b"[" + b"[]," * 500 + b"[]]") == [[]] * 501
 
 
 def test_the_first_record_is_behind_marks_and_blank_lines():

@@ -5,7 +5,7 @@ import pytest
 from longhold.core.log.entries import Imported, Titled
 from longhold.core.messages import Image, Opaque, Text, Thinking, ToolResult, ToolUse, Usage
 from longhold.core.messages.measure import measure_content
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.session.importing.writer import TranscriptWriter
 
 
@@ -47,7 +47,7 @@ def test_blocks_that_cannot_stand_on_the_users_side_are_written_out(writer):
         strange,
         Text(text='{"type":"tool_use","id":1}'),
     )
-    assert speakable((picture, thought, strange, broken)) == kept
+    assert to_spoken((picture, thought, strange, broken)) == kept
 
 
 def test_blocks_that_cannot_stand_on_the_models_side_are_written_out(writer):

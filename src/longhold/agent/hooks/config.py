@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from longhold.agent.permissions.rules import Rule, denies_command, names_tool, parse_rule
+from longhold.agent.permissions.rules import Rule, denies_command, is_for_tool, parse_rule
 from longhold.agent.permissions.sources import SettingsSection, read_sections
 from longhold.core.messages import Json, JsonObject
 from longhold.core.tools.shell_programs import every_command
@@ -192,7 +192,7 @@ def _is_plain(matcher: str) -> bool:
     return matcher == "*" or _PLAIN_NAMES.fullmatch(matcher) is not None
 
 
-def chosen(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
+def select_hooks(hooks: tuple[Hook, ...], event: str, fields: JsonObject) -> tuple[Hook, ...]:
     value = str(fields.get(EVENTS[event].matches_on, ""))
     picked: dict[tuple[str, tuple[str, ...]], Hook] = {}
     for hook in hooks:
@@ -206,7 +206,7 @@ def _may_apply(hook: Hook, fields: JsonObject) -> bool:
     rule, tool = hook.condition, str(fields.get("tool_name", ""))
     if rule is None:
         return True
-    if not names_tool(rule, tool):
+    if not is_for_tool(rule, tool):
         return False
     command = fields.get("tool_input", {}).get("command")
     if not rule.content or not isinstance(command, str):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from longhold.agent.hooks.config import END_TOTAL_MAX_SECONDS, EVENTS, Hook, HookEvent, chosen
+from longhold.agent.hooks.config import END_TOTAL_MAX_SECONDS, EVENTS, Hook, HookEvent, select_hooks
 from longhold.agent.hooks.verdict import HookVerdict, merge, read_verdict
 from longhold.agent.permissions.decide import MODES, Mode
 from longhold.agent.permissions.sources import is_unchanged
@@ -52,7 +52,7 @@ class Hooks:
     _spent: set[Hook] = field(default_factory=set)
 
     async def fire(self, event: str, fields: JsonObject, context: HookContext) -> HookVerdict:
-        picked = [h for h in chosen(self.hooks, event, fields) if h not in self._spent]
+        picked = [h for h in select_hooks(self.hooks, event, fields) if h not in self._spent]
         self._spent.update(hook for hook in picked if hook.is_once)
         if not picked:
             return HookVerdict()

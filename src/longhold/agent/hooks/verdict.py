@@ -56,7 +56,7 @@ class HookVerdict:
 
 def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> HookVerdict:
     if status == BLOCKING_STATUS:
-        return _blocked(event, stderr.strip() or "a hook blocked it and gave no reason")
+        return _block(event, stderr.strip() or "a hook blocked it and gave no reason")
     said = stdout.strip()
     if said.startswith("{"):
         try:
@@ -69,7 +69,7 @@ def read_verdict(event: HookEvent, status: int, stdout: str, stderr: str) -> Hoo
     return HookVerdict(context=(said,) if said and event.text_is_context else ())
 
 
-def _blocked(event: HookEvent, reason: str) -> HookVerdict:
+def _block(event: HookEvent, reason: str) -> HookVerdict:
     if not event.can_block:
         return HookVerdict(errors=(reason,))
     if event.name == "PreToolUse":

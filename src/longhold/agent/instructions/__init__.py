@@ -10,12 +10,12 @@ from longhold.agent.instructions.nearby import (
     InstructionChanges,
     LoadReason,
     Nearby,
+    build_hook_fields,
     instruction_changes,
-    loaded_fields,
-    said,
+    render_instructions,
     sources,
 )
-from longhold.agent.instructions.places import Ground, at_start, everywhere, ground
+from longhold.agent.instructions.places import Ground, ground, list_at_start, list_everywhere
 
 __all__ = [
     "Gathered",
@@ -25,13 +25,13 @@ __all__ = [
     "LoadReason",
     "Nearby",
     "Waiting",
+    "build_hook_fields",
     "gather",
     "ground",
-    "imports_waiting",
     "instruction_changes",
+    "list_waiting_imports",
     "load",
-    "loaded_fields",
-    "said",
+    "render_instructions",
     "sources",
 ]
 
@@ -39,11 +39,11 @@ __all__ = [
 def load(ground: Ground, *, trusted: frozenset[str] = frozenset()) -> Gathered:
     if not ground.settings.on:
         return Gathered()
-    return gather(at_start(ground), ground, trusted=trusted)
+    return gather(list_at_start(ground), ground, trusted=trusted)
 
 
-def imports_waiting(
+def list_waiting_imports(
     ground: Ground, *, trusted: frozenset[str] = frozenset()
 ) -> tuple[Waiting, ...]:
-    found = gather(everywhere(ground), ground, trusted=trusted, ignore_paths=True)
+    found = gather(list_everywhere(ground), ground, trusted=trusted, ignore_paths=True)
     return found.waiting

@@ -42,7 +42,7 @@ def without_comments(text: str) -> str:
     return "\n".join(line for line, _ in _lines(text)).strip("\n")
 
 
-def imports_in(text: str) -> tuple[str, ...]:
+def find_imports(text: str) -> tuple[str, ...]:
     """List the paths a text imports, as written, each once."""
     if "@" not in text:
         return ()
@@ -194,7 +194,7 @@ def gather(
     gatherer.start_all(list(candidates))
     gatherer.follow()
     gatherer.report_dropped()
-    parts = tuple(node.part for node in gatherer.in_order())
+    parts = tuple(node.part for node in gatherer.walk_files())
     large = (
         f"{part.path} has {len(part.text):,} characters; every call carries them"
         for part in parts
@@ -265,7 +265,7 @@ class _Gatherer:
         queue = deque(self._starts)
         while queue:
             node = queue.popleft()
-            for written in imports_in(node.part.text):
+            for written in find_imports(node.part.text):
                 path = self._target(node, written)
                 if path is None:
                     continue
@@ -384,7 +384,7 @@ class _Gatherer:
         self._found[part.path] = node = _Node(part=part, hops=hops, is_users=is_users)
         return node
 
-    def in_order(self) -> Iterator[_Node]:
+    def walk_files(self) -> Iterator[_Node]:
         """Yield files in their final order, imports before their importer."""
         done = {node.part.path for node in self._starts}
         for node in self._starts:

@@ -18,7 +18,7 @@ from xml.sax.saxutils import quoteattr
 from msgspec import structs
 
 from longhold.agent.instructions.gathering import Gathered, InstructionPart, gather
-from longhold.agent.instructions.places import Ground, SourceKind, near
+from longhold.agent.instructions.places import Ground, SourceKind, list_near
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Compacted, Framed, Said, Source
 from longhold.core.messages import JsonObject
@@ -41,7 +41,7 @@ _FROM: dict[SourceKind, str] = {
 }
 
 
-def said(
+def render_instructions(
     parts: tuple[InstructionPart, ...],
     when: Literal["start", "nested", "changed"],
     gone: Sequence[str] = (),
@@ -52,8 +52,8 @@ def said(
     intro = (files("longhold.agent.instructions") / "prompts" / f"{when}.md").read_text(
         encoding="utf-8"
     )
-    missing = (f"{_readable(file)} is gone: its instructions no longer hold." for file in gone)
-    inner = "\n\n".join((intro.strip(), *map(_tagged, parts), *missing))
+    missing = (f"{_escape_path(file)} is gone: its instructions no longer hold." for file in gone)
+    inner = "\n\n".join((intro.strip(), *map(_wrap_in_tag, parts), *missing))
     return f"<reminder>\n{inner}\n</reminder>"
 
 
@@ -62,7 +62,7 @@ def sources(parts: tuple[InstructionPart, ...]) -> tuple[Source, ...]:
 
 
 def source_of(part: InstructionPart) -> Source:
-    text = _tagged(part)
+    text = _wrap_in_tag(part)
     return Source(
         file=str(part.path),
         kind=part.kind,
@@ -71,7 +71,7 @@ def source_of(part: InstructionPart) -> Source:
     )
 
 
-def loaded_fields(
+def build_hook_fields(
     part: InstructionPart, reason: LoadReason, touched: Path | None = None
 ) -> JsonObject:
     how = _LOAD_REASONS[reason]
@@ -89,14 +89,14 @@ def loaded_fields(
     }
 
 
-def _tagged(part: InstructionPart) -> str:
+def _wrap_in_tag(part: InstructionPart) -> str:
     """Wrap a file in its tag, escaping tags in its text so that it cannot pose as another file."""
     text = re.sub(r"<(?=/?\s*(?:instructions|reminder)\b)", "&lt;", part.text, flags=re.IGNORECASE)
-    name = quoteattr(_readable(str(part.path)))
+    name = quoteattr(_escape_path(str(part.path)))
     return f"<instructions file={name} from={quoteattr(_FROM[part.kind])}>\n{text}\n</instructions>"
 
 
-def _readable(path: str) -> str:
+def _escape_path(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
@@ -126,7 +126,7 @@ def instruction_changes(told: Mapping[str, Source], now: Gathered) -> Instructio
     if not parts and not gone:
         return None
     return InstructionChanges(
-        text=said(parts, "changed", gone=[source.file for source in gone]),
+        text=render_instructions(parts, "changed", gone=[source.file for source in gone]),
         sources=(*(sources[part.path] for part in parts), *gone),
         parts=parts,
     )
@@ -179,7 +179,7 @@ class Nearby:
                 continue
             self._checked.add(path)
             gathered = gather(
-                near(self.ground, path),
+                list_near(self.ground, path),
                 self.ground,
                 trusted=self.trusted,
                 known=frozenset(known),

@@ -104,7 +104,7 @@ def ground(
     )
 
 
-def at_start(ground: Ground) -> Iterator[InstructionCandidate]:
+def list_at_start(ground: Ground) -> Iterator[InstructionCandidate]:
     for place in ground.users:
         yield InstructionCandidate(path=place / "CLAUDE.md", kind="user")
         yield InstructionCandidate(path=place / "AGENTS.md", kind="user")
@@ -112,11 +112,11 @@ def at_start(ground: Ground) -> Iterator[InstructionCandidate]:
     for place in (*reversed(ground.directory.parents), ground.directory):
         is_above = not place.is_relative_to(ground.top)
         if not is_above or ground.settings.above_project:
-            for candidate in _in_directory(place, ground):
+            for candidate in _list_directory(place, ground):
                 yield replace(candidate, is_above=is_above)
 
 
-def near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
+def list_near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
     """List the candidates for a touched file, whose path is resolved.
 
     Those of the session's start are not repeated. Directories that version control ignores hold
@@ -133,19 +133,19 @@ def near(ground: Ground, touched: Path) -> Iterator[InstructionCandidate]:
         ):
             return
         is_old = ground.directory.is_relative_to(place)
-        for candidate in _in_directory(place, ground):
+        for candidate in _list_directory(place, ground):
             if (candidate.base or not is_old) and not (candidate.refused and is_old):
                 yield replace(candidate, only_for_paths=is_old)
 
 
-def everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
+def list_everywhere(ground: Ground) -> Iterator[InstructionCandidate]:
     """List every candidate anywhere in the project, for review by the user."""
-    yield from at_start(ground)
+    yield from list_at_start(ground)
     for root in ground.roots:
         holds = {str(Path(path).parent) for path in walk(root) if path.endswith(".md")}
         places = {root / _holder(Path(directory)) for directory in holds}
         for place in sorted(places):
-            yield from _in_directory(place, ground)
+            yield from _list_directory(place, ground)
 
 
 def _holder(directory: Path) -> Path:
@@ -160,7 +160,7 @@ def _users_rules(ground: Ground) -> Iterator[InstructionCandidate]:
         yield from _rules(place / "rules", ground.top, "user")
 
 
-def _in_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
+def _list_directory(place: Path, ground: Ground) -> Iterator[InstructionCandidate]:
     """List one directory's candidates, without the user's own files."""
     listed = [InstructionCandidate(path=place / name) for name in SHARED]
     for name in RULES:

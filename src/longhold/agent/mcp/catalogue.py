@@ -138,7 +138,7 @@ class McpTools:
 
     async def _ask(self, link: McpLink) -> str:
         try:
-            offered = await link.offered()
+            offered = await link.fetch_tools()
         except ServerFailed as failure:
             return str(failure)
         self._reached[link.server.name] = link

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from longhold.agent.mcp.servers import McpServer, expanded
+from longhold.agent.mcp.servers import McpServer, expand_variables
 from longhold.agent.permissions.sources import is_unchanged
 from longhold.core.messages import Image, JsonObject, ResultContent, Text, text_of
 from longhold.core.tools.context import ToolContext
@@ -66,7 +66,7 @@ class McpLink:
         failed = self._failed_at
         return failed is not None and time.monotonic() - failed >= self.server.retry_seconds
 
-    async def offered(self) -> list["Tool"]:
+    async def fetch_tools(self) -> list["Tool"]:
         client = await self._connected()
         tools: list[Tool] = []
         cursor: str | None = None
@@ -118,7 +118,7 @@ class McpLink:
                 "since the user trusted it"
             )
         self._stop, ready = asyncio.Event(), asyncio.Event()
-        task = self._task = asyncio.create_task(self._live(ready, self._stop))
+        task = self._task = asyncio.create_task(self._hold_connection(ready, self._stop))
         waiting = asyncio.ensure_future(ready.wait())
         try:
             await asyncio.wait(
@@ -130,20 +130,20 @@ class McpLink:
             waiting.cancel()
         if not ready.is_set():
             self._failed_at = time.monotonic()
-            raise ServerFailed(await self._why_not(task))
+            raise ServerFailed(await self._explain_failure(task))
         self._failed_at = None
 
-    async def _why_not(self, task: asyncio.Task[None]) -> str:
+    async def _explain_failure(self, task: asyncio.Task[None]) -> str:
         """Explain why a server did not start, and leave nothing of it running."""
         if task.done():
-            reason = f"could not be reached: {_innermost(task.exception())}"
+            reason = f"could not be reached: {_find_cause(task.exception())}"
         else:
             task.cancel()
             await asyncio.wait({task}, timeout=CLOSE_SECONDS)
             reason = f"did not answer within {self.server.start_seconds:g} s"
         return f"The MCP server {self.server.name!r} {reason}.{self._last_words()}"
 
-    async def _live(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
+    async def _hold_connection(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
         async with AsyncExitStack() as stack:
             transport = await self._transport(stack)
             client: Client = import_module("mcp").Client(transport)
@@ -156,7 +156,7 @@ class McpLink:
         from mcp import StdioServerParameters, stdio_client
         from mcp.client.streamable_http import streamable_http_client
 
-        server = expanded(self.server, os.environ)
+        server = expand_variables(self.server, os.environ)
         if server.url:
             http = import_module("httpx2").AsyncClient(
                 headers=server.headers, timeout=server.call_seconds
@@ -213,7 +213,7 @@ def load_sdk() -> None:
         ) from error
 
 
-def _innermost(error: BaseException | None) -> str:
+def _find_cause(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error}" or type(error).__name__

@@ -78,7 +78,7 @@ def read_server(name: str, value: Json, section: SettingsSection) -> McpServer:
     return msgspec.structs.replace(server, name=name, section=section)
 
 
-def expanded(server: McpServer, variables: Mapping[str, str]) -> McpServer:
+def expand_variables(server: McpServer, variables: Mapping[str, str]) -> McpServer:
     """Expand `${NAME}` and `${NAME:-otherwise}` from the environment."""
 
     def fill(text: str) -> str:

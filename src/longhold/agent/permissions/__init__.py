@@ -14,9 +14,9 @@ from longhold.agent.permissions.sources import (
     Permissions,
     SettingsSection,
     load_permissions,
+    load_trusted,
     read_sections,
     trust,
-    trusted,
     vouch,
 )
 
@@ -36,10 +36,10 @@ __all__ = [
     "examine",
     "is_read_only_command",
     "load_permissions",
+    "load_trusted",
     "parse_rule",
     "parse_rules",
     "read_sections",
     "trust",
-    "trusted",
     "vouch",
 ]

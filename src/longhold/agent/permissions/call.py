@@ -18,7 +18,14 @@ from longhold.agent.tools.process import find_program
 from longhold.core.messages import JsonObject
 from longhold.core.tools.protocol import Tool, ToolKind
 from longhold.core.tools.shell_programs import every_command, is_opaque, program
-from longhold.core.tools.shell_reader import Command, Redirect, Script, Word, names, read_script
+from longhold.core.tools.shell_reader import (
+    Command,
+    Redirect,
+    Script,
+    Word,
+    read_script,
+    split_words,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +37,22 @@ class Danger:
 _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|md\d|dm-|loop|mem$|kmem$)")
 _FORK_BOMB = re.compile(r"([\w:.]{1,40})\(\)[{(].{0,200}\1\|\1.{0,200}&")
 _HOMES = ("~", "$HOME", "${HOME}")
-_SHELLS = names("sh bash dash zsh ksh fish python python3 perl ruby node php")
-_AS_OTHERS = names("sudo su doas pkexec run0 runuser")
-_FORMATTERS = names("fdisk sfdisk cfdisk parted sgdisk gdisk wipefs mkswap blkdiscard hdparm")
-_OPEN_MODE = names("777 0777 a+w a+rw a+rwx ugo+rwx o+w o+rwx +w")
-_STOPPERS = names("shutdown reboot halt poweroff killall pkill crontab iptables nft visudo passwd")
+_SHELLS = split_words("sh bash dash zsh ksh fish python python3 perl ruby node php")
+_AS_OTHERS = split_words("sudo su doas pkexec run0 runuser")
+_FORMATTERS = split_words("fdisk sfdisk cfdisk parted sgdisk gdisk wipefs mkswap blkdiscard hdparm")
+_OPEN_MODE = split_words("777 0777 a+w a+rw a+rwx ugo+rwx o+w o+rwx +w")
+_STOPPERS = split_words(
+    "shutdown reboot halt poweroff killall pkill crontab iptables nft visudo passwd"
+)
 _OUTWARD = {
-    "kubectl": names("delete drain"),
-    "terraform": names("destroy apply"),
-    "npm": names("publish unpublish"),
-    "cargo": names("publish yank"),
-    "twine": names("upload"),
-    "docker": names("prune"),
-    "systemctl": names("poweroff reboot halt disable mask stop"),
-    "gh": names("delete merge"),
+    "kubectl": split_words("delete drain"),
+    "terraform": split_words("destroy apply"),
+    "npm": split_words("publish unpublish"),
+    "cargo": split_words("publish yank"),
+    "twine": split_words("upload"),
+    "docker": split_words("prune"),
+    "systemctl": split_words("poweroff reboot halt disable mask stop"),
+    "gh": split_words("delete merge"),
 }
 
 
@@ -61,52 +70,54 @@ class _GitCase:
 
 _GIT_CASES = (
     _GitCase(
-        verbs=names("push send-pack"),
+        verbs=split_words("push send-pack"),
         reason="rewrites or removes what others have fetched",
         letters=frozenset("fd"),
         long=("--force", "--force-with-lease", "--mirror", "--delete", "--prune"),
     ),
     _GitCase(
-        verbs=names("filter-branch filter-repo rebase replace update-ref fast-import"),
+        verbs=split_words("filter-branch filter-repo rebase replace update-ref fast-import"),
         reason="rewrites history",
         is_always=True,
     ),
-    _GitCase(verbs=names("commit"), reason="rewrites the last commit", long=("--amend",)),
+    _GitCase(verbs=split_words("commit"), reason="rewrites the last commit", long=("--amend",)),
     _GitCase(
-        verbs=names("reset"),
+        verbs=split_words("reset"),
         reason="throws away uncommitted work",
         long=("--hard", "--merge", "--keep"),
     ),
-    _GitCase(verbs=names("clean prune"), reason="removes files for good", is_always=True),
+    _GitCase(verbs=split_words("clean prune"), reason="removes files for good", is_always=True),
     _GitCase(
-        verbs=names("checkout restore switch"),
+        verbs=split_words("checkout restore switch"),
         reason="throws away uncommitted work",
-        words=names("-- ."),
+        words=split_words("-- ."),
         letters=frozenset("f"),
         long=("--force", "--discard-changes"),
     ),
     _GitCase(
-        verbs=names("branch tag"),
+        verbs=split_words("branch tag"),
         reason="removes a branch or a tag",
         letters=frozenset("dDM"),
         long=("--delete",),
     ),
     _GitCase(
-        verbs=names("stash reflog"),
+        verbs=split_words("stash reflog"),
         reason="removes the way back",
-        words=names("drop clear expire delete"),
+        words=split_words("drop clear expire delete"),
     ),
-    _GitCase(verbs=names("gc"), reason="removes the way back", long=("--prune",)),
-    _GitCase(verbs=names("config"), reason="changes what git itself would run", is_always=True),
+    _GitCase(verbs=split_words("gc"), reason="removes the way back", long=("--prune",)),
     _GitCase(
-        verbs=names("worktree remote submodule"),
+        verbs=split_words("config"), reason="changes what git itself would run", is_always=True
+    ),
+    _GitCase(
+        verbs=split_words("worktree remote submodule"),
         reason="changes where the repository's parts lie",
-        words=names("remove rm set-url deinit foreach"),
+        words=split_words("remove rm set-url deinit foreach"),
     ),
 )
 
 
-_GIT_PLAIN = names(
+_GIT_PLAIN = split_words(
     "--no-pager -P --no-optional-locks --literal-pathspecs --no-replace-objects --version --help -v"
     " -h --glob-pathspecs --noglob-pathspecs --icase-pathspecs"
 )
@@ -123,7 +134,7 @@ def _dangers(script: Script, text: str) -> Iterator[Danger]:
         yield Danger(level="ruin", reason="a process that multiplies without end")
     for command in every_command(script):
         for redirect in command.redirects:
-            if ">" in redirect.operator and _DISK.match(_normal(redirect.target.text)):
+            if ">" in redirect.operator and _DISK.match(_normalise(redirect.target.text)):
                 yield Danger(level="ruin", reason=f"writes to the disk {redirect.target.text}")
             if redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")):
                 yield Danger(level="risk", reason="opens a network connection")
@@ -133,7 +144,7 @@ def _dangers(script: Script, text: str) -> Iterator[Danger]:
             yield from check(program(command.name), command)
 
 
-def _normal(path: str) -> str:
+def _normalise(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")) if path.startswith("/") else path
 
 
@@ -147,7 +158,7 @@ def _is_root(word: Word) -> bool:
         return "/" not in text.rstrip("/*")
     if not text.startswith("/"):
         return False
-    parts = [part for part in _normal(text).split("/") if part and part not in ("*", ".*")]
+    parts = [part for part in _normalise(text).split("/") if part and part not in ("*", ".*")]
     return len(parts) < 2 or (len(parts) == 2 and parts[0] in ("home", "Users"))
 
 
@@ -194,7 +205,7 @@ def _disk(name: str, command: Command) -> Iterator[Danger]:
     writes = name in ("cp", "dd", "tee", "shred", "cat", "mv", "install")
     if name.startswith("mkfs") or name in _FORMATTERS:
         yield Danger(level="ruin", reason=f"{name} changes a disk")
-    if writes and any(_DISK.match(_normal(t)) for t in targets if not t.startswith("if=")):
+    if writes and any(_DISK.match(_normalise(t)) for t in targets if not t.startswith("if=")):
         yield Danger(level="ruin", reason=f"{name} writes to a disk")
 
 
@@ -220,7 +231,7 @@ def _fed_shell(name: str, command: Command) -> Iterator[Danger]:
         yield Danger(level="risk", reason=f"feeds what it was sent to {name}")
 
 
-def _before_verb(arguments: tuple[str, ...]) -> Iterator[str]:
+def _read_options(arguments: tuple[str, ...]) -> Iterator[str]:
     """Yield the options in front of git's verb, but for a directory to start in."""
     rest = iter(arguments)
     for argument in rest:
@@ -235,7 +246,7 @@ def _before_verb(arguments: tuple[str, ...]) -> Iterator[str]:
 def _git(name: str, command: Command) -> Iterator[Danger]:
     if name != "git":
         return
-    if any(option not in _GIT_PLAIN for option in _before_verb(command.arguments)):
+    if any(option not in _GIT_PLAIN for option in _read_options(command.arguments)):
         yield Danger(level="risk", reason="changes what git itself would run")
     words, letters = set(command.arguments), set(_letters(command))
     for case in _GIT_CASES:
@@ -250,18 +261,18 @@ def _git(name: str, command: Command) -> Iterator[Danger]:
 _CHECKS = (_removal, _disk, _process, _fed_shell, _git)
 
 
-_TEXT_ONLY = names("echo printf true false tr seq expr basename dirname sleep : type which")
+_TEXT_ONLY = split_words("echo printf true false tr seq expr basename dirname sleep : type which")
 """Their operands are text, never files that are opened; a glob still lists names."""
 
-_PATTERN_FIRST = names("grep egrep fgrep rg")
-_DELIMITED = names("cut sort column paste")
+_PATTERN_FIRST = split_words("grep egrep fgrep rg")
+_DELIMITED = split_words("cut sort column paste")
 _DELIMITER = re.compile(
     r"-[A-Za-z]*[dts].|--(field-separator|delimiter|output-delimiter|separator)=."
 )
 _LEAVES = re.compile(r"[/~]|.*\.\.", re.DOTALL)
 """A pattern that may lead out of the directory it counts from."""
 _GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--[rf]")
-_UNSEEN = names(
+_UNSEEN = split_words(
     "xargs parallel cpio rsync tar bash sh dash zsh ksh fish eval source . ssh su watch trap script"
 )
 """They take names from their input, or run a text of their own."""
@@ -291,13 +302,13 @@ def find_reach(script: Script, places: Places) -> CommandReach:
         unseen = unseen or program(command.name) in _UNSEEN
         for word in _candidates(command):
             for base in bases:
-                touched.extend(_located(word, places, base))
+                touched.extend(_locate_word(word, places, base))
         for redirect in command.redirects:
             if _names_no_file(redirect):
                 continue
-            found = [at for base in bases for at in _located(redirect.target, places, base)]
+            found = [at for base in bases for at in _locate_word(redirect.target, places, base)]
             (written if ">" in redirect.operator else touched).extend(found)
-        moved = _moved(command, places, bases)
+        moved = _follow_cd(command, places, bases)
         unseen = unseen or moved is None
         bases = list(dict.fromkeys((*bases, *(moved or ()))))
         unseen = unseen or len(bases) > MAX_BASES
@@ -312,7 +323,7 @@ def _names_no_file(redirect: Redirect) -> bool:
     return redirect.operator == "<<<" or redirect.joins_streams or text == "/dev/null"
 
 
-def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
+def _follow_cd(command: Command, places: Places, bases: list[Path]) -> list[Path] | None:
     """Return the directories a `cd` may lead to, or None if that cannot be known."""
     if command.name not in ("cd", "pushd", "popd"):
         return []
@@ -326,7 +337,7 @@ def _moved(command: Command, places: Places, bases: list[Path]) -> list[Path] | 
     return [path for path in found if path is not None]
 
 
-def _located(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
+def _locate_word(word: Word, places: Places, base: Path) -> tuple[Located, ...]:
     if not word.is_literal or (word.has_glob and word.is_quoted):
         return (Located(text=word.text, where="unclear"),)
     if word.has_glob:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from longhold.agent.permissions.call import ShellCall, ToolCall
 from longhold.agent.permissions.places import Located, Places
-from longhold.agent.permissions.readonly import has_safe_redirects, is_read_only, only_reads
+from longhold.agent.permissions.readonly import has_safe_redirects, is_read_only, is_reading_only
 from longhold.agent.permissions.rules import (
     Rule,
     Rules,
@@ -20,7 +20,7 @@ from longhold.agent.permissions.rules import (
     denies_command,
     denies_path,
     denies_url,
-    names_tool,
+    is_for_tool,
 )
 from longhold.core.settings import Mode as Mode
 from longhold.core.tools.shell_programs import every_command, hidden_commands
@@ -51,7 +51,7 @@ _WIDTH: dict[Mode, int] = {"plan": 0, "ask": 1, "accept_edits": 2, "bypass": 3}
 """How much goes through without a question, less first."""
 
 
-def narrower(one: Mode, other: Mode) -> Mode:
+def pick_narrower(one: Mode, other: Mode) -> Mode:
     return min(one, other, key=_WIDTH.__getitem__)
 
 
@@ -101,16 +101,16 @@ def _decide_by_kind(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
 
 
 def _decide_reading(call: ToolCall, rules: Rules, places: Places) -> Decision:
-    outside = _first_unreadable(call.paths, call.tool, rules, places)
+    outside = _find_unreadable(call.paths, call.tool, rules, places)
     if outside is not None:
         return Decision(outcome="ask", reason=_why_outside(outside))
     return Decision(outcome="allow", reason="it reads inside the working directories")
 
 
-def _first_unreadable(
+def _find_unreadable(
     paths: tuple[Located, ...], tool: str, rules: Rules, places: Places
 ) -> Located | None:
-    named = _allowing(rules, tool)
+    named = _filter_allowing(rules, tool)
     for at in paths:
         is_allowed = at.where == "outside" and any(allows_path(rule, at, places) for rule in named)
         if at.where not in ("inside", "readable", "own") and not is_allowed:
@@ -118,8 +118,8 @@ def _first_unreadable(
     return None
 
 
-def _allowing(rules: Rules, tool: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in rules.allow if names_tool(rule, tool))
+def _filter_allowing(rules: Rules, tool: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules.allow if is_for_tool(rule, tool))
 
 
 def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> Decision:
@@ -142,7 +142,7 @@ def _decide_writing(call: ToolCall, rules: Rules, mode: Mode, places: Places) ->
 
 
 def _may_write(located: Located, tool: str, rules: Rules, mode: Mode, places: Places) -> bool:
-    named = _allowing(rules, tool)
+    named = _filter_allowing(rules, tool)
     if any(rule.is_exact and allows_path(rule, located, places) for rule in named):
         return located.where in ("inside", "outside")
     if located.is_protected:
@@ -159,7 +159,7 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
         return Decision(outcome="allow", reason="it looks after a command that was allowed")
     if shell is None:
         return Decision(outcome="ask", reason="it has no command to judge")
-    named = _allowing(rules, call.tool)
+    named = _filter_allowing(rules, call.tool)
     is_named = any(rule.is_exact and rule.content == shell.text.strip() for rule in named)
     if is_named and mode != "plan":
         return Decision(outcome="allow", reason="a rule allows exactly this command")
@@ -171,7 +171,7 @@ def _decide_shell(call: ToolCall, rules: Rules, mode: Mode, places: Places) -> D
         doubts = ", ".join(sorted(shell.script.doubts)) or "names that come from elsewhere"
         reason = f"the command cannot be checked beforehand ({doubts})"
         return Decision(outcome="ask", reason=reason)
-    outside = _first_unreadable(shell.reach.touched, "Read", rules, places)
+    outside = _find_unreadable(shell.reach.touched, "Read", rules, places)
     if outside is not None:
         return Decision(outcome="ask", reason=_why_outside(outside))
     if shell.is_read_only:
@@ -189,7 +189,7 @@ def _decide_changing(
     for located in shell.reach.written:
         if not _may_write(located, "Edit", rules, mode, places):
             return Decision(outcome="ask", reason=f"it writes {located.text}")
-    is_narrow = only_reads(shell.script)
+    is_narrow = is_reading_only(shell.script)
     for command in shell.script.commands:
         # the environment of a line that may change things lets git run a repository's hooks
         is_free = not shell.objection and (is_narrow or command.name != "git")
@@ -217,7 +217,7 @@ def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
         return Decision(outcome="allow", reason="it changes only what the session keeps")
     if mode == "plan" and call.kind == "other" and not call.is_read_only:
         return Decision(outcome="ask", reason="it may change something, and this is planning")
-    for rule in _allowing(rules, call.tool):
+    for rule in _filter_allowing(rules, call.tool):
         if not rule.content or (call.kind == "fetch" and allows_url(rule, call.url)):
             return Decision(outcome="allow", reason=f"the rule {rule} allows it")
     if call.kind == "other" and call.is_read_only:
@@ -231,7 +231,7 @@ def _decide_other(call: ToolCall, rules: Rules, mode: Mode) -> Decision:
 def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
     if call.shell is not None:
         return _denies_shell(rule, call.tool, call.shell, places)
-    if not names_tool(rule, call.tool):
+    if not is_for_tool(rule, call.tool):
         return False
     if not rule.content:
         return True
@@ -246,7 +246,7 @@ def _denies(rule: Rule, call: ToolCall, places: Places) -> bool:
 
 def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bool:
     """Check a command line against rules for commands, and those for paths it names."""
-    if names_tool(rule, tool):
+    if is_for_tool(rule, tool):
         return rule.content in ("", shell.text.strip()) or any(
             denies_command(rule, command)
             for command in chain(every_command(shell.script), hidden_commands(shell.script))
@@ -254,9 +254,9 @@ def _denies_shell(rule: Rule, tool: str, shell: ShellCall, places: Places) -> bo
     reach = shell.reach
     if not rule.content:
         return False
-    if names_tool(rule, "Read"):
+    if is_for_tool(rule, "Read"):
         return any(denies_path(rule, at, places) for at in (*reach.touched, *reach.written))
-    if names_tool(rule, "Edit"):
+    if is_for_tool(rule, "Edit"):
         at_risk = reach.written if shell.is_read_only else (*reach.touched, *reach.written)
         return any(denies_path(rule, at, places) for at in at_risk)
     return False

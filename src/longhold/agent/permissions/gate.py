@@ -12,14 +12,16 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from longhold.agent.permissions.call import ToolCall, examine
-from longhold.agent.permissions.decide import Decision, Mode, decide, narrower
+from longhold.agent.permissions.decide import Decision, Mode, decide, pick_narrower
 from longhold.agent.permissions.places import Places
 from longhold.agent.permissions.rules import Rule, Rules, plain_host
 from longhold.core.messages import JsonObject
 from longhold.core.tools.protocol import Tool
-from longhold.core.tools.shell_reader import names
+from longhold.core.tools.shell_reader import split_words
 
-_HAS_VERBS = names("git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle")
+_HAS_VERBS = split_words(
+    "git npm pnpm yarn cargo go docker kubectl make uv pip poetry gh dotnet bundle"
+)
 """Programs whose second word says what they do, so that a rule should name it too."""
 
 
@@ -69,7 +71,7 @@ class Gate:
 
     @property
     def in_force(self) -> Mode:
-        return self.mode if self._above is None else narrower(self.mode, self._above.in_force)
+        return self.mode if self._above is None else pick_narrower(self.mode, self._above.in_force)
 
     def judge(self, tool: Tool, given: JsonObject, places: Places) -> Decision:
         return decide(examine(tool, given, places), self.rules, self.in_force, places)

@@ -85,7 +85,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
     joined = (base or places.cwd) / expanded
     spelled = Path(os.path.normpath(joined))
     try:
-        path, plainly = _resolved(joined), _resolved(spelled)
+        path, plainly = _resolve_links(joined), _resolve_links(spelled)
     except (OSError, RuntimeError, ValueError):
         return Located(text=text, where="unclear", spelled=spelled)
     return Located(
@@ -98,7 +98,7 @@ def locate(text: str, places: Places, *, base: Path | None = None) -> Located:
     )
 
 
-def _resolved(path: Path) -> Path:
+def _resolve_links(path: Path) -> Path:
     """Follow all links, as far as there are files; a loop of them is an error in every Python."""
     real = path.resolve()
     try:
@@ -128,7 +128,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
     if not all(_SIMPLE.fullmatch(part) for part in patterns):
         found.insert(0, unclear)
     # a character may be several to a shell with another locale, so that `?` can stand for more
-    wide = str(Path(*(re.sub(r"[*?]+", _widened, part) for part in patterns)))
+    wide = str(Path(*(re.sub(r"[*?]+", _widen_star, part) for part in patterns)))
     try:
         for match in start.joinpath(*fixed).glob(wide):
             found.append(locate(str(match), places, base=start))
@@ -140,7 +140,7 @@ def locate_glob(text: str, places: Places, *, base: Path | None = None) -> tuple
     return tuple(found)
 
 
-def _widened(found: re.Match[str]) -> str:
+def _widen_star(found: re.Match[str]) -> str:
     return "**" if found[0] == found.string == "**" else "*"
 
 

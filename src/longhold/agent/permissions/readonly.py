@@ -11,21 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from longhold.core.tools.shell_reader import Command, Script, Word, names, read_script
+from longhold.core.tools.shell_reader import Command, Script, Word, read_script, split_words
 
-_FREE = names(
+_FREE = split_words(
     "cat head tail pwd echo true false basename dirname realpath readlink stat cut tr nl tac rev"
     " fold fmt paste join comm cmp expand unexpand od df whoami id groups uname uptime nproc seq"
     " expr which type column"
 )
 """No option of these writes a file, runs a program, opens a connection or follows links."""
 
-_STARRED = names(
+_STARRED = split_words(
     "grep egrep fgrep ls md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum"
 )
 """No option of these writes; a glob may stand in front, since `places` sees if it becomes one."""
 
-_VERSIONED = names("python python3 node git gcc bash make")
+_VERSIONED = split_words("python python3 node git gcc bash make")
 """Asked for their version alone, these do nothing else."""
 
 
@@ -53,7 +53,7 @@ class _Options:
 
 
 def _options(flags: str = "", valued: str = "", long: str = "") -> _Options:
-    return _Options(flags=flags, valued=valued, long=names(long))
+    return _Options(flags=flags, valued=valued, long=split_words(long))
 
 
 _DIFF = _options(
@@ -130,7 +130,7 @@ _SUM = _options("btz", "al", "binary text tag zero length algorithm untagged bas
 
 _GUARDED = {
     **dict.fromkeys(("grep", "egrep", "fgrep"), _GREP),
-    **dict.fromkeys(_STARRED - names("grep egrep fgrep ls"), _SUM),
+    **dict.fromkeys(_STARRED - split_words("grep egrep fgrep ls"), _SUM),
     "ls": _options(
         "aAbBcCdDfFgGhiklmnNopqQrRsStuUvxXZ1",
         "ITw",
@@ -172,7 +172,7 @@ _GUARDED = {
     ),
 }
 _STRINGS = _options("afw", "ntes")
-_FIND_TESTS = names(
+_FIND_TESTS = split_words(
     "-P -name -iname -path -ipath -regex -iregex -regextype -type -xtype -size -mtime -mmin"
     " -atime -amin -ctime -cmin -newer -maxdepth -mindepth -depth -empty -perm -user -group -links"
     " -samefile -inum -readable -writable -executable -print -print0 -printf -ls -prune -quit -not"
@@ -205,7 +205,7 @@ def is_read_only_command(text: str) -> bool:
     return is_read_only_script(read_script(text))
 
 
-def only_reads(script: Script) -> bool:
+def is_reading_only(script: Script) -> bool:
     """Return whether no program in it changes anything, whatever `cd` and redirections do."""
     bare = [replace(command, redirects=()) for command in script.commands]
     return not script.doubts and all(is_read_only(c) or c.name in ("cd", "") for c in bare)
@@ -230,7 +230,9 @@ def is_read_only(command: Command) -> bool:
         return True
     options = _GUARDED.get(command.name)
     is_starred = command.name in _STARRED
-    return options is not None and _within(command.words[1:], options, is_starred=is_starred)
+    return options is not None and _has_only_options(
+        command.words[1:], options, is_starred=is_starred
+    )
 
 
 def has_safe_redirects(command: Command) -> bool:
@@ -253,7 +255,7 @@ def has_safe_redirects(command: Command) -> bool:
     return True
 
 
-def _within(
+def _has_only_options(
     words: tuple[Word, ...], options: Callable[[str], bool], *, is_starred: bool = False
 ) -> bool:
     """Check every dashed word; a glob that could turn into an option counts as one."""
@@ -285,9 +287,9 @@ def _git(command: Command) -> bool:
     for path, options in _GIT_LISTS.items():
         if tuple(word.text for word in words[: len(path)]) == path:
             rest = words[len(path) :]
-            return _within(rest, options) and not _operands(rest)
+            return _has_only_options(rest, options) and not _operands(rest)
     options_of_verb = _GIT.get(verb)
-    return options_of_verb is not None and _within(rest, options_of_verb)
+    return options_of_verb is not None and _has_only_options(rest, options_of_verb)
 
 
 def _git_config(rest: tuple[Word, ...]) -> bool:
@@ -297,7 +299,7 @@ def _git_config(rest: tuple[Word, ...]) -> bool:
 
 
 def _find(command: Command) -> bool:
-    return _within(
+    return _has_only_options(
         command.words[1:], lambda text: text in _FIND_TESTS or bool(_FIND_AMOUNT.fullmatch(text))
     )
 
@@ -307,7 +309,7 @@ def _sed(command: Command) -> bool:
     words = command.words[1:]
     if len(words) < 2 or words[0].text != "-n" or not _SED_PRINT.fullmatch(words[1].text):
         return False
-    return _within(words[2:], _options())
+    return _has_only_options(words[2:], _options())
 
 
 def _uniq(command: Command) -> bool:
@@ -315,14 +317,16 @@ def _uniq(command: Command) -> bool:
     words = command.words[1:]
     if len(_operands(words)) > 1 or any(word.has_glob for word in words):
         return False
-    return _within(words, _options("cdDuiz", "", "count"))
+    return _has_only_options(words, _options("cdDuiz", "", "count"))
 
 
 def _date(command: Command) -> bool:
     """An operand that is no format would set the clock."""
     words = command.words[1:]
     shown = all(word.text.startswith(("+", "-")) for word in words)
-    return shown and _within(words, _options("uR", "Idr", "utc iso-8601 rfc-3339 date reference"))
+    return shown and _has_only_options(
+        words, _options("uR", "Idr", "utc iso-8601 rfc-3339 date reference")
+    )
 
 
 def _test(command: Command) -> bool:
@@ -335,7 +339,7 @@ def _test(command: Command) -> bool:
 
 def _command(command: Command) -> bool:
     words = command.words[1:]
-    return len(words) > 1 and words[0].text == "-v" and _within(words[1:], _options())
+    return len(words) > 1 and words[0].text == "-v" and _has_only_options(words[1:], _options())
 
 
 def _printf(command: Command) -> bool:
@@ -343,7 +347,7 @@ def _printf(command: Command) -> bool:
     words = command.words[1:]
     if not words or words[0].has_glob or not _FORMAT.fullmatch(words[0].text):
         return False
-    return words[0].text != "--" and _within(words, _options())
+    return words[0].text != "--" and _has_only_options(words, _options())
 
 
 def _jq(command: Command) -> bool:
@@ -351,13 +355,15 @@ def _jq(command: Command) -> bool:
     words = command.words[1:]
     reaches = any(_JQ_REACHES.search(word.text) for word in words)
     filters = [word for word in words if not word.text.startswith("-")]
-    return not reaches and not any(w.has_glob for w in filters[:1]) and _within(words, _JQ)
+    return (
+        not reaches and not any(w.has_glob for w in filters[:1]) and _has_only_options(words, _JQ)
+    )
 
 
 def _strings(command: Command) -> bool:
     """A word that begins with an at sign names a file of options."""
     words = command.words[1:]
-    return not any(w.text.startswith("@") for w in words) and _within(words, _STRINGS)
+    return not any(w.text.startswith("@") for w in words) and _has_only_options(words, _STRINGS)
 
 
 def _version(command: Command) -> bool:

@@ -57,7 +57,12 @@ def parse_rule(text: str) -> Rule:
         raise ConfigError(f"{text!r} is not a permission rule; write Tool or Tool(pattern)")
     content = (found[2] or "").strip()
     rule = Rule(tool=found[1], content="" if content in ("*", ":*") else content)
-    if rule.tool == "Bash" and rule.content and not rule.is_exact and not _wanted(rule.content)[0]:
+    if (
+        rule.tool == "Bash"
+        and rule.content
+        and not rule.is_exact
+        and not _split_rule(rule.content)[0]
+    ):
         raise ConfigError(f"{rule} is not a family of commands; write Bash(name word:*)")
     return rule
 
@@ -69,7 +74,7 @@ def parse_rules(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> R
     )
 
 
-def names_tool(rule: Rule, tool: str) -> bool:
+def is_for_tool(rule: Rule, tool: str) -> bool:
     if rule.tool.startswith("mcp__"):
         return fnmatchcase(tool, rule.tool) or tool.startswith(rule.tool + "__")
     same_family = any({rule.tool, tool} <= family for family in (READERS, WRITERS))
@@ -80,7 +85,7 @@ def allows_command(rule: Rule, command: Command) -> bool:
     """Return whether a rule covers one simple command, word by word from its name on."""
     if not rule.content:
         return True
-    wanted, is_open = _wanted(rule.content)
+    wanted, is_open = _split_rule(rule.content)
     given = tuple(word.text for word in command.words)
     if not wanted or len(given) < len(wanted) or (len(given) > len(wanted) and not is_open):
         return False
@@ -91,7 +96,7 @@ def denies_command(rule: Rule, command: Command) -> bool:
     """Return whether a rule may cover a command, in any directory and behind any options."""
     if not rule.content:
         return True
-    wanted, is_open = _wanted(rule.content)
+    wanted, is_open = _split_rule(rule.content)
     given = [word.text for word in command.words]
     if not wanted or not given or not _same_word(program(given[0]), program(wanted[0])):
         return False
@@ -124,7 +129,7 @@ def _matches(word: str, pattern: str) -> bool:
     return fnmatchcase(word, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
-def _wanted(content: str) -> tuple[tuple[str, ...], bool]:
+def _split_rule(content: str) -> tuple[tuple[str, ...], bool]:
     is_open = content.endswith((":*", " *"))
     head = content[:-2] if is_open else content
     commands = read_script(head).commands
@@ -171,14 +176,14 @@ def _fits(pattern: str, path: str) -> bool:
     reached = {0}
     for piece in _GLOB_PIECE.findall(pattern.rstrip("/")):
         if piece in ("*", "**", "**/"):
-            reached = set(_passed(piece, reached, path))
+            reached = set(_find_star_ends(piece, reached, path))
         else:
             fits = {*path} - {"/"} if piece == "?" else {piece}
             reached = {at + 1 for at in reached if path[at : at + 1] in fits}
     return any(path[at : at + 1] in ("", "/") for at in reached)
 
 
-def _passed(star: str, reached: set[int], path: str) -> Iterator[int]:
+def _find_star_ends(star: str, reached: set[int], path: str) -> Iterator[int]:
     """Yield where stars can end that begin at these places."""
     is_inside = False
     for at in range(min(reached, default=len(path) + 1), len(path) + 1):

@@ -28,7 +28,7 @@ from longhold.core.settings import home
 from longhold.core.settings.files import write_private
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.settings.reading import parse_toml
-from longhold.core.tools.shell_reader import names, read_script
+from longhold.core.tools.shell_reader import read_script, split_words
 from longhold.errors import ConfigError
 
 FILES = 50_000
@@ -38,11 +38,11 @@ TEXT_BYTES = 256 << 10
 PROJECT_VARIABLES = ("LONGHOLD_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 _WORD = re.compile(r"[\w.+@-]{1,255}")
-_PLAIN = names("bash cat date echo false jq node perl printf python python3 ruby sh true")
+_PLAIN = split_words("bash cat date echo false jq node perl printf python python3 ruby sh true")
 """Programs that run the file they are given, or none."""
-_RUNNING = names("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
+_RUNNING = split_words("--eval --import --init-file --module --rcfile --require -c -e -i -m -r")
 """Options by which those run something else."""
-_BUILD = names(
+_BUILD = split_words(
     "BUILD CMakeLists.txt Dockerfile GNUmakefile Gemfile Justfile Makefile Procfile Rakefile"
     " Taskfile.yml WORKSPACE build.gradle build.rs compose.yaml conftest.py deno.json"
     " docker-compose.yml go.mod justfile lefthook.yml makefile mise.toml noxfile.py package.json"
@@ -51,7 +51,7 @@ _BUILD = names(
 _SCRIPTS = (".bash", ".bat", ".cmd", ".fish", ".mk", ".ps1", ".sh", ".zsh")
 
 
-def reached_files(value: Json, project: Path) -> tuple[Path, ...]:
+def list_reached(value: Json, project: Path) -> tuple[Path, ...]:
     """List the project's files that the commands in a section of settings may run."""
     commands = tuple(_commands(value))
     tree = _Tree(project)
@@ -244,13 +244,13 @@ def as_section(
         file=file,
         value=value,
         fingerprint=mark,
-        is_trusted=project is None or mark in trusted(at=at),
+        is_trusted=project is None or mark in load_trusted(at=at),
         name=name,
         project=project,
     )
 
 
-def trusted(*, at: Path | None = None) -> frozenset[str]:
+def load_trusted(*, at: Path | None = None) -> frozenset[str]:
     """Return the fingerprints the user has vouched for."""
     file = (at or home()) / "trusted.json"
     try:
@@ -268,7 +268,7 @@ def trust(section: SettingsSection, *, at: Path | None = None) -> None:
 
 def vouch(fingerprint: str, *, at: Path | None = None) -> None:
     base = at or home()
-    known = trusted(at=base) | {fingerprint}
+    known = load_trusted(at=base) | {fingerprint}
     write_private(base / "trusted.json", msgspec.json.encode(sorted(known)))
 
 
@@ -297,7 +297,7 @@ def _fingerprint(name: str, file: Path, value: JsonObject, project: Path) -> str
     """Hash a section together with its location and the project's files it may run."""
     digest = hashlib.sha256()
     digest.update(msgspec.json.encode([name, str(file.resolve()), value], order="deterministic"))
-    for path in reached_files(value, project):
+    for path in list_reached(value, project):
         digest.update(str(path).encode("utf-8", "surrogateescape") + b"\0" + _hash(path))
     return digest.hexdigest()
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from longhold.agent.hooks.config import Hook, hooks_in
 from longhold.agent.mcp.servers import McpServer, read_server
-from longhold.agent.permissions.decide import MODES, Mode, narrower
+from longhold.agent.permissions.decide import MODES, Mode, pick_narrower
 from longhold.agent.permissions.sources import SettingsSection
 from longhold.agent.subagents.names import checked_name
 from longhold.core.messages import JsonObject
@@ -90,7 +90,7 @@ def tools_for(definition: Definition, available: Iterable[str]) -> tuple[str, ..
 
 
 def mode_for(definition: Definition, parent: Mode) -> Mode:
-    return parent if definition.mode is None else narrower(definition.mode, parent)
+    return parent if definition.mode is None else pick_narrower(definition.mode, parent)
 
 
 def _covers(patterns: tuple[str, ...], name: str) -> bool:

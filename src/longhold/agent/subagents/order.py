@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from longhold.agent.permissions.decide import Mode, narrower
+from longhold.agent.permissions.decide import Mode, pick_narrower
 from longhold.agent.subagents.definition import Definition
 from longhold.agent.subagents.worktree import Worktree
 from longhold.core.log.entries import AnyEntry, Replied
@@ -50,7 +50,7 @@ class ToolReach:
         return self.tools is None or tool in self.tools
 
     def narrowed(self, mode: Mode) -> Mode:
-        return mode if self.mode is None else narrower(self.mode, mode)
+        return mode if self.mode is None else pick_narrower(self.mode, mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ from longhold.core.log.spending import Budget, Spent
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.models.protocol import Event, Model, Request
-from longhold.core.request.edits import placed
+from longhold.core.request.edits import place_edits
 from longhold.core.request.request import Wire, first_messages
-from longhold.core.turn.abort import unless
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import ForkReply, ForkRequest, Forks, Permit, Prefix
 from longhold.core.turn.loop import Stopped
@@ -74,7 +74,7 @@ class AgentWorker:
     async def progress(self) -> str:
         try:
             asking = self.agent.ask(ForkRequest(say=ASK, source="progress", is_wanted=False))
-            reply = await unless(self.agent.abort, asking)
+            reply = await run_unless_aborted(self.agent.abort, asking)
         except Exception:  # noqa: BLE001 - progress is optional
             return ""
         return taken(reply.text) if reply is not None else ""
@@ -125,8 +125,8 @@ class ChildBudget(Budget):
             self.engine.report(Forked(source=self.source, model=model, usage=usage))
         return spent
 
-    def exhausted(self) -> str:
-        return self.above.exhausted()
+    def describe_limit(self) -> str:
+        return self.above.describe_limit()
 
 
 DIRECTIVE = """You are now a fork of this conversation, with a task of your own, given below. What \
@@ -209,7 +209,7 @@ class ForkWorker:
         while self._prefix is None:
             now = self._engine.prefix()
             if now.is_whole:
-                self._prefix = now.at_answer()
+                self._prefix = now.end_at_answer()
             else:
                 await asyncio.sleep(WHOLE_SECONDS)
 
@@ -236,7 +236,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
     view = fold(upto_answer(engine.view.history, fork))
     frame = view.frame or Framed()
-    messages = first_messages(frame) + Wire().messages(view.messages(), placed(view))
+    messages = first_messages(frame) + Wire().messages(view.messages(), place_edits(view))
     then = replace(
         engine.prefix(),
         frame=frame,
@@ -246,7 +246,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
         before=None,
         is_whole=True,
     )
-    return then.at_answer()
+    return then.end_at_answer()
 
 
 def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longhold.agent.agent import Agent
-from longhold.agent.tools.read import READ, image_block, media_type_of, why_not_shown
+from longhold.agent.tools.read import READ, explain_rejection, image_block, media_type_of
 from longhold.core.messages import Block, Content, Text, text_of
 from longhold.core.messages.display import tokens
 from longhold.core.stages.compact.segment import tokens_of
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
 HEAD_BYTES = 32
@@ -33,11 +33,11 @@ async def with_mentions(text: str, agent: Agent) -> Mentions:
     attached: list[Block] = []
     said: list[str] = []
     most = agent.engine.settings.terminal.mention_tokens
-    room = scaled(most, agent.engine.fullness().window.limit_tokens)
+    room = scale_tokens(most, agent.engine.fullness().window.limit_tokens)
     for path in dict.fromkeys(_paths(text, agent)):
         if _is_image(path):
             found = path.read_bytes()
-            if why := why_not_shown(found):
+            if why := explain_rejection(found):
                 said.append(f"{path.name} is not sent as an image: {why}")
             else:
                 images.append(image_block(found))

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from longhold.agent.permissions.readonly import is_read_only_command, only_reads
+from longhold.agent.permissions.readonly import is_read_only_command, is_reading_only
 from longhold.agent.tools.git import reading_variables
 from longhold.agent.tools.shells import (
     BackgroundCommand,
@@ -23,7 +23,7 @@ from longhold.agent.tools.shells import (
     shell_arguments,
     shells_of,
 )
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.text import clean_line
 from longhold.core.settings.files import private_directory
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import SHELL_CHARS
@@ -77,7 +77,9 @@ async def bash(given: BashInput, tool_context: ToolContext) -> Outcome:
 
 def variables_of(given: BashInput, variables: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment of a command: a narrower one if it could have run unasked."""
-    return reading_variables(variables) if only_reads(read_script(given.command)) else variables
+    return (
+        reading_variables(variables) if is_reading_only(read_script(given.command)) else variables
+    )
 
 
 def _is_reading(given: BashInput) -> bool:
@@ -103,7 +105,7 @@ def _move_to_background(
         f"Runs in the background as {shell.id}. BashOutput brings what it prints, KillShell "
         f"ends it; its output also goes to {running.capture.file}."
     )
-    return Outcome(content=said, note=f"started {shell.id}: {_short(given.command)}")
+    return Outcome(content=said, note=f"started {shell.id}: {_shorten_command(given.command)}")
 
 
 async def _run_to_end(
@@ -113,12 +115,12 @@ async def _run_to_end(
     try:
         if not await _wait_reporting(running, limit_seconds, tool_context):
             await shells_of(tool_context).stop(running)
-            return _timed_out(running, limit_seconds)
+            return _report_timeout(running, limit_seconds)
         await shells_of(tool_context).finish(running)
     except asyncio.CancelledError:
         await shells_of(tool_context).stop(running)
         raise
-    remarks = [*_follow_cd(landing, tool_context), *_left_over(running)]
+    remarks = [*_follow_cd(landing, tool_context), *_report_leftovers(running)]
     return _describe_end(given.command, running, remarks)
 
 
@@ -136,11 +138,11 @@ async def _wait_reporting(
     return False
 
 
-def _timed_out(running: RunningCommand, limit_seconds: float) -> Outcome:
+def _report_timeout(running: RunningCommand, limit_seconds: float) -> Outcome:
     said = f"Stopped after {limit_seconds:g} s without an end."
     advice = "Give it more time with `timeout`, or run it in the background."
     return Outcome(
-        content=_joined(running.capture.text(), f"{said} {advice}"), is_error=True, note=said
+        content=_join_remarks(running.capture.text(), f"{said} {advice}"), is_error=True, note=said
     )
 
 
@@ -155,9 +157,9 @@ def _describe_end(command: str, running: RunningCommand, remarks: list[str]) -> 
         remarks = [_exit_words(status), *remarks]
     elif not text.strip():
         remarks = ["It succeeded and printed nothing.", *remarks]
-    note = f"{_short(command)}: {_exit_words(status) if status else 'ok'}"
+    note = f"{_shorten_command(command)}: {_exit_words(status) if status else 'ok'}"
     return Outcome(
-        content=_joined(text, *remarks), is_error=status != 0, exit_status=status, note=note
+        content=_join_remarks(text, *remarks), is_error=status != 0, exit_status=status, note=note
     )
 
 
@@ -184,20 +186,20 @@ def _follow_cd(landing: Path, tool_context: ToolContext) -> list[str]:
     return [f"The working directory is now {reached}."]
 
 
-def _left_over(running: RunningCommand) -> list[str]:
+def _report_leftovers(running: RunningCommand) -> list[str]:
     if not running.left_over:
         return []
     count = "1 process" if running.left_over == 1 else f"{running.left_over} processes"
     return [f"It left {count} running, now ended; use run_in_background to keep such a process."]
 
 
-def _joined(text: str, *remarks: str) -> str:
+def _join_remarks(text: str, *remarks: str) -> str:
     said = "\n".join(f"[{remark}]" for remark in remarks)
     return "\n".join(part for part in (text.rstrip("\n"), said) if part)
 
 
-def _short(command: str) -> str:
-    return printable_line(command.strip().partition("\n")[0], 60)
+def _shorten_command(command: str) -> str:
+    return clean_line(command.strip().partition("\n")[0], 60)
 
 
 BASH: Tool = make_tool(

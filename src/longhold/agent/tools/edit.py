@@ -102,7 +102,7 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     old, new = (text.replace("\r\n", "\n") for text in (given.old_string, given.new_string))
     target = open_target(tool_context.resolve(given.file_path), tool_context)
     if not old:
-        return _created(target, new, tool_context)
+        return _create_file(target, new, tool_context)
     if old == new:
         raise Refused("old_string and new_string are the same; there is nothing to do.")
     source = target.known(given.file_path)
@@ -111,10 +111,10 @@ async def edit(given: EditInput, tool_context: ToolContext) -> Outcome:
     target.store(changed, tool_context)
     removed, added = (len(spans) * len(text.splitlines()) for text in (old, new))
     note = f"edited {target.path.name}: −{removed} +{added} lines"
-    return Outcome(content=_said(given, source, spans, new), note=note)
+    return Outcome(content=_describe_edit(given, source, spans, new), note=note)
 
 
-def _created(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
+def _create_file(target: EditTarget, text: str, tool_context: ToolContext) -> Outcome:
     if target.source is not None and target.source.raw:
         raise Refused(f"{target.path} is not empty: an empty old_string only makes a new file.")
     target.store((target.source or SourceText("")).rewritten(text), tool_context)
@@ -126,7 +126,7 @@ def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
     ends = accumulate(len(part) + len(old) for part in text.split(old)[:-1])
     spans = [(end - len(old), end) for end in ends]
     if not spans:
-        raise Refused(_not_found(text, old, given.file_path))
+        raise Refused(_explain_not_found(text, old, given.file_path))
     if len(spans) > 1 and not given.replace_all:
         places = ", ".join(str(_line_at(text, start)) for start, _ in spans[:LISTED_PLACES])
         raise Refused(
@@ -136,7 +136,7 @@ def _spans(text: str, old: str, given: EditInput) -> list[tuple[int, int]]:
     return spans
 
 
-def _not_found(text: str, old: str, path: str) -> str:
+def _explain_not_found(text: str, old: str, path: str) -> str:
     said = f"old_string is not in {path}."
     if re.match(r" *\d+\t", old):
         return f"{said} Leave out the line numbers that Read puts before each line."
@@ -151,7 +151,9 @@ def _not_found(text: str, old: str, path: str) -> str:
     )
 
 
-def _said(given: EditInput, source: SourceText, spans: list[tuple[int, int]], new: str) -> str:
+def _describe_edit(
+    given: EditInput, source: SourceText, spans: list[tuple[int, int]], new: str
+) -> str:
     first = _line_at(source.text, spans[0][0])
     if len(spans) > 1:
         return f"Edited {given.file_path}: {len(spans)} places, the first in line {first}."

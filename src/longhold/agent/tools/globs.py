@@ -47,7 +47,7 @@ def path_expression(pattern: str) -> str:
         piece, place = _piece(pattern, place)
         pieces.append(piece)
     first, *rest = _split(pieces, _DEEP)
-    return _names(first) + "".join(_starred(_DEEP, list(map(_names, rest))))
+    return _names(first) + "".join(_add_stars(_DEEP, list(map(_names, rest))))
 
 
 def _names(pieces: list[str]) -> str:
@@ -56,10 +56,10 @@ def _names(pieces: list[str]) -> str:
 
 def _name(pieces: list[str]) -> str:
     first, *rest = map("".join, _split(pieces, _STAR))
-    return first + "".join(_starred(_STAR, rest))
+    return first + "".join(_add_stars(_STAR, rest))
 
 
-def _starred(star: str, parts: list[str]) -> Iterator[str]:
+def _add_stars(star: str, parts: list[str]) -> Iterator[str]:
     for number, part in enumerate(parts, 1):
         yield f"{star}{part}" if number == len(parts) else f"(?>{star}?{part})"
 

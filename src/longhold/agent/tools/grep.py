@@ -24,7 +24,7 @@ from longhold.agent.tools.search import (
     find_lines,
     find_names,
 )
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import MATCH_CHARS
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -100,7 +100,7 @@ class GrepInput(Input, frozen=True, kw_only=True):
 
 
 async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
-    top = _existing(given.path, tool_context)
+    top = _require_existing(given.path, tool_context)
     query = _query(given, top)
     try:
         match given.output_mode:
@@ -111,10 +111,10 @@ async def grep(given: GrepInput, tool_context: ToolContext) -> Outcome:
             case "count":
                 return await _counts(given, query, tool_context)
     except TimeoutError:
-        raise Refused(_too_long(given.path or ".")) from None
+        raise Refused(_explain_too_long(given.path or ".")) from None
 
 
-def _existing(path: str, tool_context: ToolContext) -> Path:
+def _require_existing(path: str, tool_context: ToolContext) -> Path:
     top = tool_context.resolve(path) if path else tool_context.directory
     if not top.exists():
         raise Refused(f"{path} does not exist. The working directory is {tool_context.directory}.")
@@ -132,7 +132,7 @@ def _path_filter(pattern: str) -> str:
     return expression
 
 
-def _too_long(path: str) -> str:
+def _explain_too_long(path: str) -> str:
     return f"Searching {path} took over {SEARCH_SECONDS:g} s. Name a smaller path or a glob."
 
 
@@ -155,14 +155,14 @@ def _query(given: GrepInput, top: Path) -> Query:
 
 
 async def _names(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
-    found = _newest_first(query, await find_names(query, tool_context))
+    found = _sort_newest(query, await find_names(query, tool_context))
     if not found:
-        return _nothing(given)
+        return _report_nothing(given)
     chosen = found[given.offset : given.offset + given.head_limit]
     lines = [tool_context.shown(path) for path in chosen]
     if len(chosen) < len(found):
         lines.append(f"[{len(chosen)} of {len(found):,} files.]")
-    return Outcome(content="\n".join(lines), note=f"{counted(len(found), 'file')} with a match")
+    return Outcome(content="\n".join(lines), note=f"{pluralize(len(found), 'file')} with a match")
 
 
 async def _content(given: GrepInput, query: Query, tool_context: ToolContext) -> Outcome:
@@ -175,15 +175,15 @@ async def _content(given: GrepInput, query: Query, tool_context: ToolContext) ->
                 if len(rows) > end:
                     break
     if not rows:
-        return _nothing(given)
-    shown = _rendered(rows[given.offset : end], given, query, tool_context)
+        return _report_nothing(given)
+    shown = _render_rows(rows[given.offset : end], given, query, tool_context)
     if len(rows) > end:
         shown.append(f"[There is more; continue with offset {end}, or narrow the search.]")
     matches = sum(isinstance(row, MatchedLine) and row.is_match for row in rows[given.offset : end])
-    return Outcome(content="\n".join(shown), note=counted(matches, "matching line"))
+    return Outcome(content="\n".join(shown), note=pluralize(matches, "matching line"))
 
 
-def _rendered(
+def _render_rows(
     rows: Iterable[MatchedLine | Gap], given: GrepInput, query: Query, tool_context: ToolContext
 ) -> list[str]:
     """Write lines under the name of their file; a search in one file needs no name."""
@@ -214,16 +214,16 @@ async def _counts(given: GrepInput, query: Query, tool_context: ToolContext) -> 
                 if isinstance(row, MatchedLine):
                     counts[row.path] += 1
     if not counts:
-        return _nothing(given)
+        return _report_nothing(given)
     listed = [
         f"{tool_context.shown(query.file(path))}:{count}" for path, count in sorted(counts.items())
     ]
     chosen = listed[given.offset : given.offset + given.head_limit]
-    total = f"[{counts.total():,} matching lines in {counted(len(counts), 'file')}.]"
+    total = f"[{counts.total():,} matching lines in {pluralize(len(counts), 'file')}.]"
     return Outcome(content="\n".join([*chosen, total]), note=total.strip("[.]"))
 
 
-def _newest_first(query: Query, names: Iterable[str]) -> list[Path]:
+def _sort_newest(query: Query, names: Iterable[str]) -> list[Path]:
     dated: list[tuple[int, str, Path]] = []
     for name in names:
         path = query.file(name)
@@ -232,7 +232,7 @@ def _newest_first(query: Query, names: Iterable[str]) -> list[Path]:
     return [path for _, _, path in sorted(dated)]
 
 
-def _nothing(given: GrepInput) -> Outcome:
+def _report_nothing(given: GrepInput) -> Outcome:
     said = f"Nothing matches {given.pattern!r} in {given.path or 'the working directory'}"
     files = f" (files like {given.glob})" if given.glob else ""
     return Outcome(content=f"{said}{files}.", note="no match")
@@ -261,22 +261,22 @@ class GlobInput(Input, frozen=True, kw_only=True):
 async def glob(given: GlobInput, tool_context: ToolContext) -> Outcome:
     if given.pattern.startswith(("/", "~", "../")):
         raise Refused("A pattern counts from `path`: give the directory there.")
-    top = _existing(given.path, tool_context)
+    top = _require_existing(given.path, tool_context)
     if not top.is_dir():
         raise Refused(f"{given.path} is a file; name a directory to look in.")
     query = Query(path=str(top), wanted=_path_filter(given.pattern))
     try:
         names = await find_names(query, tool_context)
     except TimeoutError:
-        raise Refused(_too_long(str(top))) from None
-    found = _newest_first(query, names)
+        raise Refused(_explain_too_long(str(top))) from None
+    found = _sort_newest(query, names)
     if not found:
         where = given.path or "the working directory"
         return Outcome(content=f"No file in {where} is like {given.pattern}.", note="no file")
     lines = [tool_context.shown(path) for path in found[:MAX_FILES]]
     if len(found) > MAX_FILES:
         lines.append(f"[The {MAX_FILES} newest of {len(found):,} files; ask more narrowly.]")
-    return Outcome(content="\n".join(lines), note=counted(len(found), "file"))
+    return Outcome(content="\n".join(lines), note=pluralize(len(found), "file"))
 
 
 GLOB: Tool = make_tool(

@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 
 from longhold.agent.tools.source import SNIFFED_BYTES, NotText, decode, is_binary
 from longhold.core.messages import Image, Json, JsonObject, ResultContent, Text
-from longhold.core.messages.text import lines_within
+from longhold.core.messages.text import count_fitting_lines
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.files import HASHED_BYTES, SeenFile, stamp_of
 from longhold.core.tools.protocol import Input, Outcome, Refused, Tool, make_tool
@@ -56,7 +56,7 @@ def image_block(content: bytes) -> Image:
     return Image(source=source)
 
 
-def why_not_shown(content: bytes) -> str:
+def explain_rejection(content: bytes) -> str:
     if len(content) > IMAGE_BYTES:
         return f"it has {len(content):,} bytes and {IMAGE_BYTES:,} are allowed"
     width, height = size_of(content)
@@ -122,7 +122,7 @@ def show_notebook(content: bytes) -> tuple[str, tuple[Image, ...]]:
     lines: list[str] = []
     pictures: list[Image] = []
     for number, cell in enumerate(notebook.cells, start=1):
-        lines += (f"[cell {number}: {cell.cell_type}]", _joined(cell.source))
+        lines += (f"[cell {number}: {cell.cell_type}]", _join_lines(cell.source))
         for output in cell.outputs:
             shown, drawn = _output(output)
             lines += [f"[output of cell {number}]", shown] if shown else []
@@ -136,11 +136,13 @@ def _output(output: JsonObject) -> tuple[str, list[Image]]:
     found = output.get("data")
     data = found if isinstance(found, dict) else {}
     pictures = [
-        Image(source={"type": "base64", "media_type": kind, "data": _joined(data[kind]).strip()})
+        Image(
+            source={"type": "base64", "media_type": kind, "data": _join_lines(data[kind]).strip()}
+        )
         for kind in ("image/png", "image/jpeg")
-        if kind in data and len(_joined(data[kind])) <= PICTURE_CHARS
+        if kind in data and len(_join_lines(data[kind])) <= PICTURE_CHARS
     ]
-    said = _joined(output.get("text") or data.get("text/plain") or "")
+    said = _join_lines(output.get("text") or data.get("text/plain") or "")
     if output.get("output_type") == "error":
         said = f"{output.get('ename', 'error')}: {output.get('evalue', '')}"
     if len(said) > OUTPUT_CHARS:
@@ -148,7 +150,7 @@ def _output(output: JsonObject) -> tuple[str, list[Image]]:
     return said.rstrip("\n"), pictures
 
 
-def _joined(text: Json) -> str:
+def _join_lines(text: Json) -> str:
     return "".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
@@ -198,7 +200,7 @@ def _read(
     status = _status(path, tool_context)
     first = max(1, given.offset)
     if status.st_size > HASHED_BYTES:
-        return _large(path, status, first, given.limit, tool_context)
+        return _show_large(path, status, first, given.limit, tool_context)
     content = path.read_bytes()
     seen = SeenFile(path=path, stamp=stamp_of(status, content))
     if media_type_of(content):
@@ -218,7 +220,7 @@ def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise Refused(_missing(path, tool_context)) from None
+        raise Refused(_describe_missing(path, tool_context)) from None
     except OSError as error:
         raise Refused(f"{path} cannot be read: {os.strerror(error.errno or 0).lower()}.") from None
     if stat.S_ISDIR(status.st_mode):
@@ -228,7 +230,7 @@ def _status(path: Path, tool_context: ToolContext) -> os.stat_result:
     return status
 
 
-def _missing(path: Path, tool_context: ToolContext) -> str:
+def _describe_missing(path: Path, tool_context: ToolContext) -> str:
     said = f"{path} does not exist. The working directory is {tool_context.directory}."
     if path.is_symlink():
         return f"{path} is a link to {path.readlink()}, which does not exist."
@@ -241,7 +243,7 @@ def _missing(path: Path, tool_context: ToolContext) -> str:
 
 
 def _picture(path: Path, content: bytes, seen: SeenFile) -> _Shown:
-    if reason := why_not_shown(content):
+    if reason := explain_rejection(content):
         raise Refused(f"{path} is a picture that cannot be shown: {reason}. Make it smaller first.")
     note = f"looked at {path.name} ({len(content):,} bytes)"
     return _Shown(content=(image_block(content),), seen=seen, note=note)
@@ -264,22 +266,22 @@ def _text(path: Path, content: bytes) -> str:
     try:
         return decode(content).text
     except NotText:
-        raise Refused(_binary(path, len(content))) from None
+        raise Refused(_describe_binary(path, len(content))) from None
 
 
-def _binary(path: Path, size: int) -> str:
+def _describe_binary(path: Path, size: int) -> str:
     return (
         f"{path} is a binary file of {size:,} bytes and is not shown. "
         "Use a program that knows its format in Bash, or `xxd` for the bytes."
     )
 
 
-def _large(
+def _show_large(
     path: Path, status: os.stat_result, first: int, limit: int, tool_context: ToolContext
 ) -> _Shown:
     with path.open("rb") as file:
         if is_binary(file.read(SNIFFED_BYTES)):
-            raise Refused(_binary(path, status.st_size))
+            raise Refused(_describe_binary(path, status.st_size))
     page = page_of_large(path, first, min(limit, MAX_LINES), MAX_TOKENS, tool_context)
     seen = SeenFile(path=path, stamp=stamp_of(status, None), ranges=(page.lines,))
     return _Shown(content=page.text, seen=seen, note=_note(path, page))
@@ -326,7 +328,7 @@ def _page(
     count = tool_context.count_tokens
     shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines, start=first)]
     if count("\n".join(shown)) > max_tokens:
-        shown = shown[: max(1, lines_within(shown, max_tokens, count))]
+        shown = shown[: max(1, count_fitting_lines(shown, max_tokens, count))]
     last = first + len(shown) - 1
     if has_more or len(shown) < len(lines):
         shown.append(f"[Lines {first:,} to {last:,}{remark} continue with offset {last + 1}.]")

@@ -95,7 +95,7 @@ def _answer(
     name = path.encode("utf-8", "surrogateescape")
     text = _text(query.file(path)) if pattern is not None else ""
     lines = text.removesuffix("\n").split("\n") if text else []
-    matched = matched_lines(text, lines, pattern, query) if pattern is not None else {}
+    matched = match_lines(text, lines, pattern, query) if pattern is not None else {}
     if pattern is None or (matched and query.only_names):
         write(name + b"\0")
     elif matched:
@@ -112,12 +112,12 @@ def _text(file: Path) -> str:
         return ""
 
 
-def matched_lines(
+def match_lines(
     text: str, lines: list[str], pattern: re.Pattern[str], query: Query
 ) -> dict[int, None]:
     """Return the lines, from 1, in which the pattern is found, in order."""
     if query.is_multiline:
-        return _spanned_lines(text, pattern, query.only_names)
+        return _match_spans(text, pattern, query.only_names)
     if _is_local(pattern.pattern) and not pattern.search(text):
         return {}  # one look over the whole text is quicker than one for each line
     found: dict[int, None] = {}
@@ -134,7 +134,7 @@ def _is_local(pattern: str) -> bool:
     return not re.search(r"\(\?|\\[ABZ]", pattern)
 
 
-def _spanned_lines(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[int, None]:
+def _match_spans(text: str, pattern: re.Pattern[str], only_first: bool) -> dict[int, None]:
     found: dict[int, None] = {}
     place, number = 0, 1
     for match in pattern.finditer(text):
@@ -247,10 +247,10 @@ def _line(path: str, rest: bytes) -> MatchedLine | None:
     parts = re.match(rb"(\d+)([:-])", rest)
     if parts is None:
         return None
-    return MatchedLine(path, int(parts[1]), _decoded(rest[parts.end() :]), parts[2] == b":")
+    return MatchedLine(path, int(parts[1]), _decode_line(rest[parts.end() :]), parts[2] == b":")
 
 
-def _decoded(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     """Decode a line as its file would be; one that was cut may end within a character."""
     line = line.removesuffix(b"\r")
     try:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.text import clean_line
 from longhold.core.settings import front_matter
 from longhold.core.settings.project import UnusableFile, checkout_top, read_text
 from longhold.core.tools.context import ToolContext
@@ -44,15 +44,15 @@ class Skill:
 
 def find_skills(users: Path, project: Path | None = None) -> tuple[Skill, ...]:
     """Return the skills in the user's directory and in a project's `.longhold`, sorted by name."""
-    found = {skill.name: skill for skill in _in(users, None)}
+    found = {skill.name: skill for skill in _find_in(users, None)}
     if project is not None:
-        for skill in _in(project / ".longhold" / "skills", project):
+        for skill in _find_in(project / ".longhold" / "skills", project):
             name = f"project:{skill.name}" if skill.name in found else skill.name
             found.setdefault(name, replace(skill, name=name, is_projects=True))
     return tuple(found[name] for name in sorted(found))
 
 
-def _in(place: Path, project: Path | None) -> Iterator[Skill]:
+def _find_in(place: Path, project: Path | None) -> Iterator[Skill]:
     for file in sorted(place.glob("*/SKILL.md"))[:SKILLS]:
         try:
             yield _load(file, project)
@@ -65,7 +65,7 @@ def _load(file: Path, project: Path | None) -> Skill:
     fields, body = front_matter.parse(read_text(file, BODY_BYTES, within=within))
     name = front_matter.text_in(fields, "name") or file.parent.name
     return Skill(
-        name=printable_line(name, NAME_CHARS) or "unnamed",
+        name=clean_line(name, NAME_CHARS) or "unnamed",
         description=front_matter.text_in(fields, "description") or _first_words(body),
         body=body.strip(),
         directory=file.parent,
@@ -98,7 +98,7 @@ def _share(skills: tuple[Skill, ...], budget_chars: int) -> int:
 
 
 def _line(skill: Skill, longest: int) -> str:
-    description = printable_line(skill.description, longest) if longest else ""
+    description = clean_line(skill.description, longest) if longest else ""
     return f"- {_title(skill)}: {description}" if description else f"- {_title(skill)}"
 
 

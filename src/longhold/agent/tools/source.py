@@ -56,8 +56,8 @@ class SourceText:
         parts: list[str] = []
         end = 0
         for start, stop in spans:
-            parts += (self.raw[end : self._stored_at(start)], stored)
-            end = self._stored_at(stop)
+            parts += (self.raw[end : self._locate_stored(start)], stored)
+            end = self._locate_stored(stop)
         return SourceText("".join((*parts, self.raw[end:])), self.encoding, self.mark)
 
     def rewritten(self, text: str) -> "SourceText":
@@ -78,7 +78,7 @@ class SourceText:
         found = re.finditer("\r\n", self.raw)
         return [match.start() - index for index, match in enumerate(found)]
 
-    def _stored_at(self, place: int) -> int:
+    def _locate_stored(self, place: int) -> int:
         # A place at a newline stands before its carriage return.
         return place + bisect_left(self._returns, place)
 

@@ -76,7 +76,7 @@ async def _with_library(address: str, limit_bytes: int) -> Fetched:
                 body += piece
                 if len(body) > limit_bytes:
                     break
-            return _fetched(answer.status_code, answer.headers, bytes(body), limit_bytes)
+            return _build_fetched(answer.status_code, answer.headers, bytes(body), limit_bytes)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise NotFetched(str(error) or type(error).__name__) from None
 
@@ -94,16 +94,16 @@ def fetch_plainly(address: str, limit_bytes: int = FETCH_BYTES) -> Fetched:
     try:
         with opener.open(request, timeout=FETCH_SECONDS) as answer:
             body = answer.read(limit_bytes + 1)
-            return _fetched(answer.status, answer.headers, body, limit_bytes)
+            return _build_fetched(answer.status, answer.headers, body, limit_bytes)
     except urllib.error.HTTPError as answer:
         with answer:
             body = answer.read(limit_bytes + 1)
-            return _fetched(answer.code, answer.headers, body, limit_bytes)
+            return _build_fetched(answer.code, answer.headers, body, limit_bytes)
     except (OSError, HTTPException, ValueError) as error:
         raise NotFetched(str(getattr(error, "reason", error))) from None
 
 
-def _fetched(
+def _build_fetched(
     status: int, headers: Mapping[str, str] | Message, body: bytes, limit_bytes: int
 ) -> Fetched:
     return Fetched(
@@ -128,7 +128,7 @@ class WebFetchInput(Input, frozen=True, kw_only=True):
 
 
 async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
-    address = _checked(given.url)
+    address = _check_url(given.url)
     for _ in range(MAX_REDIRECTS + 1):
         tool_context.report(f"loading {address}")
         try:
@@ -136,7 +136,7 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
         except NotFetched as error:
             raise Refused(f"{address} could not be loaded: {error}.") from None
         if not answer.location:
-            return await asyncio.to_thread(_shown, address, answer)
+            return await asyncio.to_thread(_render_page, address, answer)
         target = urljoin(address, answer.location)
         if _place(target) != _place(address):
             said = f"{address} redirects to {target}, on another host. Fetch that if you want it."
@@ -145,7 +145,7 @@ async def web_fetch(given: WebFetchInput, tool_context: ToolContext) -> Outcome:
     raise Refused(f"{given.url} redirects more than {MAX_REDIRECTS} times.")
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
@@ -165,14 +165,14 @@ def _place(address: str) -> tuple[str, str | None, int | None]:
     return scheme, parts.hostname, port
 
 
-def _shown(address: str, answer: Fetched) -> Outcome:
+def _render_page(address: str, answer: Fetched) -> Outcome:
     kind = answer.media_type.partition(";")[0].strip().lower()
     if kind and not _TEXTUAL.match(kind):
         size = f"over {FETCH_BYTES:,}" if answer.is_cut else f"{len(answer.body):,}"
         raise Refused(f"{address} is {kind}, {size} bytes, and not text. Load it with Bash.")
-    text = _decoded(answer)
+    text = _decode_body(answer)
     if "html" in kind or (not kind and "<html" in text[:1_000].lower()):
-        text = readable_text(text, address)
+        text = extract_text(text, address)
     remarks = [f"[{address}: status {answer.status}.]"] if answer.status >= 400 else []
     if len(text) > MAX_CHARS:
         remarks.append(f"[{len(text) - MAX_CHARS:,} more characters are left out.]")
@@ -186,7 +186,7 @@ def _shown(address: str, answer: Fetched) -> Outcome:
     )
 
 
-def _decoded(answer: Fetched) -> str:
+def _decode_body(answer: Fetched) -> str:
     """Decode the body as the server or the page says."""
     named = re.search(r"charset=[\"']?([\w-]+)", answer.media_type, re.IGNORECASE)
     in_page = re.search(rb"charset=[\"']?([\w-]+)", answer.body[:2_048], re.IGNORECASE)
@@ -210,7 +210,7 @@ _BREAKING = frozenset(_BLOCKS.split())
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 
 
-def readable_text(html: str, address: str = "") -> str:
+def extract_text(html: str, address: str = "") -> str:
     reader = _Reader(address)
     end = html.rfind(">") + 1  # a tag that never ends is text; the parser would try each anew
     reader.feed(html[:end] + html[end:].replace("<", "&lt;"))
@@ -284,9 +284,9 @@ class _Reader(HTMLParser):
         if self._in_title:
             self.title += data
         elif not self._skipping:
-            self.parts.append(data if self._in_code else self._flowed(data))
+            self.parts.append(data if self._in_code else self._collapse_space(data))
 
-    def _flowed(self, data: str) -> str:
+    def _collapse_space(self, data: str) -> str:
         text = re.sub(r"\s+", " ", data)
         at_start = not self.parts or self.parts[-1].endswith(("\n", " "))
         return text.lstrip() if at_start else text

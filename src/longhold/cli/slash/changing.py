@@ -10,9 +10,9 @@ from longhold.core.log.entries import Compacted
 from longhold.core.messages.display import one_line
 from longhold.core.stages.compact.draft import CompactionDraft
 from longhold.core.stages.compact.owner import manual_request
-from longhold.core.turn.abort import unless
+from longhold.core.turn.abort import run_unless_aborted
+from longhold.core.turn.pin import list_pinned, unpin
 from longhold.core.turn.pin import pin as pin_messages
-from longhold.core.turn.pin import pinned, unpin
 from longhold.errors import ConfigError
 from longhold.session.preview import natural_seams, preview
 from longhold.session.scratch_session import edited
@@ -75,7 +75,7 @@ async def _previewed(context: SlashContext, words: CompactWords) -> None:
     while True:
         agent.abort.clear()
         with screen.working(agent.abort.set, what="drafting a summary"):
-            draft = await unless(agent.abort, stage.draft(agent.engine, request))
+            draft = await run_unless_aborted(agent.abort, stage.draft(agent.engine, request))
         if draft is None:
             _said(context, None)
             return
@@ -136,5 +136,5 @@ async def pin(context: SlashContext, rest: str) -> None:
     engine = context.agent.engine
     if numbers:
         (unpin if is_off else pin_messages)(engine, numbers)
-    found = [f"#{id}  {one_line(text)}" for id, text in pinned(engine.view)]
+    found = [f"#{id}  {one_line(text)}" for id, text in list_pinned(engine.view)]
     context.screen.say("\n".join(found) or "Nothing is pinned.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from longhold.agent.terminal.slash import SessionMove, SlashContext
 from longhold.cli.sessions_command import session_facts, session_summary
 from longhold.cli.slash.changing import number
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import Said
 from longhold.core.log.store import FoundSession, Store, StoredSession
 from longhold.core.log.stores import default_store
@@ -94,7 +94,7 @@ def session_rows(store: Store, sessions: Sequence[StoredSession]) -> list[str]:
     rows = []
     for session in sessions:
         known = session_summary(paths.get(session.id), facts)
-        at = datetime.fromtimestamp(possible(known.last_at) or session.modified)
+        at = datetime.fromtimestamp(clamp_time(known.last_at) or session.modified)
         cost = dollars(known.usd) if known.calls else ""
         rows.append(f"{at:%Y-%m-%d %H:%M}  {cost:>11}  {one_line(store.title(session))}")
     return rows

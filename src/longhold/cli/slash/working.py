@@ -10,7 +10,7 @@ from longhold.core.models import open_model
 from longhold.core.models.capabilities import known_models
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import Mode
-from longhold.core.turn.abort import unless
+from longhold.core.turn.abort import run_unless_aborted
 from longhold.core.turn.fork import ForkRequest
 from longhold.errors import ConfigError
 
@@ -25,7 +25,7 @@ async def ask(context: SlashContext, rest: str) -> None:
         raise ConfigError("/ask needs a question")
     asked, stop = ForkRequest(say=BESIDE + rest, source=ASIDE), asyncio.Event()
     with context.screen.working(stop.set, what="answering beside"):
-        reply = await unless(stop, context.agent.ask(asked))
+        reply = await run_unless_aborted(stop, context.agent.ask(asked))
     if reply is None:
         context.screen.say("Stopped.")
     else:
@@ -35,7 +35,7 @@ async def ask(context: SlashContext, rest: str) -> None:
 async def dream(context: SlashContext, rest: str) -> None:
     stop = asyncio.Event()
     with context.screen.working(stop.set, what="dreaming"):
-        done = await unless(stop, context.agent.dream(is_trial=rest == "try"))
+        done = await run_unless_aborted(stop, context.agent.dream(is_trial=rest == "try"))
     if done is None:
         context.screen.say("Stopped; nothing was changed.")
         return

@@ -40,5 +40,5 @@ def earliest_now() -> float:
     return min(time.time(), _BEGAN + time.monotonic())
 
 
-def possible(at: float) -> float:
+def clamp_time(at: float) -> float:
     return at if 0 <= at <= LAST_MOMENT else 0.0

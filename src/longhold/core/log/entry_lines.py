@@ -29,7 +29,7 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import counted, printable_line
+from longhold.core.messages.text import clean_line, pluralize
 
 FOCUS_CHARS = 200
 """Of what a summary was asked to dwell on."""
@@ -88,13 +88,13 @@ def _describe_change(entry: ViewChange) -> str:
         case Spilled(tool_use_id=id, file=file):
             return f"the result of {id} went to {file}"
         case Cleared(ids=ids, how=how):
-            return f"{counted(len(ids), 'result')} cleared ({how})"
+            return f"{pluralize(len(ids), 'result')} cleared ({how})"
         case Snipped(targets=targets):
-            return f"{counted(len(targets), 'message')} left the view"
+            return f"{pluralize(len(targets), 'message')} left the view"
         case Collapsed(first=first, last=last):
             return f"messages {first} to {last} are shown as one line"
         case Compacted(first=first, last=last, by=by, trigger=trigger, focus=focus):
-            asked = f", with the focus {printable_line(focus, FOCUS_CHARS)!r}" if focus else ""
+            asked = f", with the focus {clean_line(focus, FOCUS_CHARS)!r}" if focus else ""
             writer = "its client" if by == "import" else by
             return (
                 f"messages {first} to {last} are shown as a summary (by {writer}, {trigger}{asked})"
@@ -104,13 +104,13 @@ def _describe_change(entry: ViewChange) -> str:
         case Rewound(after=n):
             return f"what came after message {n} left the conversation"
         case Pinned(targets=targets, on=on):
-            return f"{counted(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
+            return f"{pluralize(len(targets), 'message')} {'pinned' if on else 'unpinned'}"
     return ""
 
 
 def _call(use: ToolUse) -> str:
     given = next((str(value) for value in use.input.values() if isinstance(value, str)), "")
-    return printable_line(f"{use.name} {given}", CALL_CHARS)
+    return clean_line(f"{use.name} {given}", CALL_CHARS)
 
 
 def _describe_memory(entry: Remembered | Recalled | Dreamt) -> str:
@@ -129,10 +129,10 @@ def _describe_memory(entry: Remembered | Recalled | Dreamt) -> str:
 def _describe_other(entry: AnyEntry) -> str:
     match entry:
         case Swept(files=files, bytes=count, why=why):
-            return f"{counted(len(files), 'file')} of {count:,} bytes removed, {why}"
+            return f"{pluralize(len(files), 'file')} of {count:,} bytes removed, {why}"
         case Dropped(targets=targets, on=on, by=by):
             verb = "marked to leave the view" if on else "no longer marked"
-            return f"{counted(len(targets), 'message')} {verb} by the {by}"
+            return f"{pluralize(len(targets), 'message')} {verb} by the {by}"
         case Undone(target=n) | Redone(target=n):
             return f"entry {n} was {kind_of(entry)}"
         case Switched(model=model, reason=reason):

@@ -23,7 +23,7 @@ def is_wanted(log: Path) -> bool:
 
 
 @contextmanager
-def wanting(log: Path) -> Iterator[None]:
+def request_handover(log: Path) -> Iterator[None]:
     """Ask for a log for as long as the block runs; one in a database can only be waited for."""
     note = _note(log)
     with suppress(OSError):
@@ -45,7 +45,7 @@ def open_when_free(open_log: Callable[[], OpenLog], seconds: float) -> OpenLog:
         if seconds <= 0:
             raise
     deadline = time.monotonic() + seconds
-    with wanting(wanted):
+    with request_handover(wanted):
         while True:
             time.sleep(LOOK_SECONDS)
             try:

@@ -20,7 +20,7 @@ from typing import Self
 import msgspec
 
 from longhold.core.log import outbox
-from longhold.core.log.entries import AnyEntry, measured
+from longhold.core.log.entries import AnyEntry, add_measure
 from longhold.core.log.protocol import AgentLog, Closing, StoredMail
 from longhold.core.log.queued_job import QueuedJobs
 from longhold.core.log.reading import VERSION, Header, Loaded, load, load_header
@@ -30,7 +30,7 @@ from longhold.core.log.syncing import FileSync, open_for_writing, release
 from longhold.core.messages import Json
 from longhold.core.models.assemble import tame
 from longhold.core.settings.files import (
-    explained,
+    explain_errors,
     private_directory,
     store_error,
     write_new,
@@ -94,8 +94,8 @@ class Log(Closing):
         load_header(path)  # says what is wrong before anything is put beside it
         descriptor = open_for_writing(path, os.O_WRONLY | os.O_APPEND)
         try:
-            with explained(path):
-                loaded = load(path).under(session)
+            with explain_errors(path):
+                loaded = load(path).use_session(session)
         except BaseException:
             release(path, descriptor)
             raise
@@ -142,7 +142,7 @@ class Log(Closing):
         return str(file)
 
     def sync(self) -> None:
-        with explained(self.path):
+        with explain_errors(self.path):
             self._sync.now()
 
     def sync_soon(self) -> None:
@@ -152,9 +152,9 @@ class Log(Closing):
         is that the log was removed.
         """
         if self._is_gone():
-            raise _gone(self.path)
-        with explained(self.path):
-            self._sync.soon()
+            raise _removal_error(self.path)
+        with explain_errors(self.path):
+            self._sync.sync_soon()
 
     def agent(self, id: str) -> AgentLog:
         return agent_log(self._beside / AGENTS / f"{id}.jsonl")
@@ -168,7 +168,7 @@ class Log(Closing):
             return
         try:
             if self._process == os.getpid():
-                with explained(self.path):
+                with explain_errors(self.path):
                     self._sync.finish()
         finally:
             descriptor, self._descriptor = self._descriptor, -1
@@ -200,7 +200,7 @@ class Log(Closing):
         except OSError as error:
             raise store_error(self.path, error) from error
         if is_gone:
-            raise _gone(self.path)
+            raise _removal_error(self.path)
         self._is_torn = False
         self._sync.written()
 
@@ -225,22 +225,22 @@ def agent_logs(directory: Path) -> list[Path]:
 
 
 def as_written(entry: AnyEntry, n: int) -> tuple[AnyEntry, bytes]:
-    numbered = msgspec.structs.replace(measured(entry), n=n, at=entry.at or time.time())
+    numbered = msgspec.structs.replace(add_measure(entry), n=n, at=entry.at or time.time())
     try:
         return numbered, _encoder.encode(numbered)
     except _UNWRITABLE:
-        mended = _mended(numbered)
+        mended = _mend_entry(numbered)
         return mended, _encoder.encode(mended)
 
 
-def _gone(path: Path) -> StoreError:
+def _removal_error(path: Path) -> StoreError:
     return StoreError(
         f"{path}: the log was removed or replaced while the session was writing it; what is said "
         "from here on would be lost: restore the file, or begin a new session"
     )
 
 
-def _mended(entry: AnyEntry) -> AnyEntry:
+def _mend_entry(entry: AnyEntry) -> AnyEntry:
     """Replace what no file can hold: half characters, numbers and depths that JSON has not."""
 
     def mend(value: Json) -> Json:
@@ -275,7 +275,7 @@ def write_log(path: Path, header: Header, entries: Iterable[AnyEntry]) -> int:
             yield _encoder.encode(entry) + b"\n"
 
     private_directory(path.parent)
-    with explained(path):
+    with explain_errors(path):
         write_new(path, lines())
     return count
 

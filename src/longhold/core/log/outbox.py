@@ -55,7 +55,7 @@ def take(
 ) -> list[AnyEntry]:
     """Record what was left, oldest first, each once; return what was new."""
     taken: list[AnyEntry] = []
-    for path in _waiting(directory):
+    for path in _list_waiting(directory):
         entry = _read(path)
         if entry is None:
             with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def take(
     return taken
 
 
-def _waiting(directory: Path) -> Iterable[Path]:
+def _list_waiting(directory: Path) -> Iterable[Path]:
     place = f"{directory}/{NAME}"  # asked for after every answer
     try:
         names = os.listdir(place) if os.access(place, os.F_OK) else ()  # noqa: PTH208

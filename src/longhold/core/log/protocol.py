@@ -58,7 +58,7 @@ class Closing:
         raise NotImplementedError
 
     @contextmanager
-    def closed_on_failure(self) -> Iterator[None]:
+    def close_on_failure(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -143,7 +143,7 @@ class OpenLog(Protocol):
     def agents(self) -> Iterable[AgentLog]:
         """Give those of all agents that have begun, also of agents that work for agents."""
 
-    def closed_on_failure(self) -> AbstractContextManager[None]: ...
+    def close_on_failure(self) -> AbstractContextManager[None]: ...
     def close(self) -> None:
         """Commit what is left and let the next writer in."""
 

@@ -71,7 +71,7 @@ class Loaded:
     places: list[tuple[int, int]] = field(default_factory=list)
     """Pairs of an entry's index and its line; those up to the next pair follow line by line."""
 
-    def under(self, session: str) -> "Loaded":
+    def use_session(self, session: str) -> "Loaded":
         """Go by the id a log is known by; a first line with another is that of a swapped file."""
         if not session or session == self.header.session:
             return self

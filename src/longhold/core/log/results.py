@@ -187,10 +187,10 @@ def file_name(tool_use_id: str) -> str:
 
 def is_over(content: ResultContent, limit_bytes: int) -> bool:
     text = text_of(content)
-    return len(text) > limit_bytes // 4 and len(_encoded(text)) > limit_bytes
+    return len(text) > limit_bytes // 4 and len(_encode(text)) > limit_bytes
 
 
-def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
+def truncate_result(ran: Ran, body: Body, limit_bytes: int) -> Ran:
     """Keep the head of a result whose body lies in a file, and all that is no text."""
     note = f"\n[{body.bytes:,} bytes in all; the whole is in {body.file}]"
     head = _cut(text_of(ran.content), limit_bytes).decode() + note
@@ -206,14 +206,14 @@ def headed(ran: Ran, body: Body, limit_bytes: int) -> Ran:
 
 def _suffix_and_data(content: ResultContent) -> tuple[str, bytes]:
     if isinstance(content, str):
-        return ".txt", _encoded(content)
+        return ".txt", _encode(content)
     try:
         return ".json", msgspec.json.encode(content)
     except UnicodeEncodeError:  # half a character, which no JSON holds
-        return ".txt", _encoded(text_of(content))
+        return ".txt", _encode(text_of(content))
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -221,7 +221,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _cut(text: str, limit_bytes: int) -> bytes:
-    return _encoded(text[:limit_bytes])[:limit_bytes].decode("utf-8", "ignore").encode()
+    return _encode(text[:limit_bytes])[:limit_bytes].decode("utf-8", "ignore").encode()
 
 
 def _open(name: str, place: int) -> int:
@@ -239,7 +239,7 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
     try:
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
     except FileExistsError:
-        if _holds(place, name, body):
+        if _has_body(place, name, body):
             return
         os.unlink(name, dir_fd=place)
         descriptor = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=place)
@@ -255,7 +255,7 @@ def _put(place: int, name: str, body: bytes, *, syncs: bool) -> None:
         raise
 
 
-def _holds(place: int, name: str, body: bytes) -> bool:
+def _has_body(place: int, name: str, body: bytes) -> bool:
     """Return whether a file holds a body, False if only its beginning; other content raises."""
     with open(_open(name, place), "rb") as file:
         there = file.read(len(body) + 1)

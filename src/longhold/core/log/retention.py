@@ -37,8 +37,8 @@ def sweep(results: Results, settings: SpillSettings, *, now: float | None = None
     expired, excess = plan_sweep(results.stored(), settings, now or earliest_now())
     cap = f"{settings.session_bytes / 1e6:,.0f} MB"
     swept = [
-        _removed(results, expired, f"older than {settings.retention_days} days"),
-        _removed(results, excess, f"more than {cap} in all"),
+        _remove_bodies(results, expired, f"older than {settings.retention_days} days"),
+        _remove_bodies(results, excess, f"more than {cap} in all"),
     ]
     return [entry for entry in swept if entry.files]
 
@@ -57,7 +57,7 @@ def sweep_session(log: Path, settings: SpillSettings, *, now: float | None = Non
     return swept
 
 
-def _removed(results: Results, doomed: Sequence[StoredBody], why: str) -> Swept:
+def _remove_bodies(results: Results, doomed: Sequence[StoredBody], why: str) -> Swept:
     gone = results.remove(doomed)
     return Swept(
         files=tuple(f"{DIRECTORY}/{file.name}" for file in gone),

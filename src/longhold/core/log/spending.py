@@ -48,7 +48,7 @@ class Spent(Struct, frozen=True, kw_only=True):
         return add_fields(self, other)
 
 
-def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:
+def price_call(model: str, usage: Usage, at: date | None = None) -> Spent:
     """Price one call at a day's prices; a model without a published price costs nothing here."""
     priced = usage_cost(model, usage, at)
     return Spent(
@@ -61,9 +61,9 @@ def spent_on(model: str, usage: Usage, at: date | None = None) -> Spent:
     )
 
 
-def spent_in(entries: Iterable[AnyEntry]) -> Spent:
+def sum_spending(entries: Iterable[AnyEntry]) -> Spent:
     calls = paid_calls(entries)
-    return sum((spent_on(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
+    return sum((price_call(call.model, call.usage, day_of(call.at)) for call in calls), Spent())
 
 
 def read_ledger(file: Path) -> Spent:
@@ -138,7 +138,7 @@ class Budget:
 
     def pay(self, model: str, usage: Usage) -> Spent:
         """Count a call for the session and, as far as it can be written, in the day's ledger."""
-        spent = spent_on(model, usage)
+        spent = price_call(model, usage)
         self.session = self.session + spent
         if self.is_simulated():
             return spent
@@ -154,15 +154,19 @@ class Budget:
     def day(self) -> Spent:
         return self.ledger.today() + self._unwritten
 
-    def exhausted(self) -> str:
+    def describe_limit(self) -> str:
         """Describe the limit that is reached; '' if none is."""
-        found = _over("session", self.session, self.limits.max_usd, self.limits.max_tokens)
+        found = _describe_excess(
+            "session", self.session, self.limits.max_usd, self.limits.max_tokens
+        )
         if found or not (self.limits.max_usd_per_day or self.limits.max_tokens_per_day):
             return found
-        return _over("day", self.day(), self.limits.max_usd_per_day, self.limits.max_tokens_per_day)
+        return _describe_excess(
+            "day", self.day(), self.limits.max_usd_per_day, self.limits.max_tokens_per_day
+        )
 
 
-def _over(what: str, spent: Spent, max_usd: float, max_tokens: int) -> str:
+def _describe_excess(what: str, spent: Spent, max_usd: float, max_tokens: int) -> str:
     parts = (
         f"{spent.answers} answers: {spent.input_tokens:,} tokens uncached, "
         f"{spent.cache_read_tokens:,} read from the cache, {spent.cache_write_tokens:,} written to it, "
@@ -222,9 +226,9 @@ class OwnSpending:
                     if not entry.response_id or entry.response_id != self._response:
                         self._end_answer()
                     self._response = entry.response_id
-                    self._piece = spent_on(entry.model, usage, day_of(entry.at))
+                    self._piece = price_call(entry.model, usage, day_of(entry.at))
                 case Forked(source=source):
-                    spent = spent_on(entry.model, entry.usage, day_of(entry.at))
+                    spent = price_call(entry.model, entry.usage, day_of(entry.at))
                     if is_own(source):
                         self.layers[source] = self.layers.get(source, Spent()) + spent
                     else:

@@ -134,7 +134,7 @@ class FileStore:
     def load(self, session: str, *, after: int = 0) -> Loaded:
         """Read a session without becoming its writer."""
         found = self.find(session)
-        loaded = load(found.path).under(found.path.stem)
+        loaded = load(found.path).use_session(found.path.stem)
         return replace(loaded, entries=[one for one in loaded.entries if one.n > after])
 
     def branch(self, session: str, *, upto: int | None = None) -> Log:
@@ -166,7 +166,7 @@ class FileStore:
         if beside and path.exists():
             raise SessionExists(f"{path}: it exists already and is never overwritten")
         for name, data in beside.items():
-            write_private(path.with_suffix("") / checked_name(name), data)
+            write_private(path.with_suffix("") / check_name(name), data)
         write_log(path, header, entries)
         return header.session
 
@@ -218,13 +218,13 @@ class FileStore:
     def find(self, session: str) -> FoundSession:
         """Find a session by its id, by a unique beginning of it, or `newest` of this project."""
         if "/" in session:
-            found = list(_found(self._agent_path(session)))
+            found = list(_read_session(self._agent_path(session)))
             if not found:
                 raise SessionNotFound(
                     f"there is no agent {session!r}; `longhold agents` lists them"
                 )
             return replace(found[0], id=session)
-        if (named := self._named(session)) is not None:
+        if (named := self._find_by_id(session)) is not None:
             return named
         known = self.sessions()
         if session == "newest":
@@ -251,12 +251,12 @@ class FileStore:
             f"there is no session {session!r}; `longhold sessions --all` lists them{skipped}"
         )
 
-    def _named(self, session: str) -> FoundSession | None:
+    def _find_by_id(self, session: str) -> FoundSession | None:
         """Look a whole id up, which takes no look at other sessions; None if it is not one's own."""
         if not is_id(session):
             return None
         paths = [project / f"{session}.jsonl" for project in self._projects()]
-        found = [one for path in paths if os.access(path, os.R_OK) for one in _found(path)]
+        found = [one for path in paths if os.access(path, os.R_OK) for one in _read_session(path)]
         return found[0] if len(found) == 1 else None
 
     def unreadable(self) -> list[str]:
@@ -284,24 +284,24 @@ class FileStore:
             path
             for project in self._projects()
             for path in project.glob("*.partial")
-            if _modified(path) < oldest
+            if _read_mtime(path) < oldest
         ]
         for path in left:
             path.unlink(missing_ok=True)
         return left
 
-    def expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
+    def list_expired(self, retention_days: int, *, now: float | None = None) -> list[FoundSession]:
         if retention_days <= 0:
             return []
         oldest = (now or earliest_now()) - retention_days * 86_400
         return [found for found in self.sessions() if found.modified < oldest]
 
     def _path(self, directory: Path, id: str) -> Path:
-        return self._project(directory) / f"{checked_id(id)}.jsonl"
+        return self._project(directory) / f"{check_id(id)}.jsonl"
 
     def _agent_path(self, name: str) -> Path:
         session, _, agent = name.rpartition("/")
-        return self.find(session).directory / AGENTS / f"{checked_id(agent)}.jsonl"
+        return self.find(session).directory / AGENTS / f"{check_id(agent)}.jsonl"
 
     def _project(self, directory: Path) -> Path:
         return self.root / "projects" / slug(project_root(directory))
@@ -321,10 +321,10 @@ def _sessions_in(project: Path) -> Iterator[FoundSession]:
     except OSError:
         return  # `unreadable` says which
     for name in logs:
-        yield from _found(Path(name))
+        yield from _read_session(Path(name))
 
 
-def _found(path: Path) -> Iterator[FoundSession]:
+def _read_session(path: Path) -> Iterator[FoundSession]:
     try:
         header, stat = load_header(path), path.stat()
     except (TranscriptError, OSError):
@@ -334,7 +334,7 @@ def _found(path: Path) -> Iterator[FoundSession]:
     )
 
 
-def _modified(path: Path) -> float:
+def _read_mtime(path: Path) -> float:
     """Return when a file was last written; one that vanished is as new as can be."""
     try:
         return path.stat().st_mtime
@@ -347,7 +347,7 @@ def is_id(id: str) -> bool:
     return _ID.fullmatch(id) is not None and len(os.fsencode(id)) <= LONGEST_ID
 
 
-def checked_id(id: str) -> str:
+def check_id(id: str) -> str:
     if not is_id(id):
         raise StoreError(
             f"{id!r} is no name for a session; use letters, digits, dots and dashes, at most {LONGEST_ID}"
@@ -355,7 +355,7 @@ def checked_id(id: str) -> str:
     return id
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Let the names pass that `beside` gives: notes, and files of the results' directory."""
     place, _, file = name.rpartition("/")
     if place not in ("", DIRECTORY) or not file or file in (".", "..") or "\0" in file:

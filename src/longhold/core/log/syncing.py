@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from longhold.core.settings.files import PRIVATE_FILE, explained
+from longhold.core.settings.files import PRIVATE_FILE, explain_errors
 from longhold.errors import LogLocked
 
 REST_SECONDS = 0.1
@@ -40,7 +40,7 @@ class FileSync:
         os.fsync(self._descriptor)
         self.is_due = False
 
-    def soon(self) -> None:
+    def sync_soon(self) -> None:
         """Ask for it without waiting; raise what the last time failed with."""
         if self._error is not None:
             error, self._error = self._error, None
@@ -114,11 +114,11 @@ def open_for_writing(path: Path, flags: int) -> int:
     The log's own descriptor carries the lock. The file beside it has the writer's name, and is
     locked while a log is opened, so that nobody finds one that is half made.
     """
-    with explained(path.with_suffix(".lock")):
+    with explain_errors(path.with_suffix(".lock")):
         door = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         _lock(door, door, path)
-        with explained(path):
+        with explain_errors(path):
             descriptor = os.open(path, flags, PRIVATE_FILE)
         try:
             _lock(descriptor, door, path)
@@ -138,7 +138,7 @@ def open_for_writing(path: Path, flags: int) -> int:
 def _lock(descriptor: int, door: int, path: Path) -> None:
     from filelock import lock_descriptor  # takes long to load, and readers lock nothing
 
-    with explained(path.with_suffix(".lock")):
+    with explain_errors(path.with_suffix(".lock")):
         if not lock_descriptor(descriptor, blocking=False):
             writer = os.pread(door, 200, 0).decode(errors="replace").strip()
             raise LogLocked(path, writer or "another process")

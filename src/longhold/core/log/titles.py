@@ -13,8 +13,8 @@ import msgspec
 
 from longhold.core.log.entries import AnyEntry, Imported, Said, Titled
 from longhold.core.messages import text_of
-from longhold.core.messages.text import printable_line
-from longhold.core.messages.wrapped import unwrapped
+from longhold.core.messages.text import clean_line
+from longhold.core.messages.wrapped import strip_wrapped
 
 END_BYTES = 64 << 10
 """How much of each end of the log is looked at."""
@@ -40,19 +40,19 @@ def title_of(path: Path) -> str:
 def title_in(notes: str, head: Sequence[bytes], tail: Sequence[bytes]) -> str:
     """Find a title in the beginning of the notes, or in the first and last entries."""
     if noted := _NOTED.match(notes):
-        return printable_line(noted[1], TITLE_CHARS)
+        return clean_line(noted[1], TITLE_CHARS)
     for line in (*reversed(tail), *reversed(head)):
         if isinstance(entry := _entry(line), Titled):
-            return printable_line(entry.title, TITLE_CHARS)
+            return clean_line(entry.title, TITLE_CHARS)
     for line in head:
         entry = _entry(line)
         said = text_of(entry.content) if isinstance(entry, Said) and not entry.hidden else ""
-        if text := unwrapped(said):
-            return printable_line(text, TITLE_CHARS)
+        if text := strip_wrapped(said):
+            return clean_line(text, TITLE_CHARS)
     return NOTHING_SAID
 
 
-def imported_from(path: Path) -> str:
+def find_import_source(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - END_BYTES))
         for line in reversed(file.read().split(b"\n")):

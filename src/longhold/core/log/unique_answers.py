@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry, Asked, Forked, Replied
 from longhold.core.messages import Content, Usage
 from longhold.core.messages.measure import Measure
@@ -88,5 +88,5 @@ def usage_of(entries: Iterable[AnyEntry]) -> Usage | None:
 
 
 def day_of(at: float) -> date | None:
-    at = possible(at)
+    at = clamp_time(at)
     return datetime.fromtimestamp(at, UTC).date() if at else None

@@ -26,8 +26,8 @@ from longhold.core.memory.memory import MemoryRefused, stamp
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tool import memories_only, usable_tools
 from longhold.core.messages import text_of
-from longhold.core.messages.secrets import masked
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import clean_line
 from longhold.core.settings import DreamSettings
 from longhold.core.turn.background import Job
 from longhold.core.turn.engine import Engine
@@ -66,7 +66,7 @@ def _newest(lines: Sequence[str], room: int) -> list[str]:
 
 
 def _line(said: Said) -> str:
-    text = printable_line(masked(text_of(said.content)), LINE_CHARS)
+    text = clean_line(mask_secrets(text_of(said.content)), LINE_CHARS)
     return f"- #{said.n} ({stamp(said.at)[:10]}) {text}"
 
 

@@ -41,7 +41,7 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix, deny_all
 from longhold.core.view.items import Round
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError
 
 EXTRACT = "memory"
@@ -201,7 +201,9 @@ class MemoryJobs:
         engine, settings = self.engine, self.engine.settings.memory
         window = engine.fullness().window.limit_tokens
         shown = self._viewed.follow(engine.view.history).shown_in(
-            engine.view, engine.log.header.session, scaled(settings.recall_session_bytes, window)
+            engine.view,
+            engine.log.header.session,
+            scale_tokens(settings.recall_session_bytes, window),
         )
         model = settings.recall_model
         recall = Recall(

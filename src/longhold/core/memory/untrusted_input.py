@@ -13,27 +13,27 @@ from longhold.core.log.protocol import AgentLog
 from longhold.core.messages import ToolUse
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.shell_programs import every_command, is_opaque, program
-from longhold.core.tools.shell_reader import Command, names, read_script
+from longhold.core.tools.shell_reader import Command, read_script, split_words
 from longhold.core.turn.engine import Engine
 from longhold.errors import LongholdError
 
 SERVED = "mcp__"
 """The prefix of MCP tools; none of them is known to be trustworthy."""
-DOWNLOADERS = names(
+DOWNLOADERS = split_words(
     "curl wget http https httpie xh aria2c lynx w3m links elinks ftp sftp scp rsync ssh nc ncat"
     " netcat telnet socat gh glab aws gcloud az kubectl dig host nslookup drill whois"
 )
 """Programs whose output comes from another machine."""
 REACHING = {
-    "git": names("pull clone fetch ls-remote submodule"),
-    **dict.fromkeys(("pip", "pip3", "uv"), names("download index search")),
-    **dict.fromkeys(("npm", "pnpm", "yarn"), names("view info show search")),
-    **dict.fromkeys(("docker", "podman"), names("pull search")),
-    **dict.fromkeys(("cargo", "gem"), names("search info fetch")),
-    "openssl": names("s_client"),
+    "git": split_words("pull clone fetch ls-remote submodule"),
+    **dict.fromkeys(("pip", "pip3", "uv"), split_words("download index search")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), split_words("view info show search")),
+    **dict.fromkeys(("docker", "podman"), split_words("pull search")),
+    **dict.fromkeys(("cargo", "gem"), split_words("search info fetch")),
+    "openssl": split_words("s_client"),
 }
 """Programs of which only these subcommands reach another machine."""
-_VALUED = names("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
+_VALUED = split_words("-C -c --git-dir --work-tree --namespace --config --prefix --context -H")
 """Options before a subcommand that take a value."""
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
 """Paths that a shell opens as connections."""

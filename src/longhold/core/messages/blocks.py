@@ -115,12 +115,12 @@ def block_from_wire(raw: Json) -> Block:
     if kind is ToolResult and isinstance(known.get("content"), list):
         known["content"] = result_content_from_wire(known["content"])
     try:
-        return _checked(kind(**known, extra=extra or None))
+        return _check_types(kind(**known, extra=extra or None))
     except (TypeError, msgspec.ValidationError):
         return Opaque(raw=raw)
 
 
-def _checked(block: _Block) -> Block:
+def _check_types(block: _Block) -> Block:
     """Check the field types of a block built by keyword, which msgspec itself does not."""
     match block:
         case Text(text=str()) | Thinking(thinking=str(), signature=str()):

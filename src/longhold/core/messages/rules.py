@@ -27,21 +27,21 @@ NAMED_BLOCKS = frozenset(
 """Types of blocks whose shape the API checks."""
 
 
-def typed_block(block: Block) -> Block:
+def resolve_block(block: Block) -> Block:
     """Return a block as the type its JSON names; one that has another shape stays opaque."""
     return block_from_wire(block.raw) if isinstance(block, Opaque) else block
 
 
 def is_malformed(block: Block) -> bool:
     """Return whether a block has the type of one the API knows, and not its shape."""
-    block = typed_block(block)
+    block = resolve_block(block)
     return isinstance(block, Opaque) and str(block.raw.get("type")) in NAMED_BLOCKS
 
 
-def _inside(block: Block) -> Sequence[Block]:
+def _list_inner(block: Block) -> Sequence[Block]:
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return ()
-    return tuple(map(typed_block, block.content))
+    return tuple(map(resolve_block, block.content))
 
 
 def _uses(message: Message) -> list[str]:
@@ -53,7 +53,7 @@ def _answers(message: Message) -> list[str]:
     return [b.tool_use_id for b in message.content if isinstance(b, ToolResult)]
 
 
-def _unpaired(messages: Messages) -> Iterator[str]:
+def _find_unpaired(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         asked = _uses(message)
         answered = _answers(messages[i + 1]) if i + 1 < len(messages) else []
@@ -63,14 +63,14 @@ def _unpaired(messages: Messages) -> Iterator[str]:
             yield f"message {i}: tool results without a tool use before them"
 
 
-def _results_late(messages: Messages) -> Iterator[str]:
+def _find_late_results(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         flags = [isinstance(block, ToolResult) for block in message.content]
         if flags != sorted(flags, reverse=True):
             yield f"message {i}: a tool result comes after other content"
 
 
-def _same_ids(messages: Messages) -> Iterator[str]:
+def _find_same_ids(messages: Messages) -> Iterator[str]:
     seen: set[str] = set()
     for i, message in enumerate(messages):
         for id in _uses(message):
@@ -79,7 +79,7 @@ def _same_ids(messages: Messages) -> Iterator[str]:
             seen.add(id)
 
 
-def _wrong_roles(messages: Messages) -> Iterator[str]:
+def _find_wrong_roles(messages: Messages) -> Iterator[str]:
     if messages and messages[0].role != "user":
         yield "message 0: the first message must be the user's"
     for i in range(1, len(messages)):
@@ -87,7 +87,7 @@ def _wrong_roles(messages: Messages) -> Iterator[str]:
             yield f"message {i}: two {messages[i].role} messages in a row"
 
 
-def _wrong_place(messages: Messages) -> Iterator[str]:
+def _find_misplaced(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         for block in message.content:
             theirs = is_thought(block) or isinstance(block, ToolUse)
@@ -95,19 +95,19 @@ def _wrong_place(messages: Messages) -> Iterator[str]:
                 isinstance(block, ToolResult) and message.role == "assistant"
             ):
                 yield f"message {i}: {type(block).__name__} in a message of the {message.role}"
-            for inner in _inside(block):
+            for inner in _list_inner(block):
                 if is_thought(inner) or isinstance(inner, ToolUse | ToolResult):
                     yield f"message {i}: {type(inner).__name__} in a tool result"
 
 
-def _malformed(messages: Messages) -> Iterator[str]:
+def _find_malformed(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
-        inside = [inner for block in message.content for inner in _inside(block)]
+        inside = [inner for block in message.content for inner in _list_inner(block)]
         for block in filter(is_malformed, (*message.content, *inside)):
             yield f"message {i}: {block_to_wire(block)['type']} block of another shape"
 
 
-def _empty(messages: Messages) -> Iterator[str]:
+def _find_empty(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         if not message.content:
             yield f"message {i}: no content"
@@ -115,21 +115,21 @@ def _empty(messages: Messages) -> Iterator[str]:
             yield f"message {i}: an empty text block"
 
 
-def _bare_thought(messages: Messages) -> Iterator[str]:
+def _find_bare_thinking(messages: Messages) -> Iterator[str]:
     for i, message in enumerate(messages):
         if message.content and all(is_thought(block) for block in message.content):
             yield f"message {i}: thinking without anything it led to"
 
 
 RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
-    "tool uses are answered at once": _unpaired,
-    "tool results come first": _results_late,
-    "tool use ids are unique": _same_ids,
-    "roles alternate, the user first": _wrong_roles,
-    "blocks stand with their role": _wrong_place,
-    "blocks are what they are called": _malformed,
-    "nothing is empty": _empty,
-    "thinking leads to something": _bare_thought,
+    "tool uses are answered at once": _find_unpaired,
+    "tool results come first": _find_late_results,
+    "tool use ids are unique": _find_same_ids,
+    "roles alternate, the user first": _find_wrong_roles,
+    "blocks stand with their role": _find_misplaced,
+    "blocks are what they are called": _find_malformed,
+    "nothing is empty": _find_empty,
+    "thinking leads to something": _find_bare_thinking,
 }
 """Each rule by its name, with what yields the places where a list breaks it."""
 
@@ -137,6 +137,6 @@ RULES: dict[str, Callable[[Messages], Iterator[str]]] = {
 def violations(messages: Messages) -> list[str]:
     """List every broken rule; the API accepts a list of messages without one."""
     plain = [
-        Message(message.role, tuple(map(typed_block, message.content))) for message in messages
+        Message(message.role, tuple(map(resolve_block, message.content))) for message in messages
     ]
     return [f"{name}: {place}" for name, broken in RULES.items() for place in broken(plain)]

@@ -81,7 +81,7 @@ class FoundSecret:
 def find_secrets(text: str) -> list[FoundSecret]:
     """Return the secrets in a text, in order, none overlapping."""
     apart: list[FoundSecret] = []
-    for one in sorted(_every(text), key=_best_first):
+    for one in sorted(_find_all(text), key=_best_first):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
         elif one.end > apart[-1].end:
@@ -94,7 +94,7 @@ def _best_first(found: FoundSecret) -> tuple[int, bool, int]:
     return found.start, found.rule.startswith("generic"), -found.end
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Replace each secret by the name of its rule."""
     found = find_secrets(text)
     if not found:
@@ -164,7 +164,7 @@ class _Rules:
     allowed: _Allowed
 
 
-def _every(text: str) -> Iterator[FoundSecret]:
+def _find_all(text: str) -> Iterator[FoundSecret]:
     rules = _load()
     lowered = _lower(text)
     words = " ".join(set(lowered.translate(rules.breaks).split()))
@@ -297,10 +297,10 @@ def _compile(source: str) -> re.Pattern[str]:
 
     When it is first needed: few texts hold the keyword of any rule, and all take a tenth of a second.
     """
-    return re.compile(_scoped(source.replace(r"\z", r"\Z")), re.ASCII)
+    return re.compile(_scope_flags(source.replace(r"\z", r"\Z")), re.ASCII)
 
 
-def _scoped(source: str) -> str:
+def _scope_flags(source: str) -> str:
     """Rewrite flags in the middle of a pattern as a group up to their end."""
     place = source.find("(?i)", 1)
     if place < 0:
@@ -319,7 +319,7 @@ def _scoped(source: str) -> str:
             if depth < 0:
                 break
         end += 1
-    return _scoped(f"{source[:place]}(?i:{source[place + 4 : end]}){source[end:]}")
+    return _scope_flags(f"{source[:place]}(?i:{source[place + 4 : end]}){source[end:]}")
 
 
 def _starts_at(source: str, keywords: list[str]) -> bool:

@@ -26,20 +26,20 @@ def one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def tight(text: str) -> str:
+def remove_blank_lines(text: str) -> str:
     return _BLANK_LINES.sub("\n", text.strip())
 
 
 def without_code(text: str) -> str:
-    return tight(_CODE.sub(f"[code {CUT}]", text))
+    return remove_blank_lines(_CODE.sub(f"[code {CUT}]", text))
 
 
-def printable(text: str) -> str:
+def clean_text(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def printable_line(text: str, chars: int) -> str:
-    line = " ".join(printable(text).split())
+def clean_line(text: str, chars: int) -> str:
+    line = " ".join(clean_text(text).split())
     return line if len(line) <= chars else f"{line[: chars - 1]}{CUT}"
 
 
@@ -48,7 +48,7 @@ def cut(text: str, chars: int) -> str:
     text = text.strip()
     if len(text) <= chars:
         return text
-    kept = _upto(text, max(chars - len(CUT) - 1, 1))
+    kept = _cut_at_break(text, max(chars - len(CUT) - 1, 1))
     return f"{kept} {CUT}"
 
 
@@ -57,7 +57,7 @@ def head_and_tail(text: str, chars: int, pointer: str) -> str:
     text = text.strip("\n")
     if len(text) <= chars:
         return text
-    head = _upto(text, chars * 2 // 3)
+    head = _cut_at_break(text, chars * 2 // 3)
     tail = _from(text, chars - chars * 2 // 3)
     missing = len(text) - len(head) - len(tail)
     return f"{head}\n[{CUT} {missing:,} characters left out, all in {pointer} {CUT}]\n{tail}"
@@ -84,7 +84,7 @@ def outline(text: str, chars: int) -> str:
         if stripped.startswith("```"):
             in_code = not in_code
         elif not in_code and stripped and not set(stripped) <= set("-=*_|: "):
-            shown = _outlined(stripped, after_break)
+            shown = _outline_line(stripped, after_break)
             if shown and length + len(shown) > chars:
                 return "\n".join([*kept, CUT])
             if shown:
@@ -94,7 +94,7 @@ def outline(text: str, chars: int) -> str:
     return "\n".join(kept)
 
 
-def _outlined(line: str, after_break: bool) -> str:
+def _outline_line(line: str, after_break: bool) -> str:
     if line[0] in "#-*+|>" or line[:2].rstrip(".)").isdigit():
         return line
     return sentences(line)[0] if after_break else ""
@@ -104,12 +104,12 @@ def first_bytes(text: str, limit_bytes: int) -> str:
     return text[:limit_bytes].encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
 
 
-def lines_within(lines: Sequence[str], budget: int, count: Callable[[str], int]) -> int:
+def count_fitting_lines(lines: Sequence[str], budget: int, count: Callable[[str], int]) -> int:
     sizes = range(1, len(lines) + 1)
     return bisect_right(sizes, budget, key=lambda n: count("\n".join(lines[:n])))
 
 
-def counted(count: int, what: str) -> str:
+def pluralize(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
@@ -117,7 +117,7 @@ def byte_count(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _upto(text: str, chars: int) -> str:
+def _cut_at_break(text: str, chars: int) -> str:
     window = text[: chars + 1]
     ends = [end.end() for end in _ENDS.finditer(window)]
     if ends and ends[-1] >= chars * LEAST_SHARE:

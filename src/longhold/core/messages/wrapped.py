@@ -35,7 +35,7 @@ def elements(opening: re.Pattern[str], text: str) -> Iterator[Element]:
         yield Element(tag, inner, found.start(), place)
 
 
-def unwrapped(text: str) -> str:
+def strip_wrapped(text: str) -> str:
     """Remove what a harness wrapped, together with the white space after it."""
     if "<" not in text or len(text) > LONGEST_WRAPPED_CHARS:
         return text.strip()

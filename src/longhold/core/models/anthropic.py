@@ -20,7 +20,7 @@ from longhold.core.models.assemble import Assembly
 from longhold.core.models.capabilities import without_window
 from longhold.core.models.connection import NO_KEY, SdkModel, is_loopback, load_extra
 from longhold.core.models.protocol import Request
-from longhold.core.models.translate import explain, read_fault, translated
+from longhold.core.models.translate import explain, read_fault, translate_errors
 from longhold.core.settings.reading import ANTHROPIC, saved_key
 from longhold.errors import AuthenticationFailed, ModelError, StreamBroken
 
@@ -51,7 +51,7 @@ class AnthropicModel(SdkModel):
     async def count(self, request: Request) -> int | None:
         wanted = {key: value for key, value in request.kwargs.items() if key in _COUNTED}
         endpoint, kwargs = self._route(Request(kwargs=wanted, betas=request.betas), "count_tokens")
-        with translated():
+        with translate_errors():
             counted = await endpoint(**kwargs)
         return count_of(counted.input_tokens) or None
 
@@ -85,7 +85,7 @@ class AnthropicModel(SdkModel):
         async for line in lines:
             if not line.data:
                 continue
-            event = _decoded(line.data)
+            event = _decode_event(line.data)
             kind = event.get("type", line.event)
             if kind == "error":
                 fault = read_fault(event, headers=headers, request_id=assembly.request_id)
@@ -102,7 +102,7 @@ def wire_name(model: str) -> str:
     return without_window(model)
 
 
-def _decoded(data: str) -> JsonObject:
+def _decode_event(data: str) -> JsonObject:
     try:
         event: Json = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -112,7 +112,7 @@ def _decoded(data: str) -> JsonObject:
 
 async def _drain(lines: AsyncIterator[object]) -> None:
     """Read the response to its end, so that its connection can be reused."""
-    with suppress(TimeoutError, ModelError), translated(lambda: True):
+    with suppress(TimeoutError, ModelError), translate_errors(lambda: True):
         async with asyncio.timeout(DRAIN_SECONDS):
             async for _ in lines:
                 pass

@@ -93,7 +93,7 @@ def objects(value: Json) -> list[JsonObject]:
 
 
 @contextmanager
-def readable() -> Iterator[None]:
+def guard_reading() -> Iterator[None]:
     """Raise `StreamBroken` where an answer has a shape that nobody foresaw."""
     try:
         yield
@@ -150,7 +150,7 @@ def block_in(raw: Json) -> Block:
     return block_from_wire(raw)
 
 
-def ended_early(request_id: str, *, has_begun: bool) -> StreamBroken:
+def early_end_error(request_id: str, *, has_begun: bool) -> StreamBroken:
     when = "midway" if has_begun else "before the answer began"
     return StreamBroken(f"the stream ended {when}; send the request again", request_id=request_id)
 
@@ -207,7 +207,7 @@ class Assembly:
         if self._has_finished:
             return ()
         if not self._message.get("stop_reason") or self._open:
-            raise ended_early(self.request_id, has_begun=self.has_begun)
+            raise early_end_error(self.request_id, has_begun=self.has_begun)
         self._has_finished = True
         return (Finished(reply=self._reply()),)
 
@@ -264,8 +264,8 @@ class Assembly:
         if not self.has_begun:
             raise self._contradiction("the answer ended before it began")
         beside = {key: value for key, value in event.items() if key not in _DELTA_FRAME}
-        self._message |= _given(event.get("delta")) | _given(beside)
-        self._usage |= _given(event.get("usage"))
+        self._message |= _drop_nulls(event.get("delta")) | _drop_nulls(beside)
+        self._usage |= _drop_nulls(event.get("usage"))
         return (Pulse(),)
 
     def _reply(self) -> Reply:
@@ -281,7 +281,7 @@ class Assembly:
         )
 
 
-def _given(fields: Json) -> JsonObject:
+def _drop_nulls(fields: Json) -> JsonObject:
     """Leave out nulls: they say nothing new about a field that is already known."""
     return {key: value for key, value in fields_of(fields).items() if value is not None}
 

@@ -78,13 +78,13 @@ class Capabilities:
 
 
 def capabilities(model: str, overrides: Mapping[str, object] | None = None) -> Capabilities:
-    return _override(_found(model), overrides) if overrides else _found(model)
+    return _override(_look_up(model), overrides) if overrides else _look_up(model)
 
 
 @lru_cache(maxsize=256)
-def _found(model: str) -> Capabilities:
+def _look_up(model: str) -> Capabilities:
     name = canonical_name(model)
-    found = _TABLE.get(name) or _guessed(name)
+    found = _TABLE.get(name) or _guess(name)
     spelt = model.strip().lower()
     if asks_long_window(model):
         found = replace(found, window_tokens=max(found.window_tokens, LONG_WINDOW_TOKENS))
@@ -133,7 +133,7 @@ def canonical_name(model: str) -> str:
     return _ALIASES.get(name, name)
 
 
-def _guessed(name: str) -> Capabilities:
+def _guess(name: str) -> Capabilities:
     """Describe a model that is not in the table by what its family has in common."""
     if name.startswith("claude"):
         return replace(_UNKNOWN, model=name, family="anthropic")

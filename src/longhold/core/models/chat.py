@@ -13,7 +13,14 @@ import msgspec
 
 from longhold.core.messages import Block, Content, Json, JsonObject, Text, Thinking, ToolUse, Usage
 from longhold.core.messages.usage import count_of, fields_of
-from longhold.core.models.assemble import NAMELESS, ended_early, objects, parse_input, text_in, word
+from longhold.core.models.assemble import (
+    NAMELESS,
+    early_end_error,
+    objects,
+    parse_input,
+    text_in,
+    word,
+)
 from longhold.core.models.protocol import (
     BlockFinished,
     Event,
@@ -74,7 +81,7 @@ def _messages(kwargs: JsonObject, takes_breakpoints: bool) -> Iterator[JsonObjec
             case "user":
                 yield from _user(wire_blocks(message["content"]))
             case role:
-                yield {"role": role, "content": joined_text(wire_blocks(message["content"]))}
+                yield {"role": role, "content": join_text(wire_blocks(message["content"]))}
 
 
 def _system_parts(system: Sequence[JsonObject]) -> list[JsonObject]:
@@ -96,7 +103,7 @@ def _assistant(blocks: Sequence[JsonObject]) -> Iterator[JsonObject]:
     calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
     if not said and not calls:
         return
-    message: JsonObject = {"role": "assistant", "content": joined_text(said) if said else None}
+    message: JsonObject = {"role": "assistant", "content": join_text(said) if said else None}
     if calls:
         message["tool_calls"] = calls
     yield message
@@ -169,7 +176,7 @@ def _text(block: JsonObject) -> str:
     return msgspec.json.encode(bare).decode()
 
 
-def joined_text(blocks: Iterable[JsonObject]) -> str:
+def join_text(blocks: Iterable[JsonObject]) -> str:
     return "\n\n".join(_text(block) for block in blocks)
 
 
@@ -283,7 +290,7 @@ class ChatAssembly:
 
     def end(self) -> Sequence[Event]:
         if not self._reason:
-            raise ended_early(self.request_id, has_begun=self.has_begun)
+            raise early_end_error(self.request_id, has_begun=self.has_begun)
         events = [*self._hush()]
         for number, call in enumerate(self._calls):
             events += self._add(call.finish(f"call_{self._id}_{number}"))

@@ -12,20 +12,20 @@ from urllib.parse import urlsplit
 from longhold.core.messages import Json, JsonObject, Text
 from longhold.core.messages.usage import fields_of
 from longhold.core.models.anthropic import AnthropicModel
-from longhold.core.models.assemble import Assembly, block_in, objects, readable, reply_of, tame
+from longhold.core.models.assemble import Assembly, block_in, guard_reading, objects, reply_of, tame
 from longhold.core.models.chat import ChatAssembly
 from longhold.core.models.connection import READ_SECONDS, SdkModel
 from longhold.core.models.openai import OPENAI_HOST, OpenAIModel
 from longhold.core.models.protocol import Event, Finished, Model, Reply, Request, play
 from longhold.core.models.responses import reply_from_responses
-from longhold.core.models.translate import translated
+from longhold.core.models.translate import translate_errors
 from longhold.errors import ConfigError, RequestRejected
 
 
 class _ThreadedModel(SdkModel):
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         create, kwargs = self._route(request)
-        with translated():
+        with translate_errors():
             response = await asyncio.to_thread(create, **kwargs)
         for event in play(reply_from(response)):
             yield event
@@ -45,7 +45,7 @@ class ThreadedAnthropic(_ThreadedModel, AnthropicModel):
 class ThreadedOpenAI(_ThreadedModel, OpenAIModel): ...
 
 
-def model_over(client: object, name: str) -> Model:
+def wrap_client(client: object, name: str) -> Model:
     """Wrap a client of Anthropic's or OpenAI's SDK as a model of this name; a `Model` is returned as it is."""
     if hasattr(client, "stream") and hasattr(client, "capabilities"):
         return cast(Model, client)
@@ -92,7 +92,7 @@ def is_openais_own(client: object) -> bool:
     return urlsplit(str(getattr(client, "base_url", ""))).hostname == OPENAI_HOST
 
 
-async def finished(response: object) -> Reply:
+async def read_response(response: object) -> Reply:
     """Read an answer in whatever form an SDK gives it, a stream read to its end included."""
     if isinstance(response, dict | Reply):
         return reply_from(response)
@@ -121,7 +121,7 @@ def reply_from_events(events: Sequence[object]) -> Reply:
         raise RequestRejected(
             "settle was given a stream without events; if it was read already, hand in its events"
         )
-    plain = [_plain(event) for event in events]
+    plain = [_dump_plain(event) for event in events]
     whole = (raw["response"] for raw in reversed(plain) if isinstance(raw.get("response"), dict))
     if raw := next(whole, None):
         return reply_from_responses(raw)
@@ -136,12 +136,12 @@ def reply_from(response: object) -> Reply:
     """Read a finished answer: an SDK's object, a dict, or a reply."""
     if isinstance(response, Reply):
         return response
-    raw = _plain(response)
+    raw = _dump_plain(response)
     if isinstance(raw.get("choices"), list):
-        with readable():
+        with guard_reading():
             return _from_chat(raw)
     if isinstance(raw.get("output"), list):
-        with readable():
+        with guard_reading():
             return reply_from_responses(raw)
     if raw.get("role") != "assistant" or "content" not in raw:
         raise RequestRejected(
@@ -150,11 +150,11 @@ def reply_from(response: object) -> Reply:
         )
     content = raw["content"]
     blocks = (Text(text=content),) if isinstance(content, str) else map(block_in, objects(content))
-    with readable():
+    with guard_reading():
         return reply_of(raw, tuple(blocks), raw.get("usage"))
 
 
-def _plain(response: object) -> JsonObject:
+def _dump_plain(response: object) -> JsonObject:
     dump = getattr(response, "model_dump", None)
     value: Json = dump(mode="json", exclude_unset=True, warnings=False) if dump else response
     return dict(tame(dict(value))) if isinstance(value, Mapping) else {}

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from longhold.core.messages import JsonObject
-from longhold.core.models.assemble import Assembly, readable, tame
+from longhold.core.models.assemble import Assembly, guard_reading, tame
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.chat import ChatAssembly
 from longhold.core.models.protocol import Event, Request
-from longhold.core.models.translate import translated
+from longhold.core.models.translate import translate_errors
 from longhold.errors import ConfigError, RequestRejected
 
 CONNECT_SECONDS = 5.0
@@ -55,7 +55,7 @@ class SdkModel:
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
         assembly: Assembly | ChatAssembly | None = None
-        with translated(lambda: assembly is not None and assembly.has_begun):
+        with translate_errors(lambda: assembly is not None and assembly.has_begun):
             create, kwargs = self._route(request)
             stream = await create(**kwargs, **self.STREAMING)
             try:
@@ -67,11 +67,11 @@ class SdkModel:
                     )
                 assembly = self.ASSEMBLY(headers.get(self.REQUEST_ID, ""))
                 async for raw in self._events(stream, assembly):
-                    with readable():
+                    with guard_reading():
                         events = assembly.feed(tame(raw))
                     for event in events:
                         yield event
-                with readable():
+                with guard_reading():
                     events = assembly.end()
                 for event in events:
                     yield event
@@ -84,7 +84,7 @@ class SdkModel:
 
     def _connect(self, base_url: str | None, api_key: str | None, timeout_seconds: float) -> Any:
         sdk = load_extra(self.PACKAGE, extra=self.PACKAGE)
-        with translated():
+        with translate_errors():
             return getattr(sdk, self.CLIENT)(
                 base_url=base_url,
                 api_key=api_key,

@@ -39,26 +39,26 @@ async def ask_limits(client: object, model: str) -> ServerLimits | None:
         return None
     try:
         async with asyncio.timeout(ASK_SECONDS):
-            return await _found(ask, model)
+            return await _find_limits(ask, model)
     except TimeoutError:
         return None
 
 
-async def _found(ask: "_Ask", model: str) -> ServerLimits | None:
+async def _find_limits(ask: "_Ask", model: str) -> ServerLimits | None:
     listed = entry_of(await ask("GET", "models", None), model)
     if listed is not None:
         if "meta" in listed:  # llama.cpp: what it was trained with, and what it was started with
             props = await ask("GET", "/props", None)
-            return props_limits(props) or listed_limits(listed)
-        if limits := listed_limits(listed):
+            return props_limits(props) or parse_listed(listed)
+        if limits := parse_listed(listed):
             return limits
     rich = entry_of(await ask("GET", "/api/v0/models", None), model)
-    if rich is not None and (limits := listed_limits(rich)):
+    if rich is not None and (limits := parse_listed(rich)):
         return limits
     running = entry_of(await ask("GET", "/api/ps", None), model)
-    if running is not None and (limits := listed_limits(running)):
+    if running is not None and (limits := parse_listed(running)):
         return limits
-    return shown_limits(await ask("POST", "/api/show", {"model": model}))
+    return parse_shown(await ask("POST", "/api/show", {"model": model}))
 
 
 _Ask = Callable[[str, str, JsonObject | None], Any]
@@ -72,7 +72,11 @@ def _asker(client: object) -> "_Ask | None":
         return None
 
     async def ask(method: str, path: str, body: JsonObject | None) -> Json:
-        url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else _under(base.path)
+        url = (
+            f"{base.scheme}://{base.netloc}{path}"
+            if path.startswith("/")
+            else _models_path(base.path)
+        )
         options = {"cast_to": object, "options": {"max_retries": 0}}
         call = sdk.get if method == "GET" else sdk.post
         if body is not None:
@@ -91,7 +95,7 @@ def _asker(client: object) -> "_Ask | None":
     return ask
 
 
-def _under(base_path: str) -> str:
+def _models_path(base_path: str) -> str:
     """Return where models are listed: beside the endpoint, whose base may lack the version."""
     return "models" if base_path.rstrip("/").endswith("v1") else "v1/models"
 
@@ -109,7 +113,7 @@ def entry_of(raw: Json, model: str) -> JsonObject | None:
     return next(iter(named or tagged), entries[0] if len(entries) == 1 else None)
 
 
-def listed_limits(entry: JsonObject) -> ServerLimits | None:
+def parse_listed(entry: JsonObject) -> ServerLimits | None:
     meta, top = _dict(entry.get("meta")), _dict(entry.get("top_provider"))
     places = [(entry, _RUNNING), (top, _RUNNING), (meta, ("n_ctx",)), (entry, _POSSIBLE)]
     lengths = [_first(place, names) for place, names in places]
@@ -125,7 +129,7 @@ def props_limits(raw: Json) -> ServerLimits | None:
     return ServerLimits(window) if window else None
 
 
-def shown_limits(raw: Json) -> ServerLimits | None:
+def parse_shown(raw: Json) -> ServerLimits | None:
     """Read what Ollama says of a model: the length it is set to, else the longest it can have."""
     found = _dict(raw)
     chosen = _NUM_CTX.search(str(found.get("parameters") or ""))

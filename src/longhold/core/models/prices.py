@@ -52,18 +52,18 @@ class Prices:
     output: float
     tiers: tuple[Tier, ...] = ()
 
-    def at_length(self, prompt_tokens: int) -> "Prices":
+    def select_tier(self, prompt_tokens: int) -> "Prices":
         for tier in sorted(self.tiers, key=lambda tier: -tier.above_prompt_tokens):
             if prompt_tokens > tier.above_prompt_tokens:
-                return self._in(tier)
+                return self._apply_tier(tier)
         return replace(self, tiers=())
 
     def times(self, factor: float) -> "Prices":
-        return self._in(
+        return self._apply_tier(
             Tier(above_prompt_tokens=0, prompt_multiplier=factor, output_multiplier=factor)
         )
 
-    def _in(self, tier: Tier) -> "Prices":
+    def _apply_tier(self, tier: Tier) -> "Prices":
         prompt, write, read = tier.prompt_multiplier, tier.write_multiplier, tier.read_multiplier
         return Prices(
             input=self.input * prompt,
@@ -141,11 +141,11 @@ def _prices(listed: dict[str, Decimal | _Tiered]) -> Prices | None:
     read, output = listed.get("cache_read_mtok", input), listed["output_mtok"]
     lines = sorted({start for price in (input, output) for start, _ in _steps(price)})
     return Prices(
-        input=_at(input, 0),
-        write_5m=_at(write_5m, 0),
-        write_1h=_at(write_1h, 0),
-        read=_at(read, 0),
-        output=_at(output, 0),
+        input=_price_past(input, 0),
+        write_5m=_price_past(write_5m, 0),
+        write_1h=_price_past(write_1h, 0),
+        read=_price_past(read, 0),
+        output=_price_past(output, 0),
         tiers=tuple(
             Tier(
                 above_prompt_tokens=line,
@@ -165,14 +165,14 @@ def _steps(price: Decimal | _Tiered) -> list[tuple[int, float]]:
     return [(step.start, float(step.price)) for step in price.tiers]
 
 
-def _at(price: Decimal | _Tiered, line: int) -> float:
+def _price_past(price: Decimal | _Tiered, line: int) -> float:
     base = float(price if isinstance(price, Decimal) else price.base)
     return [base, *(cost for start, cost in _steps(price) if 0 < start <= line)][-1]
 
 
 def _rise(price: Decimal | _Tiered, line: int) -> float:
-    base = _at(price, 0)
-    return round(_at(price, line) / base, 6) if base else 1.0
+    base = _price_past(price, 0)
+    return round(_price_past(price, line) / base, 6) if base else 1.0
 
 
 CHECKED_AGAINST = (0, 2, 1)
@@ -186,7 +186,7 @@ def from_table(name: str, at: date) -> Prices | None:
     return TABLE.get(name)
 
 
-def _listed(
+def _build_prices(
     input: float, read: float, output: float, *tiers: Tier, hour_ratio: float = 2.0
 ) -> Prices:
     """Writes cost 1.25 times the input; Claude's for an hour twice of it."""
@@ -201,7 +201,7 @@ def _listed(
 
 
 def _gpt(input: float, read: float, output: float) -> Prices:
-    return _listed(input, read, output, _GPT_LONG, hour_ratio=1.25)
+    return _build_prices(input, read, output, _GPT_LONG, hour_ratio=1.25)
 
 
 _HAIKU_LONG = Tier(above_prompt_tokens=100_000, prompt_multiplier=5.0, output_multiplier=5.0)
@@ -210,22 +210,22 @@ _PREMIUM = Tier(above_prompt_tokens=200_000, prompt_multiplier=2.0, output_multi
 _LONG_PREMIUM = {"claude-opus-4-6": _PREMIUM, "claude-sonnet-4-6": _PREMIUM}
 
 TABLE: dict[str, Prices] = {
-    "claude-fable-5-1": _listed(10.0, 0.25, 50.0),
-    "claude-mythos-5-1": _listed(10.0, 0.25, 50.0),
-    "claude-fable-5": _listed(10.0, 1.0, 50.0),
-    "claude-mythos-5": _listed(10.0, 1.0, 50.0),
-    "claude-opus-5-5": _listed(4.0, 0.20, 20.0),
-    "claude-opus-5": _listed(5.0, 0.50, 25.0),
-    "claude-opus-4-8": _listed(5.0, 0.50, 25.0),
-    "claude-opus-4-7": _listed(5.0, 0.50, 25.0),
-    "claude-opus-4-6": _listed(5.0, 0.50, 25.0),
-    "claude-opus-4-5": _listed(5.0, 0.50, 25.0),
-    "claude-sonnet-5-5": _listed(2.0, 0.10, 10.0),
-    "claude-sonnet-5": _listed(2.0, 0.20, 10.0),
-    "claude-sonnet-4-6": _listed(3.0, 0.30, 15.0),
-    "claude-sonnet-4-5": _listed(3.0, 0.30, 15.0, _PREMIUM),
-    "claude-haiku-5-5": _listed(0.10, 0.01, 0.50, _HAIKU_LONG),
-    "claude-haiku-4-5": _listed(1.0, 0.10, 5.0),
+    "claude-fable-5-1": _build_prices(10.0, 0.25, 50.0),
+    "claude-mythos-5-1": _build_prices(10.0, 0.25, 50.0),
+    "claude-fable-5": _build_prices(10.0, 1.0, 50.0),
+    "claude-mythos-5": _build_prices(10.0, 1.0, 50.0),
+    "claude-opus-5-5": _build_prices(4.0, 0.20, 20.0),
+    "claude-opus-5": _build_prices(5.0, 0.50, 25.0),
+    "claude-opus-4-8": _build_prices(5.0, 0.50, 25.0),
+    "claude-opus-4-7": _build_prices(5.0, 0.50, 25.0),
+    "claude-opus-4-6": _build_prices(5.0, 0.50, 25.0),
+    "claude-opus-4-5": _build_prices(5.0, 0.50, 25.0),
+    "claude-sonnet-5-5": _build_prices(2.0, 0.10, 10.0),
+    "claude-sonnet-5": _build_prices(2.0, 0.20, 10.0),
+    "claude-sonnet-4-6": _build_prices(3.0, 0.30, 15.0),
+    "claude-sonnet-4-5": _build_prices(3.0, 0.30, 15.0, _PREMIUM),
+    "claude-haiku-5-5": _build_prices(0.10, 0.01, 0.50, _HAIKU_LONG),
+    "claude-haiku-4-5": _build_prices(1.0, 0.10, 5.0),
     "gpt-6.1-sol": _gpt(2.0, 0.10, 10.0),
     "gpt-6-sol": _gpt(2.0, 0.20, 10.0),
     "gpt-6-luna": _gpt(0.10, 0.01, 0.50),
@@ -329,7 +329,7 @@ def cost(
     if listed is None:
         return None
     prompt_tokens = uncached_tokens + read_tokens + write_5m_tokens + write_1h_tokens
-    paid = listed.at_length(prompt_tokens)
+    paid = listed.select_tier(prompt_tokens)
     if speed == "fast" and _canonical(model) in FAST_MODELS:
         paid = paid.times(FAST_MULTIPLIER)
     return Cost(

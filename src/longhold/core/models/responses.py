@@ -11,7 +11,7 @@ import msgspec
 
 from longhold.core.messages import Block, Json, JsonObject, Opaque, Text, ToolUse, Usage
 from longhold.core.models.assemble import parse_input
-from longhold.core.models.chat import joined_text, outcome_text, output_options, wire_blocks
+from longhold.core.models.chat import join_text, outcome_text, output_options, wire_blocks
 from longhold.core.models.protocol import Reply
 
 REASONING = "reasoning"
@@ -27,7 +27,7 @@ def responses_kwargs(kwargs: JsonObject) -> JsonObject:
     """Convert a request to what `client.responses.create` takes."""
     wanted: JsonObject = {"model": kwargs["model"]}
     if system := wire_blocks(kwargs.get("system")):
-        wanted["instructions"] = joined_text(system)
+        wanted["instructions"] = join_text(system)
     wanted["input"] = [item for message in kwargs["messages"] for item in _items(message)]
     if tools := kwargs.get("tools"):
         wanted["tools"] = [responses_tool(tool) for tool in tools]
@@ -95,7 +95,7 @@ def _part(role: str, block: JsonObject) -> JsonObject:
         case {"type": str(kind)} if kind.startswith("input_"):
             return block
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": kind, "text": joined_text([block])}
+    return {"type": kind, "text": join_text([block])}
 
 
 def reply_from_responses(raw: JsonObject) -> Reply:

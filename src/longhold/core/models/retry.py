@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import BlockFinished, Event, Model, Request, Restarted
-from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, steady
+from longhold.core.models.steady import PATIENCE, Endless, Patience, closing, guard_stream
 from longhold.errors import ConfigError, ModelError, ModelUnavailable, StreamBroken
 
 MAX_ATTEMPTS = 15
@@ -75,7 +75,7 @@ async def stream_with_retries(
     dice, waited = dice or random.Random(), 0.0
     for attempt in range(1, retries.attempts + 1):
         handed_on_tool = False
-        events = steady(model.stream(request), patience)
+        events = guard_stream(model.stream(request), patience)
         try:
             async with closing(events):
                 async for event in events:

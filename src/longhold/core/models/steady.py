@@ -35,7 +35,7 @@ class Patience:
 PATIENCE = Patience()
 
 
-async def steady(
+async def guard_stream(
     events: AsyncIterator[Event], patience: Patience = PATIENCE
 ) -> AsyncIterator[Event]:
     """Pass events on; raise as soon as they stall, contradict each other or end early."""
@@ -45,19 +45,19 @@ async def steady(
     async with closing(events):
         while True:
             limit = patience.stall_seconds if so_far.has_begun else patience.first_event_seconds
-            event = await _next(events, limit, deadline, has_begun=so_far.has_begun)
+            event = await _await_next(events, limit, deadline, has_begun=so_far.has_begun)
             if event is None:
                 raise StreamBroken("the stream ended before the answer did; send it again")
             size += 1 + len(event.text) if isinstance(event, TextDelta | ThinkingDelta) else 1
             if size > patience.answer_events:
                 raise Endless("the answer does not end; ask for less, or another model")
-            if so_far.takes(event):
+            if so_far.accept(event):
                 yield event
             if isinstance(event, Finished):
                 return
 
 
-async def _next(
+async def _await_next(
     events: AsyncIterator[Event], limit_seconds: float, deadline: float, *, has_begun: bool
 ) -> Event | None:
     clock = asyncio.get_running_loop().time
@@ -94,20 +94,20 @@ class _SoFar:
     def has_begun(self) -> bool:
         return self._started is not None
 
-    def takes(self, event: Event) -> bool:
+    def accept(self, event: Event) -> bool:
         """Return whether the event is new; raise if it contradicts what came before."""
         match event:
             case Started():
-                return self._takes_start(event)
+                return self._accept_start(event)
             case BlockFinished(index=index, block=block):
-                return self._takes_block(index, block)
+                return self._accept_block(index, block)
             case Finished(reply=reply):
                 seen = tuple(self._blocks[index] for index in sorted(self._blocks))
                 if seen and seen != reply.content:
                     raise StreamBroken("the answer differs from its own blocks; send it again")
         return True
 
-    def _takes_start(self, event: Started) -> bool:
+    def _accept_start(self, event: Started) -> bool:
         if self._started is None:
             self._started = event
             return True
@@ -115,7 +115,7 @@ class _SoFar:
             raise StreamBroken("a second answer began inside the first; send it again")
         return False
 
-    def _takes_block(self, index: int, block: Block) -> bool:
+    def _accept_block(self, index: int, block: Block) -> bool:
         if index not in self._blocks:
             self._blocks[index] = block
             return True

@@ -105,7 +105,7 @@ class ProviderFault:
 
 
 @contextmanager
-def translated(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def translate_errors(has_begun: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Raise exceptions of SDKs as our own; `has_begun` tells whether an answer broke midway."""
     try:
         yield
@@ -128,7 +128,7 @@ def translate(error: BaseException, *, has_begun: bool = False) -> ModelError | 
         return AuthenticationFailed(f"no usable credentials: {error}; set the provider's key")
     if names & {"APIConnectionError", "RequestError"}:
         is_timeout = bool(names & {"APITimeoutError", "TimeoutException"})
-        return _unreachable(error, is_timeout=is_timeout, has_begun=has_begun)
+        return _connection_error(error, is_timeout=is_timeout, has_begun=has_begun)
     if "APIError" in names:
         return explain(_fault_of(error), has_begun=has_begun)
     return None
@@ -163,7 +163,7 @@ def refusal(reply: Reply) -> ModelRefused | None:
 def _meaning(fault: ProviderFault) -> ModelError:
     status = fault.status or _STATUS_OF_TYPE.get(fault.kind) or _STATUS_OF_TYPE.get(fault.code)
     said = fault.message or fault.kind or f"status {status}"
-    if too_long := _too_long(fault, status, said):
+    if too_long := _find_too_long(fault, status, said):
         return too_long
     may_pass = status is None or status in {408, 409, 429} or status >= 500
     if fault.code in _TRANSIENT_CODES or (may_pass and fault.code not in _ACCOUNT_CODES):
@@ -187,7 +187,7 @@ def _verdict(fault: ProviderFault, status: int | None, said: str) -> tuple[type[
     return RequestRejected, f"the provider rejected the request: {said}; correct it"
 
 
-def _too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooLong | None:
+def _find_too_long(fault: ProviderFault, status: int | None, said: str) -> PromptTooLong | None:
     found = next((hit for words in _TOO_LONG_WORDS if (hit := words.search(fault.message))), None)
     is_declared = fault.code in _TOO_LONG_CODES or fault.kind in _TOO_LONG_CODES or status == 413
     if not is_declared and (found is None or status not in {None, 400, 422, 500}):
@@ -221,7 +221,7 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: float | None = None)
         return None
 
 
-def _unreachable(error: BaseException, *, is_timeout: bool, has_begun: bool) -> ModelError:
+def _connection_error(error: BaseException, *, is_timeout: bool, has_begun: bool) -> ModelError:
     reason = str(error.__cause__ or error) or type(error).__name__
     what = "the provider went silent" if is_timeout else f"the connection failed ({reason})"
     if has_begun:

@@ -85,7 +85,7 @@ def cold_resume_advice(
     whole = CacheState(tokens=tokens, marked=(frame,), lifetime=lifetime)
     cache = whole.after(idle_seconds, lives_seconds)
     costs = CostModel(listed=listed, forecast=forecast or Forecast(), lifetime=lifetime)
-    kept, compacted = cache.readable_before(frame), frame + summary_tokens + RESTORED_TOKENS
+    kept, compacted = cache.count_readable(frame), frame + summary_tokens + RESTORED_TOKENS
     making = _summary_usd(listed, tokens, cache.tokens, summary_tokens)
     return ResumeAdvice(
         is_cold=cache.is_cold,
@@ -109,7 +109,7 @@ def _option(
 
 def _summary_usd(listed: Prices, tokens: float, warm_tokens: float, summary_tokens: int) -> float:
     """Price writing a summary; its prompt is never read again, so nothing is cached."""
-    flat = listed.at_length(round(tokens))
+    flat = listed.select_tier(round(tokens))
     prompt = warm_tokens * flat.read + (tokens - warm_tokens) * flat.input
     return (prompt + summary_tokens * flat.output) / TOKENS_PER_PRICE
 
@@ -165,7 +165,7 @@ def window_at_cost(
     That depends on the frame's lifetime in the cache, and on its size, which no compaction changes.
     """
     frame = frame or Framed()
-    return _at_cost(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
+    return _find_window(model, settings, cost, frame.lifetime, _frame_tokens(model, frame.measure))
 
 
 @lru_cache(maxsize=16)
@@ -175,7 +175,7 @@ def _frame_tokens(model: str, measure: Measure) -> int:
 
 
 @lru_cache(maxsize=16)
-def _at_cost(
+def _find_window(
     model: str, settings: WindowSettings, cost: CostSettings, lifetime: Lifetime, frame_tokens: int
 ) -> Window:
     """Find the window; it leaves room for the work at hand, whatever that costs."""

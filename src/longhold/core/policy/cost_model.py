@@ -99,7 +99,7 @@ class CacheState:
     def is_cold(self) -> bool:
         return self.tokens == 0
 
-    def readable_before(self, tokens: int) -> int:
+    def count_readable(self, tokens: int) -> int:
         """Return what can still be read if everything from this position on changes."""
         if tokens >= self.tokens:
             return self.tokens
@@ -129,8 +129,8 @@ def steps(listed: Prices) -> tuple[CostStep, ...]:
     """List the flat prices by the prompt length from which they apply, shortest first."""
     lines = sorted(tier.above_prompt_tokens for tier in listed.tiers)
     return (
-        CostStep(-1, listed.at_length(0)),
-        *(CostStep(line, listed.at_length(line + 1)) for line in lines),
+        CostStep(-1, listed.select_tier(0)),
+        *(CostStep(line, listed.select_tier(line + 1)) for line in lines),
     )
 
 
@@ -171,13 +171,15 @@ class CostModel:
             flat = step.prices
             fixed = (prompt_tokens - growth) * flat.read + growth * step.write(self.lifetime)
             slope = growth * flat.read
-            total += _tail(fixed, slope, stays, self._first_past(step.above_tokens, prompt_tokens))
+            total += _tail(
+                fixed, slope, stays, self._find_first_past(step.above_tokens, prompt_tokens)
+            )
             if number + 1 < len(found):
                 line = found[number + 1].above_tokens
-                total -= _tail(fixed, slope, stays, self._first_past(line, prompt_tokens))
+                total -= _tail(fixed, slope, stays, self._find_first_past(line, prompt_tokens))
         return total / TOKENS_PER_PRICE
 
-    def _first_past(self, line_tokens: int, prompt_tokens: float) -> float:
+    def _find_first_past(self, line_tokens: int, prompt_tokens: float) -> float:
         """Number the first future call whose prompt is longer than a line.
 
         The result is not whole: growth is a mean, so where between two calls the line is
@@ -289,7 +291,7 @@ def edit_cost_usd(
     costs: CostModel, edit: HistoryEdit, prompt_tokens: float, cache: CacheState
 ) -> float:
     shorter = prompt_tokens - edit.net_tokens
-    kept = min(cache.readable_before(edit.at_tokens), shorter)
+    kept = min(cache.count_readable(edit.at_tokens), shorter)
     plain = costs.call_usd(prompt_tokens, min(cache.tokens, prompt_tokens))
     return costs.call_usd(shorter, kept) - plain
 
@@ -340,7 +342,7 @@ def _repeated_usd(
     """
     shorter = prompt_tokens - edit.net_tokens
     settled = edit.until_tokens - edit.net_tokens
-    kept = cache.readable_before(edit.at_tokens)
+    kept = cache.count_readable(edit.at_tokens)
     begins = max(kept, settled - (edit.at_tokens - kept))
     fresh = replace(edit, at_tokens=begins, until_tokens=settled, removed_tokens=0, added_tokens=0)
     later = replace(cache, tokens=shorter, marked=(begins,))

@@ -21,7 +21,7 @@ PlacedEdits: TypeAlias = Mapping[int, Sequence[str]]
 """By index of a message: the ids of the results that it declares deleted."""
 
 
-def takes_edits(frame: Framed, model: str) -> bool:
+def has_edits(frame: Framed, model: str) -> bool:
     return BETA in frame.betas and capabilities(model).cache_edits
 
 
@@ -29,9 +29,9 @@ def deleted_tokens(usage: Usage | None) -> int:
     return usage.deleted_tokens if usage else 0
 
 
-def placed(view: View) -> PlacedEdits | None:
+def place_edits(view: View) -> PlacedEdits | None:
     """Return the edits that a view's request carries; None for a model that takes none."""
-    if not takes_edits(view.frame or Framed(), view.model):
+    if not has_edits(view.frame or Framed(), view.model):
         return None
     found: dict[int, tuple[str, ...]] = {}
     messages = view.sent if view.edits else ()
@@ -53,7 +53,7 @@ def _is_edited(view: View, tool_use_id: str, place: int) -> bool:
 
 def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
     """Add references to a message's results, and deletions after the last of them."""
-    content = [_referenced(block) for block in message["content"]]
+    content = [_add_reference(block) for block in message["content"]]
     if not ids and all(new is old for new, old in zip(content, message["content"], strict=True)):
         return message
     if ids:
@@ -64,7 +64,7 @@ def with_edits(message: JsonObject, ids: Sequence[str]) -> JsonObject:
     return message | {"content": content}
 
 
-def _referenced(block: JsonObject) -> JsonObject:
+def _add_reference(block: JsonObject) -> JsonObject:
     if block.get("type") != "tool_result":
         return block
     return block | {"cache_reference": block["tool_use_id"]}

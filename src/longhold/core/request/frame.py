@@ -12,7 +12,7 @@ from msgspec import structs
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages import JsonObject
 from longhold.core.messages.measure import measure_json, measure_text
-from longhold.core.request.server_side import excluding
+from longhold.core.request.server_side import update_excluded
 from longhold.core.request.tool_references import is_deferred
 
 
@@ -21,14 +21,14 @@ def frame(
 ) -> Framed:
     listed = (Section(name="system", text=system),) if isinstance(system, str) else tuple(system)
     kept = tuple(section for section in listed if section.text.strip())
-    return weighed(Framed(sections=kept, tools=tuple(tools), options=options))
+    return weigh_frame(Framed(sections=kept, tools=tuple(tools), options=options))
 
 
-def reframed(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
-    return weighed(excluding(structs.replace(frame, tools=tools)))
+def replace_tools(frame: Framed, tools: tuple[JsonObject, ...]) -> Framed:
+    return weigh_frame(update_excluded(structs.replace(frame, tools=tools)))
 
 
-def weighed(frame: Framed) -> Framed:
+def weigh_frame(frame: Framed) -> Framed:
     """Measure what a frame adds to every request, and reset it to an unwritten entry."""
     prompt = measure_text("\n".join(section.text for section in frame.sections))
     texts = prompt + measure_text(frame.instructions)

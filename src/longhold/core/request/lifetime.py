@@ -20,7 +20,7 @@ Lifetime: TypeAlias = Literal["5m", "1h"]
 SECONDS = {"m": 60.0, "h": 3_600.0}
 
 
-def latched(frame: Framed, model: str, settings: CacheSettings, source: str) -> Framed:
+def latch_lifetime(frame: Framed, model: str, settings: CacheSettings, source: str) -> Framed:
     return structs.replace(
         frame,
         cached=settings.on,

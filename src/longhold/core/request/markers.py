@@ -48,10 +48,10 @@ class CachedPrefix(Struct, frozen=True, kw_only=True):
 
 def common_prefix(known: Sequence[object], now: Sequence[object]) -> int:
     """Count the leading items that are the same objects."""
-    return unchanged(min(len(known), len(now)), lambda i: known[i] is not now[i])
+    return count_unchanged(min(len(known), len(now)), lambda i: known[i] is not now[i])
 
 
-def unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
+def count_unchanged(length: int, is_changed: Callable[[int], bool]) -> int:
     """Count the leading places that did not change.
 
     Whatever changes is rebuilt together with everything after it, so bisection finds the end; it
@@ -79,13 +79,13 @@ def places(
     last = last_place(messages)
     if last is None or slots < 1:
         return ()
-    readable = _readable(messages, cached, unmoved)
+    readable = _find_readable(messages, cached, unmoved)
     if readable is None or slots < 2 or distance(messages, readable, last) < LOOK_BACK_BLOCKS:
         return (last,)
     return (readable, last)
 
 
-def _readable(
+def _find_readable(
     messages: Sequence[JsonObject], cached: CachedPrefix | None, unmoved: int
 ) -> MarkerPlace | None:
     """Return the place up to which the provider should still have these messages.
@@ -110,7 +110,7 @@ def distance(messages: Sequence[JsonObject], first: MarkerPlace, last: MarkerPla
     return count
 
 
-def marked(
+def add_markers(
     messages: Sequence[JsonObject], where: Sequence[MarkerPlace], marker: JsonObject
 ) -> list[JsonObject]:
     """Put a marker on each of these blocks; other messages stay the same objects."""

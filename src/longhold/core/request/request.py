@@ -19,9 +19,9 @@ from longhold.core.models.capabilities import (
 )
 from longhold.core.models.protocol import Request
 from longhold.core.request.edits import PlacedEdits, with_edits
-from longhold.core.request.markers import SLOTS, MarkerPlace, common_prefix, marked
-from longhold.core.request.server_side import sendable
-from longhold.core.request.tool_references import is_deferred, spelt_out
+from longhold.core.request.markers import SLOTS, MarkerPlace, add_markers, common_prefix
+from longhold.core.request.server_side import drop_unsupported
+from longhold.core.request.tool_references import is_deferred, spell_out
 
 DIAGNOSIS = "cache-diagnosis-2026-04-07"
 """Asks a provider to say why its cache missed."""
@@ -63,7 +63,7 @@ class Wire:
 
         With `edits`, even if there are none yet, results carry references by which to delete them.
         """
-        low = min(common_prefix(self._known, messages), self._first_edited(edits))
+        low = min(common_prefix(self._known, messages), self._find_first_edit(edits))
         fresh = [message_to_wire(message) for message in messages[low:]]
         if edits is not None:
             fresh = [with_edits(one, edits.get(i, ())) for i, one in enumerate(fresh, low)]
@@ -71,7 +71,7 @@ class Wire:
         self.unmoved, self._edits = low, edits
         return self._wire
 
-    def _first_edited(self, edits: PlacedEdits | None) -> int:
+    def _find_first_edit(self, edits: PlacedEdits | None) -> int:
         if (edits is None) != (self._edits is None):
             return 0
         now, then = edits or {}, self._edits or {}
@@ -101,13 +101,13 @@ def build(
     if tools := [tool for tool in frame.tools if able.tool_references or not is_deferred(tool)]:
         kwargs["tools"] = sorted(tools, key=lambda tool: str(tool.get("name")))
     if len(tools) < len(frame.tools):
-        messages = spelt_out(messages)
-    kwargs["messages"] = _marked(messages, caching, frame)
+        messages = spell_out(messages)
+    kwargs["messages"] = _mark_messages(messages, caching, frame)
     if able.family == "openai" and caching.key:
         kwargs["prompt_cache_key"] = caching.key
     if DIAGNOSIS in frame.betas:
         kwargs["diagnostics"] = {"previous_message_id": caching.previous_id or None}
-    options, betas = sendable(frame, able)
+    options, betas = drop_unsupported(frame, able)
     if not able.global_scope:
         betas = tuple(beta for beta in betas if beta != GLOBAL_SCOPE)
     if asks_long_window(model) and able.long_window_beta:
@@ -115,12 +115,14 @@ def build(
     return Request(kwargs=kwargs | options, betas=betas)
 
 
-def _marked(messages: Sequence[JsonObject], caching: Caching, frame: Framed) -> list[JsonObject]:
+def _mark_messages(
+    messages: Sequence[JsonObject], caching: Caching, frame: Framed
+) -> list[JsonObject]:
     tail = caching.tail
     short = [place for place in caching.places if tail is not None and place >= tail]
     kept = [place for place in caching.places if place not in short]
-    carried = marked(messages, kept, marker(frame))
-    return marked(carried, short, SHORT) if short else carried
+    carried = add_markers(messages, kept, marker(frame))
+    return add_markers(carried, short, SHORT) if short else carried
 
 
 def marker(frame: Framed) -> JsonObject:
@@ -128,7 +130,7 @@ def marker(frame: Framed) -> JsonObject:
 
 
 def free_slots(frame: Framed) -> int:
-    return SLOTS - len(_marked_sections(frame.sections)) if frame.cached else 0
+    return SLOTS - len(_choose_marked(frame.sections)) if frame.cached else 0
 
 
 def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
@@ -141,14 +143,14 @@ def _system(frame: Framed, able: Capabilities) -> list[JsonObject]:
         for tool in frame.tools
     )
     can_share = able.global_scope and GLOBAL_SCOPE in frame.betas and not has_own_tools
-    for i in _marked_sections(frame.sections) if frame.cached else ():
+    for i in _choose_marked(frame.sections) if frame.cached else ():
         is_shared = can_share and frame.sections[i].scope == "global"
         scope = {"scope": "global"} if is_shared else {}
         blocks[i] = blocks[i] | {"cache_control": marker(frame) | scope}
     return blocks
 
 
-def _marked_sections(sections: Sequence[Section]) -> list[int]:
+def _choose_marked(sections: Sequence[Section]) -> list[int]:
     """Return the last global section, the last of the organisation, and the last of all.
 
     Providers cache unscoped blocks for the organisation, so that scope is not rendered.

@@ -23,7 +23,7 @@ CLEAR_RESULTS = "clear_tool_uses_20250919"
 CLEAR_THINKING = "clear_thinking_20251015"
 
 
-def declared(frame: Framed, model: str, settings: ClearSettings, window: Window) -> Framed:
+def declare_clearing(frame: Framed, model: str, settings: ClearSettings, window: Window) -> Framed:
     """Add provider-side clearing to a frame; context management set by the caller stays."""
     able = capabilities(model)
     betas, options = list(frame.betas), dict(frame.options)
@@ -32,14 +32,14 @@ def declared(frame: Framed, model: str, settings: ClearSettings, window: Window)
     if settings.on and settings.server and able.context_management and OPTION not in options:
         betas.append(BETA)
         thinking = _thinking(frame, able)
-        options[OPTION] = {"edits": [*thinking, _clearing(frame, settings, window)]}
+        options[OPTION] = {"edits": [*thinking, _build_clearing(frame, settings, window)]}
     return structs.replace(frame, betas=tuple(dict.fromkeys(betas)), options=options)
 
 
-def excluding(frame: Framed) -> Framed:
+def update_excluded(frame: Framed) -> Framed:
     """Update the tools that provider-side clearing names, after tools were added."""
     edits = [
-        edit | _named(frame, clears_inputs="clear_tool_inputs" in edit)
+        edit | _name_tools(frame, clears_inputs="clear_tool_inputs" in edit)
         if edit.get("type") == CLEAR_RESULTS
         else edit
         for edit in edits_in(frame.options)
@@ -55,7 +55,7 @@ def edits_in(options: JsonObject) -> list[JsonObject]:
     return [edit for edit in edits or () if isinstance(edit, dict)]
 
 
-def _clearing(frame: Framed, settings: ClearSettings, window: Window) -> JsonObject:
+def _build_clearing(frame: Framed, settings: ClearSettings, window: Window) -> JsonObject:
     trigger = max(1, min(settings.server_trigger_tokens, window.warning_tokens))
     least = max(0, trigger - settings.server_target_tokens)
     return {
@@ -63,7 +63,7 @@ def _clearing(frame: Framed, settings: ClearSettings, window: Window) -> JsonObj
         "trigger": {"type": "input_tokens", "value": trigger},
         "keep": {"type": "tool_uses", "value": settings.keep_results},
         "clear_at_least": {"type": "input_tokens", "value": least},
-    } | _named(frame, clears_inputs=settings.inputs)
+    } | _name_tools(frame, clears_inputs=settings.inputs)
 
 
 def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
@@ -74,7 +74,7 @@ def _thinking(frame: Framed, able: Capabilities) -> list[JsonObject]:
     return [{"type": CLEAR_THINKING, "keep": "all"}] if thinks else []
 
 
-def _named(frame: Framed, *, clears_inputs: bool) -> JsonObject:
+def _name_tools(frame: Framed, *, clears_inputs: bool) -> JsonObject:
     tools = {str(tool.get("name")): description_of(str(tool.get("name"))) for tool in frame.tools}
     named: JsonObject = {
         "exclude_tools": sorted(name for name, tool in tools.items() if not tool.is_clearable)
@@ -83,7 +83,7 @@ def _named(frame: Framed, *, clears_inputs: bool) -> JsonObject:
     return named | ({"clear_tool_inputs": writing} if clears_inputs and writing else {})
 
 
-def sendable(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
+def drop_unsupported(frame: Framed, able: Capabilities) -> tuple[JsonObject, tuple[str, ...]]:
     options, dropped = frame.options, set() if able.cache_edits else {EDITS_BETA}
     if not able.context_management and OPTION in options:
         options = {key: value for key, value in options.items() if key != OPTION}

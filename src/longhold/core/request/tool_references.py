@@ -16,11 +16,11 @@ def is_deferred(tool: JsonObject) -> bool:
     return tool.get(DEFERRED) is True
 
 
-def deferred(tool: JsonObject) -> JsonObject:
+def defer_tool(tool: JsonObject) -> JsonObject:
     return tool | {DEFERRED: True}
 
 
-def spelt_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
+def spell_out(messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Replace references by text; messages without any are passed on as the same objects."""
     return [
         message | {"content": list(map(_without_references, message["content"]))}
@@ -38,10 +38,10 @@ def _has_references(block: JsonObject) -> bool:
 def _without_references(block: JsonObject) -> JsonObject:
     if not _has_references(block):
         return block
-    return block | {"content": list(map(_spelt_out, block["content"]))}
+    return block | {"content": list(map(_spell_out, block["content"]))}
 
 
-def _spelt_out(part: JsonObject) -> JsonObject:
+def _spell_out(part: JsonObject) -> JsonObject:
     if not _is_reference(part):
         return part
     return {"type": "text", "text": f"{part.get('tool_name')}: look it up again to call it."}

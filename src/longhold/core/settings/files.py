@@ -34,7 +34,7 @@ class Overtaken(Exception):
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Raise what the system refuses as a `StoreError` that says what to do."""
     try:
         yield
@@ -61,7 +61,7 @@ def store_error(path: Path, error: OSError) -> StoreError:
 
 def private_directory(path: Path) -> Path:
     """Make a directory and its missing parents, each with mode 0700; existing ones keep theirs."""
-    with explained(path):
+    with explain_errors(path):
         missing = [place for place in (path, *path.parents) if not place.exists()]
         for place in reversed(missing):  # `parents=True` would make the parents world-readable
             place.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
@@ -79,7 +79,7 @@ def write_private(
     """Replace a private file and set its time; a link in its place is replaced, not followed."""
     private_directory(path.parent)
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-    with explained(path), _beside(path, PRIVATE_FILE) as (unfinished, file):
+    with explain_errors(path), _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         file.write(data)
         file.flush()
         # To the nanosecond: a change by hand in the same tick of a coarse clock still differs.
@@ -95,8 +95,8 @@ def write_private(
 def write_new(path: Path, pieces: Iterable[bytes]) -> int:
     """Write a new private file and return its size; raise `FileExistsError` rather than replace one."""
     if os.path.lexists(path):
-        raise _taken(path)
-    with _beside(path, PRIVATE_FILE) as (unfinished, file):
+        raise _exists_error(path)
+    with _open_beside(path, PRIVATE_FILE) as (unfinished, file):
         written = sum(file.write(piece) for piece in pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -106,7 +106,7 @@ def write_new(path: Path, pieces: Iterable[bytes]) -> int:
             raise
         except OSError:  # a file system without links
             if os.path.lexists(path):
-                raise _taken(path) from None
+                raise _exists_error(path) from None
             unfinished.rename(path)
     return written
 
@@ -121,7 +121,7 @@ def replace_content(path: Path, content: bytes, expected: os.stat_result | None)
     target.parent.mkdir(parents=True, exist_ok=True)
     name = "".join(f"[{char}]" if char in "*?[" else char for char in target.name[:NAME_CHARS])
     _remove_unfinished(target.parent.glob(f".{name}{MARK}*{PARTIAL}"))
-    with _beside(target, 0o666) as (unfinished, file):
+    with _open_beside(target, 0o666) as (unfinished, file):
         file.write(content)
         file.flush()
         if expected is not None:
@@ -150,7 +150,7 @@ def is_running(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def _beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
+def _open_beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     """Open a new file beside the target; it is gone afterwards unless it was renamed."""
     name = f".{target.name[:NAME_CHARS]}{MARK}{os.getpid()}-{secrets.token_hex(4)}{PARTIAL}"
     unfinished = target.with_name(name)
@@ -163,7 +163,7 @@ def _beside(target: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
             unfinished.unlink(missing_ok=True)
 
 
-def _taken(path: Path) -> FileExistsError:
+def _exists_error(path: Path) -> FileExistsError:
     return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 

@@ -56,11 +56,11 @@ def parse_memory(text: str) -> tuple[dict[str, FieldValue], str]:
     head, body = _split(text, MEMORY_HEAD_LINES)
     if head is None:
         return {}, text
-    return _parse_lines(head, _decoded), body.removeprefix("\n")
+    return _parse_lines(head, _decode_value), body.removeprefix("\n")
 
 
 def render_memory(fields: Mapping[str, FieldValue], body: str) -> str:
-    head = [f"{key}: {_written(value)}" for key, value in fields.items() if value]
+    head = [f"{key}: {_format_value(value)}" for key, value in fields.items() if value]
     ending = "" if not body or body.endswith("\n") else "\n"
     return "\n".join(["---", *head, "---", "", body]) + ending
 
@@ -76,7 +76,7 @@ def _split(text: str, max_lines: int | None = None) -> tuple[str | None, str]:
 
 def _fields(head: str) -> JsonObject:
     fields = _parse_yaml(head)
-    return fields if isinstance(fields, dict) else {**_parse_lines(head, _unquoted)}
+    return fields if isinstance(fields, dict) else {**_parse_lines(head, _unquote)}
 
 
 def _parse_yaml(text: str) -> Json:
@@ -120,48 +120,50 @@ def _parse_lines(head: str, read: Callable[[str], FieldValue]) -> dict[str, Fiel
 def _value(parts: list[str], read: Callable[[str], FieldValue]) -> FieldValue:
     first, *more = parts
     if more and not first and all(part.startswith("- ") for part in more):
-        return [_unquoted(part[2:]) for part in more]
+        return [_unquote(part[2:]) for part in more]
     return read(" ".join(filter(None, parts)))
 
 
-def _decoded(value: str) -> FieldValue:
+def _decode_value(value: str) -> FieldValue:
     if value[:1] in ('"', "[", "{") and len(value) <= JSON_VALUE_CHARS:
         try:
             return _as_text(json.loads(value))
         except (ValueError, RecursionError):
             if value.startswith("[") and value.endswith("]"):
-                return [_unquoted(item) for item in value[1:-1].split(",") if item.strip()]
-    return _unquoted(value)
+                return [_unquote(item) for item in value[1:-1].split(",") if item.strip()]
+    return _unquote(value)
 
 
 def _as_text(value: object) -> FieldValue:
     match value:
         case dict():
-            return {_whole(key): _whole(item) for key, item in value.items()}
+            return {
+                _replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()
+            }
         case list():
-            return [_whole(item) for item in value]
-    return _whole(value)
+            return [_replace_surrogates(item) for item in value]
+    return _replace_surrogates(value)
 
 
-def _whole(value: object) -> str:
+def _replace_surrogates(value: object) -> str:
     """Replace lone surrogates, which JSON can spell and UTF-8 cannot hold."""
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     value = value.strip()
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if is_quoted else value
 
 
-def _written(value: FieldValue) -> str:
+def _format_value(value: FieldValue) -> str:
     if isinstance(value, str) and _is_plain(value):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def _is_plain(value: str) -> bool:
-    reads_back = _PLAIN.match(value) is not None and _decoded(value) == value == value.strip()
+    reads_back = _PLAIN.match(value) is not None and _decode_value(value) == value == value.strip()
     return reads_back and ": " not in value and not value.endswith(":")
 
 

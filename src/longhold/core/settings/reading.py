@@ -219,7 +219,7 @@ def _read_toml(file: Path, within: Path | None) -> Iterator[tuple[SettingName, V
                     f"{file}: {group}.{key} is for the user alone; "
                     f"set it in {home() / 'settings.toml'}"
                 )
-            yield (group, key), _checked((group, key), value, str(file))
+            yield (group, key), _check_value((group, key), value, str(file))
 
 
 def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tuple[Value, str]]]:
@@ -228,7 +228,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[tuple[SettingName, tu
         for variable in sorted(name for name in variables if name.startswith(prefix)):
             name = (group, variable.removeprefix(prefix).lower())
             like = _specs()[name].default if name in _specs() else ""
-            yield name, (_checked(name, _parsed(variables[variable], like), variable), variable)
+            yield (
+                name,
+                (_check_value(name, _parse_value(variables[variable], like), variable), variable),
+            )
 
 
 def check_setting(name: SettingName, text: str, where: str, *, is_project: bool) -> Value:
@@ -240,10 +243,10 @@ def check_setting(name: SettingName, text: str, where: str, *, is_project: bool)
     if is_project and name in _specs() and _specs()[name].personal:
         raise ConfigError(f"{group}.{key} is for the user alone; leave out --project")
     like = _specs()[name].default if name in _specs() else ""
-    return _checked(name, _parsed(text, like), where)
+    return _check_value(name, _parse_value(text, like), where)
 
 
-def _parsed(text: str, like: Value) -> Value:
+def _parse_value(text: str, like: Value) -> Value:
     """Read a text, as an environment variable has it, as the type its default has."""
     if isinstance(like, bool):
         return {"1": True, "true": True, "0": False, "false": False}.get(text.lower(), text)
@@ -255,7 +258,7 @@ def _parsed(text: str, like: Value) -> Value:
     return text
 
 
-def _checked(name: SettingName, value: object, where: str) -> Value:
+def _check_value(name: SettingName, value: object, where: str) -> Value:
     group, key = name
     if name not in _specs():
         keys = ", ".join(other for owner, other in _specs() if owner == group)
@@ -296,7 +299,7 @@ def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> 
     group, _, key = name.partition(".")
     value = check_setting((group, key), text, str(file), is_project=is_project)
     before = file.read_text(encoding="utf-8") if file.exists() else ""
-    after = _changed(before.splitlines(), group, f"{key} = {_toml(value)}")
+    after = _replace_line(before.splitlines(), group, f"{key} = {_toml(value)}")
     try:
         written = tomllib.loads(after)[group][key]
     except (tomllib.TOMLDecodeError, KeyError, TypeError):
@@ -307,7 +310,7 @@ def set_value(file: Path, name: str, text: str, *, is_project: bool = False) -> 
     return value
 
 
-def _changed(lines: list[str], group: str, line: str) -> str:
+def _replace_line(lines: list[str], group: str, line: str) -> str:
     key = line.partition(" =")[0]
     start = next((i for i, each in enumerate(lines) if each.strip() == f"[{group}]"), None)
     if start is None:

@@ -16,8 +16,8 @@ from importlib.resources import files
 from longhold.core.log.entries import AnyEntry, Collapsed, Failed, Said, Undone
 from longhold.core.messages import ToolUse, text_of
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
-from longhold.core.messages.secrets import masked
-from longhold.core.messages.text import counted, printable_line
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import clean_line, pluralize
 from longhold.core.settings import CollapseSettings
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
 from longhold.core.stages.snip import newest_turn
@@ -26,7 +26,7 @@ from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, ForkRequest
 from longhold.core.view import View
 from longhold.core.view.items import Item, Round, Spoken
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, ModelError, NotInHistory
 
 WHAT = "collapse"
@@ -87,7 +87,7 @@ def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
             return
         start = i + 1
         if isinstance(item, Spoken) and item.is_asked():
-            asked = printable_line(text_of(item.content), QUOTE_CHARS)
+            asked = clean_line(text_of(item.content), QUOTE_CHARS)
 
 
 def _span(view: View, lo: int, hi: int, asked: str) -> Iterator[Span]:
@@ -134,12 +134,12 @@ def counted_line(span: Span, limit_chars: int) -> str:
     rounds = [item for item in span.items if isinstance(item, Round)]
     uses = [use for item in rounds for use in item.tool_uses()]
     tools = Counter(use.name for use in uses).most_common(NAMED_TOOLS)
-    facts = [counted(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
+    facts = [pluralize(len(rounds), "round"), ", ".join(f"{name} {count}" for name, count in tools)]
     if files := list(dict.fromkeys(path for use in uses for path in _paths(use))):
         more = f" and {len(files) - NAMED_FILES} more" if len(files) > NAMED_FILES else ""
         facts.append(f"files {', '.join(files[:NAMED_FILES])}{more}")
     if errors := sum(result.is_error for item in rounds for result in item.results):
-        facts.append(counted(errors, "error"))
+        facts.append(pluralize(errors, "error"))
     facts.append(f"last {_ending(rounds[-1])}")
     return framed_line(span, "; ".join(facts), limit_chars)
 
@@ -147,7 +147,7 @@ def counted_line(span: Span, limit_chars: int) -> str:
 def framed_line(span: Span, text: str, limit_chars: int) -> str:
     name = f"#{span.first}-#{span.last}"
     head, tail = f"[{name} collapsed to make room: ", f'. History with id "{name}" shows it.]'
-    plain = printable_line(masked(text), max(1, limit_chars - len(head) - len(tail)))
+    plain = clean_line(mask_secrets(text), max(1, limit_chars - len(head) - len(tail)))
     return head + plain.rstrip(".") + tail
 
 
@@ -156,13 +156,13 @@ def _ending(last: Round) -> str:
     result = last.result_of(use.id)
     known = description_of(use.name)
     target = use.input.get(known.command_input) if known.command_input else next(_paths(use), "")
-    said = f" {printable_line(str(target), TARGET_CHARS)}" if target else ""
+    said = f" {clean_line(str(target), TARGET_CHARS)}" if target else ""
     return f"{use.name}{said} {'failed' if result and result.is_error else 'succeeded'}"
 
 
 def _paths(use: ToolUse) -> Iterator[str]:
     for path in description_of(use.name).paths_in(use.input):
-        yield printable_line(path, TARGET_CHARS)
+        yield clean_line(path, TARGET_CHARS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ class Collapse:
         limits = engine.settings.collapse
         if not limits.on or not _is_past(engine, limits.commit_ratio) or not may_move(engine):
             return
-        _commit(engine, plan_collapse(engine.view, _limits(engine), engine.weigher()))
+        _commit(engine, plan_collapse(engine.view, _limits(engine), engine.make_weigher()))
         if self.ask is not None and limits.write and _is_past(engine, limits.write_ratio):
             await _write(engine, self.ask)
 
@@ -195,14 +195,14 @@ def drain(engine: Engine) -> bool:
     if not engine.settings.collapse.on:
         return False
     limits = replace(_limits(engine, float("inf")), least_tokens=0, respects_undo=False)
-    plan = plan_collapse(engine.view, limits, engine.weigher())
+    plan = plan_collapse(engine.view, limits, engine.make_weigher())
     _commit(engine, plan)
     return bool(plan)
 
 
 def staged(engine: Engine) -> tuple[Collapsed, ...]:
     limits = _limits(engine, free_tokens=float("inf"))
-    return plan_collapse(engine.view, limits, engine.weigher())
+    return plan_collapse(engine.view, limits, engine.make_weigher())
 
 
 def open_span(engine: Engine, n: int) -> str:
@@ -263,7 +263,7 @@ def _limits(engine: Engine, free_tokens: float | None = None) -> CollapseLimits:
     target = settings.target_ratio * fullness.window.effective_tokens
     return CollapseLimits(
         free_tokens=fullness.used_tokens - target if free_tokens is None else free_tokens,
-        least_tokens=scaled(settings.least_tokens, fullness.window.limit_tokens),
+        least_tokens=scale_tokens(settings.least_tokens, fullness.window.limit_tokens),
         line_chars=settings.line_chars,
         respects_undo=not fullness.is_blocked,
         drops_thinking=drops_thinking(engine),
@@ -292,7 +292,7 @@ def _commit(engine: Engine, plan: Iterable[Collapsed]) -> None:
 
 async def _write(engine: Engine, ask: AskFork) -> None:
     """Have a fork write lines for whole stretches; a failure leaves an entry."""
-    limits, weight = _limits(engine), engine.weigher()
+    limits, weight = _limits(engine), engine.make_weigher()
     spans = plan_written(engine.view, limits, weight)
     if not spans or _has_failed(engine.view.history):
         return

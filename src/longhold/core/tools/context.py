@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from longhold.core.tools.environment import shell_variables
 from longhold.core.tools.files import Files
-from longhold.core.view.tokens import CLAUDE, estimated_tokens
+from longhold.core.view.tokens import CLAUDE, estimate_tokens
 
 
 class Todo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +67,7 @@ class ToolContext:
     report: Callable[[str], None] = lambda _line: None
 
     """Called with one line of progress now and then while a tool runs."""
-    count_tokens: Callable[[str], int] = lambda text: estimated_tokens(text, CLAUDE)
+    count_tokens: Callable[[str], int] = lambda text: estimate_tokens(text, CLAUDE)
     is_fork: bool = False
 
     def __post_init__(self) -> None:

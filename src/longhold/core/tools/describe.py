@@ -128,20 +128,20 @@ KNOWN: Mapping[str, Described] = {
 Describe: TypeAlias = Callable[[str], Described]
 
 
-def describing(declared: str, known: Describe | None = None) -> Describe:
+def build_describe(declared: str, known: Describe | None = None) -> Describe:
     """Describe further tools, declared in a line: `mcp__db__query=fetch, Ask=search`."""
     known = known or description_of
     pairs = (pair.partition("=") for pair in declared.split(",") if pair.strip())
-    more = {name.strip(): described_as(kind.strip()) for name, _, kind in pairs}
+    more = {name.strip(): describe_kind(kind.strip()) for name, _, kind in pairs}
     return lambda name: more.get(name) or known(name)
 
 
-def described_as(kind: str) -> Described:
+def describe_kind(kind: str) -> Described:
     usual = {"read": "read_file", "shell": "run_command", "search": "search", "write": "write_file"}
     return {"ask": _ASK, "other": UNKNOWN}.get(kind) or KNOWN.get(usual.get(kind, ""), _FETCH)
 
 
-def declared_by(tool: Tool) -> Described:
+def describe_declared(tool: Tool) -> Described:
     return Described(
         kind=tool.kind,
         path_inputs=tool.path_inputs,

@@ -83,7 +83,7 @@ class Files:
         if path in self._seen:
             self._seen[path] = replace(self._seen[path], ranges=())
 
-    def newest_first(self) -> tuple[SeenFile, ...]:
+    def list_newest(self) -> tuple[SeenFile, ...]:
         return tuple(reversed(self._seen.values()))
 
     def copy(self) -> "Files":

@@ -97,18 +97,18 @@ def make_tool(
 
     async def run(given: JsonObject, tool_context: "ToolContext") -> Outcome:
         try:
-            return _sendable(await does(_taken(name, takes, given), tool_context))
+            return _escape_outcome(await does(_convert_input(name, takes, given), tool_context))
         except Refused as refusal:
             said = str(refusal)
         except OSError as error:
             said = f"{name} failed: {_reason(error)}."
-        return _sendable(Outcome(content=said, is_error=True, note=said.partition("\n")[0]))
+        return _escape_outcome(Outcome(content=said, is_error=True, note=said.partition("\n")[0]))
 
     def changes_nothing(given: JsonObject) -> bool:
         if isinstance(is_read_only, bool):
             return is_read_only
         try:
-            return is_read_only(_taken(name, takes, given))
+            return is_read_only(_convert_input(name, takes, given))
         except Refused:
             return True  # a call that will be refused changes nothing
 
@@ -133,23 +133,23 @@ def prompt(name: str) -> str:
 def schema_of(takes: type[Struct]) -> JsonObject:
     schema = msgspec.json.schema(takes)
     parts = schema.pop("$defs", {})
-    written: JsonObject = _inlined(schema, parts)
+    written: JsonObject = _inline_refs(schema, parts)
     return written
 
 
-def _inlined(node: Json, parts: JsonObject) -> Json:
+def _inline_refs(node: Json, parts: JsonObject) -> Json:
     if isinstance(node, list | tuple):
-        return [_inlined(item, parts) for item in node]
+        return [_inline_refs(item, parts) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _inlined(parts[node["$ref"].rpartition("/")[2]], parts)
+        return _inline_refs(parts[node["$ref"].rpartition("/")[2]], parts)
     # The title only repeats the class's name, its description our own docstring.
     names = {"title", "description"} if node.get("type") == "object" else set()
-    return {key: _inlined(value, parts) for key, value in node.items() if key not in names}
+    return {key: _inline_refs(value, parts) for key, value in node.items() if key not in names}
 
 
-def _taken(name: str, takes: type[Taken], given: JsonObject) -> Taken:
+def _convert_input(name: str, takes: type[Taken], given: JsonObject) -> Taken:
     """Check an input; numbers and booleans written as text are accepted."""
     if not _is_sound(given):
         raise Refused(
@@ -177,7 +177,7 @@ def _is_sound(value: Json) -> bool:
     return True
 
 
-def _sendable(outcome: Outcome) -> Outcome:
+def _escape_outcome(outcome: Outcome) -> Outcome:
     """Escape what JSON cannot hold: file names may have bytes that are not text."""
     if not isinstance(outcome.content, str):
         return outcome
@@ -203,7 +203,7 @@ async def _refuse(given: CallToolInput, _tool_context: ToolContext) -> Outcome:
 CALL_TOOL = make_tool(NAME, CallToolInput, _refuse, kind="other", is_read_only=True)
 
 
-def called(use: ToolUse) -> ToolUse:
+def unwrap_call(use: ToolUse) -> ToolUse:
     """Return the call that is meant: the inner one, if it is made through the fixed tool."""
     if use.name != NAME:
         return use

@@ -96,7 +96,7 @@ class ToolTrace:
             for path in described.paths_in(use.input):
                 before = self._files.pop(path, None)
                 is_read = described.kind == "read"
-                self._files[path] = _touched(path, use, ran, before, is_read=is_read)
+                self._files[path] = _build_touched(path, use, ran, before, is_read=is_read)
         if use.name == SKILL_NAME and isinstance(skill, str):
             self._skills.pop(skill, None)
             text = text_of(ran.content)
@@ -105,23 +105,26 @@ class ToolTrace:
             self._todos = use.input.get("todos", ())
 
 
-def _touched(
+def _build_touched(
     path: str, use: ToolUse, ran: Ran, before: Touched | None, *, is_read: bool
 ) -> Touched:
     first, limit = (before.first, before.limit) if before else (1, 0)
     span = before.span if before else (1, 0)
     if is_read:
-        first, limit = _whole(use.input.get("offset")) or 1, _whole(use.input.get("limit"))
-        span = _joined(span, (first, limit)) if before else (first, limit)
+        first, limit = (
+            _to_positive(use.input.get("offset")) or 1,
+            _to_positive(use.input.get("limit")),
+        )
+        span = _join_spans(span, (first, limit)) if before else (first, limit)
     return Touched(path=path, at=ran.at, n=ran.n, first=first, limit=limit, span=span)
 
 
-def _joined(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def _join_spans(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     first, has_end = min(one[0], other[0]), one[1] and other[1]
     return first, max(sum(one), sum(other)) - first if has_end else 0
 
 
-def _whole(value: object) -> int:
+def _to_positive(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
@@ -135,9 +138,9 @@ def recall(tool_context: ToolContext, history: Sequence[AnyEntry], boundary: int
     tool_context.set_todos(trace.todos())
     since = [touched for touched in trace.files() if touched.n > boundary]
     known = {touched.path for touched in since}
-    restored = (each for each in _restored(history, boundary) if each.path not in known)
+    restored = (each for each in _find_restored(history, boundary) if each.path not in known)
     for touched in sorted((*since, *restored), key=lambda each: each.n)[-MAX_FILES:]:
-        seen = _unchanged(tool_context.resolve(touched.path), touched.at)
+        seen = _check_unchanged(tool_context.resolve(touched.path), touched.at)
         if seen is not None:
             tool_context.files.record(seen)
 
@@ -147,7 +150,7 @@ def last_boundary(history: Sequence[AnyEntry], dead: frozenset[int]) -> int:
     return next((n for n in found if n not in dead), 0)
 
 
-def _restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
+def _find_restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
     for entry in history:
         if isinstance(entry, Restored) and entry.compaction == boundary:
             for block in entry.content:
@@ -155,7 +158,7 @@ def _restored(history: Sequence[AnyEntry], boundary: int) -> Iterator[Touched]:
                     yield Touched(path=found["path"], at=entry.at, n=entry.n)
 
 
-def _unchanged(path: Path, at: float) -> SeenFile | None:
+def _check_unchanged(path: Path, at: float) -> SeenFile | None:
     """Take a file as seen if its ctime, which cannot be set by hand, says it has not changed."""
     try:
         status = path.stat()

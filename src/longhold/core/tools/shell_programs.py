@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
-from longhold.core.tools.shell_reader import Command, Script, Word, names, read_script
+from longhold.core.tools.shell_reader import Command, Script, Word, read_script, split_words
 
-_SHELLS = names("sh bash dash zsh ksh mksh ash fish")
-_CARRIERS = _SHELLS | names(
+_SHELLS = split_words("sh bash dash zsh ksh mksh ash fish")
+_CARRIERS = _SHELLS | split_words(
     "sudo doas env nohup nice ionice timeout time stdbuf setsid command builtin exec xargs watch"
     " parallel busybox toybox chroot unshare nsenter flock strace ltrace script su runuser pkexec"
     " run0 ssh eval trap source . caffeinate chrt taskset systemd-run"
@@ -22,7 +22,7 @@ _CARRIERS = _SHELLS | names(
     " choom numactl unbuffer rlwrap firejail bwrap dbus-run-session xvfb-run run-parts faketime tini"
     " gosu su-exec capsh perf valgrind gdb tmux screen at batch setpriv catchsegv hyperfine fd"
 )
-_INTERPRETERS = names(
+_INTERPRETERS = split_words(
     "python python2 python3 pypy pypy3 perl ruby node deno bun php lua luajit tclsh expect awk gawk"
     " mawk nawk sed m4 dc ed ex vi vim nvim emacs less more man gdb sqlite3 psql mysql osascript make"
 )
@@ -34,12 +34,12 @@ _SPAWNS = re.compile(
 )
 """What in such a text may start a program under a name that is put together there."""
 _INLINE = re.compile(r"-[A-Za-z]*[cerE]|--(eval|execute|command|print|run)|-(ex|exec|eval|batch)")
-_RUN_WORDS = names(
+_RUN_WORDS = split_words(
     "-exec -execdir -ok -okdir -x -X --exec --exec-batch run exec dlx -- --run --command foreach"
 )
 _PROGRAM = re.compile(r".*/(s?bin|libexec)/[^/]+")
-_FINDERS = names("which type command whereis hash")
-_RENAMES = names("alias enable")
+_FINDERS = split_words("which type command whereis hash")
+_RENAMES = split_words("alias enable")
 _HIDDEN = re.compile(r"\$\(|`|<\(")
 
 MAX_DEPTH = 5
@@ -60,7 +60,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
     """Yield each command that could run, as written first, then those it carries."""
     for command in script.commands:
         yield command
-        yield from _carried(command)
+        yield from _list_tails(command)
         if depth < MAX_DEPTH:
             for text in _texts(command):
                 yield from every_command(read_script(text), depth=depth + 1)
@@ -68,7 +68,7 @@ def every_command(script: Script, *, depth: int = 0) -> Iterator[Command]:
 
 def hidden_commands(script: Script) -> Iterator[Command]:
     """Yield what looks like a command in places where text may become one."""
-    for command in islice(_named(script), MAX_COMMANDS):
+    for command in islice(_list_named(script), MAX_COMMANDS):
         for index, word in enumerate(command.words[1:], start=1):
             if _PROGRAM.fullmatch(word.text) or program(command.name) in _FINDERS:
                 yield replace(command, words=command.words[index:], assignments=())
@@ -101,20 +101,20 @@ def is_opaque(script: Script) -> bool:
             return True
         if any(read_script(text).doubts & {"too long", "unreadable"} for text in _texts(command)):
             return True
-    return any(_hides(command) for command in _named(script))
+    return any(_hides(command) for command in _list_named(script))
 
 
-def _named(script: Script, *, depth: int = 0) -> Iterator[Command]:
+def _list_named(script: Script, *, depth: int = 0) -> Iterator[Command]:
     """Yield the commands as written, and those whose place as a command is beyond doubt."""
     for command in script.commands:
         yield command
-        yield from _behind_options(command)
+        yield from _find_carried(command)
         if depth < MAX_DEPTH:
             for text in _texts(command):
-                yield from _named(read_script(text), depth=depth + 1)
+                yield from _list_named(read_script(text), depth=depth + 1)
 
 
-def _behind_options(command: Command) -> Iterator[Command]:
+def _find_carried(command: Command) -> Iterator[Command]:
     """Yield what a carrier starts: its first operand, or the next if that may be a value."""
     words = command.words
     while words and program(words[0].text) in _CARRIERS:
@@ -189,7 +189,7 @@ def _code(command: Command) -> Iterator[str]:
         yield from (r.target.text for r in command.redirects if r.operator == "<<<")
 
 
-def _carried(command: Command) -> Iterator[Command]:
+def _list_tails(command: Command) -> Iterator[Command]:
     """Yield every tail of the words that could itself be a command."""
     words = command.words
     carries = bool(words) and program(words[0].text) in _CARRIERS

@@ -70,7 +70,7 @@ class Script:
     doubts: frozenset[Doubt]
 
 
-def names(text: str) -> frozenset[str]:
+def split_words(text: str) -> frozenset[str]:
     """Make a set of the words in a text; tables of commands read better that way."""
     return frozenset(text.split())
 
@@ -87,7 +87,7 @@ MAX_WORDS_IN_ALL = 5_000
 MAX_DEPTH = 20
 """Substitutions nest a handful deep when people write them."""
 
-_RESERVED = names(
+_RESERVED = split_words(
     "if then else elif fi for while until do done case esac select function coproc { } [[ ]]"
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
@@ -99,7 +99,7 @@ _ESCAPE = re.compile(
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
 _SWALLOWED = re.compile(r"[^\x00-\x7f][\\|]")
 """In some locales (GBK, Big5) the byte of the second is to bash the end of a letter."""
-_SHELLS = names("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
+_SHELLS = split_words("bash sh dash zsh ksh ssh su sudo python python3 perl ruby node")
 
 
 _TOO_LONG = Script(commands=(), doubts=frozenset({"too long"}))
@@ -272,7 +272,7 @@ class _Reader:
             if char in " \t\n;&|()" or (char in "<>" and not self._is_substitution()):
                 break
             if char == "\\":
-                pieces.append(self._escaped())
+                pieces.append(self._read_escaped())
                 quoted = True
             elif char == "'":
                 pieces.append(self._single())
@@ -305,7 +305,7 @@ class _Reader:
             self.doubts.add("expansion")
         return has_braces or has_tilde
 
-    def _escaped(self) -> str:
+    def _read_escaped(self) -> str:
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following in ("", "\n"):
@@ -333,7 +333,7 @@ class _Reader:
                 self.at += 1
                 return "".join(pieces), literal
             if char == "\\" and self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
-                pieces.append(self._escaped())
+                pieces.append(self._read_escaped())
             elif char == "`" or (char == "$" and self.text[self.at + 1 : self.at + 2] not in "'\""):
                 text, plain = self._expansion()
                 pieces.append(text)
@@ -348,13 +348,13 @@ class _Reader:
         """Read what begins with a dollar, a backtick or a process substitution."""
         start, pair = self.at, self.text[self.at : self.at + 2]
         if pair in ("$(", "<(", ">("):
-            self._substitution(self._closing(self.at + 2, "(", ")"))
+            self._substitution(self._find_closing(self.at + 2, "(", ")"))
         elif pair == "${":
-            end = self._closing(self.at + 2, "{", "}")
+            end = self._find_closing(self.at + 2, "{", "}")
             self._scan_inner(self.text[self.at + 2 : end])
             self.at = min(end + 1, len(self.text))
         elif pair[0] == "`":
-            end = self._closing(self.at + 1, "", "`")
+            end = self._find_closing(self.at + 1, "", "`")
             self.at -= 1
             self._substitution(end)
         elif pair == "$'":
@@ -372,16 +372,16 @@ class _Reader:
 
     def _ansi(self) -> str:
         self.doubts.add("expansion")
-        end = self._closing(self.at + 2, "", "'")
+        end = self._find_closing(self.at + 2, "", "'")
         inner, self.at = self.text[self.at + 2 : end], min(end + 1, len(self.text))
-        return _ESCAPE.sub(_unescaped, inner)
+        return _ESCAPE.sub(_unescape, inner)
 
     def _substitution(self, end: int) -> None:
         self.doubts.add("substitution")
         self._take(read_script(self.text[self.at + 2 : end], depth=self.depth + 1))
         self.at = min(end + 1, len(self.text))
 
-    def _closing(self, at: int, opening: str, closing: str) -> int:
+    def _find_closing(self, at: int, opening: str, closing: str) -> int:
         """Find the bracket that closes this one, stepping over quotes and inner brackets."""
         level = 1
         while at < len(self.text):
@@ -414,7 +414,7 @@ class _Reader:
         self.doubts |= inner.doubts
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     code = found[1]
     if code[0] in "xuU" and len(code) > 1:
         number = int(code[1:], 16)

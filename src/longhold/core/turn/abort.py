@@ -9,7 +9,7 @@ from longhold.errors import Aborted
 T = TypeVar("T")
 
 
-async def unless(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
+async def run_unless_aborted(abort: asyncio.Event, work: Awaitable[T]) -> T | None:
     """Await `work`; return None if aborted first."""
     doing, aborted = asyncio.ensure_future(work), asyncio.create_task(abort.wait())
     try:
@@ -39,7 +39,9 @@ async def stop(task: "asyncio.Future[T]") -> None:
         raise cancelled
 
 
-async def until(abort: asyncio.Event, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+async def stream_until_aborted(
+    abort: asyncio.Event, events: AsyncGenerator[T, None]
+) -> AsyncGenerator[T, None]:
     """Pass events on until aborted; the generator is closed either way."""
     aborted = asyncio.create_task(abort.wait())
     try:

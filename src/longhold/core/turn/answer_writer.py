@@ -19,7 +19,7 @@ from longhold.core.models.protocol import (
     Started,
     TextDelta,
 )
-from longhold.core.view.block_roles import answerable
+from longhold.core.view.block_roles import to_answer
 
 RecordEntry: TypeAlias = Callable[[AnyEntry], AnyEntry]
 
@@ -78,7 +78,7 @@ class AnswerWriter:
             Replied(
                 response_id=self._id,
                 model=self._model,
-                content=answerable(content),
+                content=to_answer(content),
                 stop_reason=reply.stop_reason if reply else stop_reason,
                 usage=reply.usage if reply else None,
                 applied=reply.applied if reply else (),

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from longhold.core.log.cursor import last_n
 from longhold.core.log.entries import Failed
 from longhold.core.log.queued_job import LEAVES
-from longhold.core.log.spending import Spent, spent_on
+from longhold.core.log.spending import Spent, price_call
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import Finished
 from longhold.core.turn.engine import Engine
@@ -69,7 +69,7 @@ class JobProgress:
                 self.files |= {str(path): None for path in found if path}
             case Finished(reply=reply):
                 self.answers += 1
-                self.spent = self.spent + spent_on(reply.model, reply.usage)
+                self.spent = self.spent + price_call(reply.model, reply.usage)
 
     def line(self) -> str:
         facts = [self.phase, f"{self.answers} answers", f"{self.calls} tool calls"]
@@ -211,7 +211,7 @@ def background_of(engine: Engine) -> Background:
     return Background(on_failure=report, handed_over=hand_over)
 
 
-def watched(ask: AskFork) -> AskFork:
+def watch_forks(ask: AskFork) -> AskFork:
     """Count what forks do for the job that asks; questions of the foreground pass unchanged."""
 
     async def asked(request: ForkRequest) -> ForkReply:

@@ -24,17 +24,17 @@ from longhold.core.models.capabilities import capabilities, is_simulated
 from longhold.core.models.protocol import Reply, Request
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.request.cache.monitor import CacheMonitor, find_prior_cache, keep_diff
-from longhold.core.request.edits import placed
+from longhold.core.request.edits import place_edits
 from longhold.core.request.markers import Markers
 from longhold.core.request.request import Caching, Wire, build, first_messages, free_slots
 from longhold.core.settings import Settings
 from longhold.core.turn.answer_writer import AnswerWriter
 from longhold.core.turn.fork import Prefix
-from longhold.core.turn.large_results import take_bounded
+from longhold.core.turn.large_results import write_result
 from longhold.core.turn.repair import WHAT as DAMAGE
 from longhold.core.turn.repair import plan_repair, plan_report
 from longhold.core.view import View, fold
-from longhold.core.view.block_roles import meant_by, speakable, with_own_ids
+from longhold.core.view.block_roles import find_meant, to_spoken, with_own_ids
 from longhold.core.view.gauge import Follower, load_calibration, save_calibration
 from longhold.core.view.items import Round, Spoken
 from longhold.core.view.tokens import FACTOR_MAX, default_weights, weigh
@@ -92,7 +92,7 @@ class Engine:
         """How long each tool declares its results may be; for a tool not listed its name decides."""
         self.monitor = CacheMonitor(clock)
         self.own = OwnSpending()
-        self._on_result = on_result or take_bounded
+        self._on_result = on_result or write_result
         self._follower = Follower(
             partial(load_calibration, log.shared), settings.gauge, window=settings.window
         )
@@ -120,7 +120,7 @@ class Engine:
         whose id is taken get another.
         """
         if isinstance(entry, Ran):
-            own = meant_by(entry.tool_use_id, self.view.open_round())
+            own = find_meant(entry.tool_use_id, self.view.open_round())
             return self._on_result(self, structs.replace(entry, tool_use_id=own))
         if isinstance(entry, Replied):
             entry = with_own_ids(entry, self.view.called)
@@ -153,7 +153,7 @@ class Engine:
 
     def say(self, content: str | Content, *, hidden: bool = False) -> AnyEntry:
         blocks = (Text(text=content),) if isinstance(content, str) else content
-        return self.record(Said(content=speakable(blocks), hidden=hidden))
+        return self.record(Said(content=to_spoken(blocks), hidden=hidden))
 
     def take_result(
         self, tool_use_id: str, content: ResultContent, *, is_error: bool = False
@@ -223,7 +223,7 @@ class Engine:
         )
         return True
 
-    async def doubting(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def retry_on_overflow(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something that may overflow; once more if only a reported size made it do so."""
         try:
             return await work()
@@ -238,7 +238,7 @@ class Engine:
     def output_limit(self) -> int:
         return min(self.settings.loop.output_tokens, capabilities(self.model).max_output_tokens)
 
-    def weigher(self) -> Callable[[Measure], float]:
+    def make_weigher(self) -> Callable[[Measure], float]:
         """Weigh parts of the view in the gauge's tokens: all of them weigh `used_tokens`."""
         weights = default_weights(self.model)
         whole = weigh(self.view.total, weights)
@@ -265,11 +265,13 @@ class Engine:
 
         Where a caller words requests itself, `build` gives the one for the view as it is then.
         """
-        await self.doubting(partial(self._run_all, tuple(stages)))
+        await self.retry_on_overflow(partial(self._run_all, tuple(stages)))
         self._asked_as, self._max_output_tokens = source, max_output_tokens
         request = build() if build is not None else self._request(max_output_tokens)
         names = [section.name for section in self.frame.sections]
-        self.record(self.monitor.sending(request, self.view.history, source=source, names=names))
+        self.record(
+            self.monitor.track_request(request, self.view.history, source=source, names=names)
+        )
         await self.log.committed()
         return request
 
@@ -306,7 +308,7 @@ class Engine:
     def _messages(self) -> tuple[list[JsonObject], int]:
         """Give all messages as they are sent, and how many are as when last asked for."""
         first = first_messages(self.frame)
-        messages = self._wire.messages(self.view.sent, placed(self.view))
+        messages = self._wire.messages(self.view.sent, place_edits(self.view))
         messages = first + messages if first else messages
         if self._markers.cached is None and (found := find_prior_cache(self.view, messages)):
             self._markers.remember(found.cached, found.unmoved)
@@ -333,7 +335,7 @@ class Engine:
         """Record an answer that arrived whole, and finish the turn; the same answer only once."""
         last = self.view.items[-1] if self.view.items else None
         is_named = isinstance(last, Round) and reply.response_id == last.response_id != ""
-        if last is not None and is_named and not self.view.asked_since(last):
+        if last is not None and is_named and not self.view.has_asked_since(last):
             return self.view.history[-1]
         entry = AnswerWriter(self.record).write(reply)
         self.finish_turn(after_turn, reply.diagnostics)

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from longhold.core.log.entries import AnyEntry, Failed, Ran
-from longhold.core.log.results import headed, is_over
+from longhold.core.log.results import is_over, truncate_result
 from longhold.errors import StoreError
 
 if TYPE_CHECKING:
     from longhold.core.turn.engine import Engine
 
 
-def take_bounded(engine: "Engine", ran: Ran) -> AnyEntry:
+def write_result(engine: "Engine", ran: Ran) -> AnyEntry:
     """Record a result, whole or with its body in a file."""
     limit = engine.settings.log.body_limit_bytes
     if not is_over(ran.content, limit):
@@ -23,4 +23,4 @@ def take_bounded(engine: "Engine", ran: Ran) -> AnyEntry:
         written = engine.write(ran)
         engine.write(Failed(what="spill", error=f"{error}; the whole result stays in the log"))
         return written
-    return engine.write(headed(ran, body, limit))
+    return engine.write(truncate_result(ran, body, limit))

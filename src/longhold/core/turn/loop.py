@@ -21,10 +21,10 @@ from longhold.core.models.protocol import Finished, Model, Reply
 from longhold.core.models.retry import RETRIES, Retries, stream_with_retries, wait_seconds
 from longhold.core.models.steady import PATIENCE, Patience
 from longhold.core.settings import LoopSettings
-from longhold.core.turn.abort import unless, until
+from longhold.core.turn.abort import run_unless_aborted, stream_until_aborted
 from longhold.core.turn.answering import Models
 from longhold.core.turn.engine import AfterTurn, Engine, Stage
-from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, play
+from longhold.core.turn.round import Played, RoundEvent, ToolBegan, Toolbox, failed_calls, run_round
 from longhold.core.view.items import last_round
 from longhold.errors import ContextOverflow, ModelError, ModelUnavailable, PromptTooLong
 
@@ -172,14 +172,14 @@ class Loop:
             except ModelError as error:
                 failure = error
             except ContextOverflow as overflow:
-                yield self._overflown(overflow)
+                yield self._report_overflow(overflow)
                 return
             finally:
                 await rounds.aclose()
             if self.abort.is_set():
                 yield Stopped(reason="aborted_tools" if has_tools else "aborted_streaming")
                 return
-            after = self._after_failure(state, failure) if failure else self._after(state, played)
+            after = self._handle_failure(state, failure) if failure else self._after(state, played)
             step = await after
             if isinstance(step, Stopped):
                 yield step
@@ -197,7 +197,7 @@ class Loop:
             return Stopped(reason="aborted_streaming")
         if self.settings.max_turns and state.turn > self.settings.max_turns:
             return Stopped(reason="max_turns", detail=f"{self.settings.max_turns} turns were made")
-        if spent := self.budget.exhausted():
+        if spent := self.budget.describe_limit():
             return Stopped(reason="budget_spent", detail=spent)
         full = self.engine.fullness()
         if full.is_blocked and not self.can_make_room and not self.engine.doubt_report():
@@ -209,7 +209,7 @@ class Loop:
         preparing = self.engine.prepare(
             self.stages, max_output_tokens=state.max_output_tokens, source=self.source
         )
-        request = await unless(self.abort, preparing)
+        request = await run_unless_aborted(self.abort, preparing)
         if request is None:
             return
         answer = stream_with_retries(
@@ -219,8 +219,8 @@ class Loop:
             patience=self.patience,
             sleep=self.sleep,
         )
-        rounds = play(answer, self.toolbox, self.engine.record, self.engine.log.committed)
-        async with aclosing(until(self.abort, rounds)) as events:
+        rounds = run_round(answer, self.toolbox, self.engine.record, self.engine.log.committed)
+        async with aclosing(stream_until_aborted(self.abort, rounds)) as events:
             async for event in events:
                 match event:
                     case Finished(reply=reply):  # its tools may still run, and fork from here
@@ -243,9 +243,9 @@ class Loop:
             self.engine.record(Failed(what="stream", error=str(played.error)))
         if played.ends_turn:
             return Stopped(reason="denied", text=_text(played.reply))
-        state = _counted(state, played.reply)
+        state = _count_output(state, played.reply)
         if played.results:
-            return await self._after_tools(state, played)
+            return await self._handle_tools(state, played)
         reply = played.reply
         assert reply is not None, "without tools a broken stream raises"
         if reply.stop_reason == "refusal":
@@ -253,24 +253,24 @@ class Loop:
                 reason="refused", text=_text(reply), detail="the model declined to answer"
             )
         if reply.stop_reason == "model_context_window_exceeded":
-            return await self._after_failure(state, PromptTooLong("the answer filled the window"))
-        if reply.stop_reason == "pause_turn" and (resumed := self._resumed(state)):
+            return await self._handle_failure(state, PromptTooLong("the answer filled the window"))
+        if reply.stop_reason == "pause_turn" and (resumed := self._resume_output(state)):
             return resumed
         if reply.stop_reason == "max_tokens":
             return self._cut_off(state, played)
         if not any(not is_thought(block) and not is_blank(block) for block in reply.content):
             detail = "the model gave no answer, although asked again"
-            return self._resumed(state, EMPTY) or Stopped(reason="empty", detail=detail)
-        return await self._at_rest(state, reply)
+            return self._resume_output(state, EMPTY) or Stopped(reason="empty", detail=detail)
+        return await self._try_to_stop(state, reply)
 
-    async def _after_tools(self, state: LoopState, played: Played) -> Step:
+    async def _handle_tools(self, state: LoopState, played: Played) -> Step:
         """Go on, unless answers keep breaking or the same calls keep failing."""
         broken = state.broken + 1 if played.error is not None else 0
         if played.error is not None:
             wait = wait_seconds(played.error, broken, self.retries, random.Random())
             if wait is None:
                 return Stopped(reason="model_error", detail=str(played.error))
-            await unless(self.abort, self.sleep(wait))
+            await run_unless_aborted(self.abort, self.sleep(wait))
         failed = failed_calls(last_round(self.engine.view.items))
         times = state.failed[1] + 1 if failed and failed == state.failed[0] else 1
         if times > self.settings.same_failures:
@@ -288,7 +288,7 @@ class Loop:
         )
         return fresh, Continued(reason="next_turn")
 
-    def _resumed(self, state: LoopState, words: str = "") -> Step | None:
+    def _resume_output(self, state: LoopState, words: str = "") -> Step | None:
         if state.recoveries >= self.settings.output_recoveries:
             return None
         if words:
@@ -307,11 +307,11 @@ class Loop:
             escalated = replace(state, max_output_tokens=most)
             return escalated, Continued(reason="output_escalated", detail=why)
         detail = "the answer was cut off at the output limit"
-        return self._resumed(state, GO_ON) or Stopped(
+        return self._resume_output(state, GO_ON) or Stopped(
             reason="cut_off", text=_text(played.reply), detail=detail
         )
 
-    async def _at_rest(self, state: LoopState, reply: Reply) -> Step:
+    async def _try_to_stop(self, state: LoopState, reply: Reply) -> Step:
         """Nothing more to run: ask the stop hooks, then the token budget, then stop."""
         verdict = await self.on_stop(text_of(reply.content), state.stop_blocks > 0)
         if verdict.prevents:
@@ -337,29 +337,31 @@ class Loop:
         is_fading = state.continuations >= 3 and all(delta < 500 for delta in state.deltas[-2:])
         return not is_fading and state.continuations < self.settings.budget_continuations
 
-    async def _after_failure(self, state: LoopState, error: ModelError) -> Step:
+    async def _handle_failure(self, state: LoopState, error: ModelError) -> Step:
         """Recover from an error if that can be done, and only then say nothing about it."""
         self.engine.record(Failed(what="model", error=str(error)))
         if isinstance(error, PromptTooLong):
-            return await self._after_overflow(state, error)
+            return await self._handle_overflow(state, error)
         if isinstance(error, ModelUnavailable) and (fallback := self.models.fall_back()):
             return self._fall_back(state, fallback, error)
         return Stopped(reason="model_error", detail=str(error))
 
-    async def _after_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
+    async def _handle_overflow(self, state: LoopState, error: PromptTooLong) -> Step:
         """Make room, once for each turn, and ask again."""
         try:
-            recovering = partial(self.engine.doubting, partial(self.recover, error))
-            made_room = None if state.overflow_tried else await unless(self.abort, recovering())
+            recovering = partial(self.engine.retry_on_overflow, partial(self.recover, error))
+            made_room = (
+                None if state.overflow_tried else await run_unless_aborted(self.abort, recovering())
+            )
         except ContextOverflow as overflow:
-            return self._overflown(overflow)
+            return self._report_overflow(overflow)
         if self.abort.is_set():
             return Stopped(reason="aborted_streaming")
         if made_room:
             return replace(state, overflow_tried=True), Continued(reason="overflow_recovered")
         return Stopped(reason="prompt_too_long", detail=str(error))
 
-    def _overflown(self, overflow: ContextOverflow) -> Stopped:
+    def _report_overflow(self, overflow: ContextOverflow) -> Stopped:
         self.engine.record(Failed(what="compact", error=str(overflow)))
         return Stopped(reason="context_overflow", detail=str(overflow))
 
@@ -374,7 +376,7 @@ def _text(reply: Reply | None) -> str:
     return text_of(reply.content) if reply else ""
 
 
-def _counted(state: LoopState, reply: Reply | None) -> LoopState:
+def _count_output(state: LoopState, reply: Reply | None) -> LoopState:
     used = reply.usage.output_tokens if reply else 0
     return replace(
         state, output_tokens=state.output_tokens + used, deltas=(*state.deltas[-9:], used)

@@ -38,7 +38,7 @@ def unpin(engine: Engine, numbers: Sequence[int]) -> None:
     engine.record(Pinned(targets=targets, on=False, why=WHY))
 
 
-def pinned(view: View) -> list[tuple[int, str]]:
+def list_pinned(view: View) -> list[tuple[int, str]]:
     """Return what is pinned, by the number of the original."""
     originals = {
         entry.n: entry.rests_on[0]
@@ -64,7 +64,7 @@ def _copies(view: View, numbers: Iterable[int]) -> tuple[int, ...]:
 
 def _copy(engine: Engine, n: int) -> Restored:
     """Write a message that left the view as one that stands at its end."""
-    change = _taken_by(engine.view, n)
+    change = _find_removal(engine.view, n)
     history = History(
         lambda: engine.view.history, directory=engine.directory, results=engine.results
     )
@@ -79,7 +79,7 @@ def _copy(engine: Engine, n: int) -> Restored:
     )
 
 
-def _taken_by(view: View, n: int) -> ViewChange:
+def _find_removal(view: View, n: int) -> ViewChange:
     """Find the newest change in force that took a message out of the view."""
     for entry in reversed(view.history):
         match entry:

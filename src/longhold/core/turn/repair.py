@@ -31,7 +31,7 @@ def plan_repair(view: View) -> Iterator[Ran]:
     last = view.open_round()
     if last is None:
         return
-    began = {use.id for use in view.interrupted()}
+    began = {use.id for use in view.list_interrupted()}
     unknown = NOT_RUN if records_beginnings(view) else MAY_HAVE_RUN
     for use in last.missing():
         text = INTERRUPTED if use.id in began else unknown
@@ -61,7 +61,7 @@ def plan_report(
     damage: Iterable[Damage], misfits: Iterable[tuple[int, str]], history: Sequence[AnyEntry]
 ) -> Failed | None:
     """Return an entry about damaged lines, and entries that do not fit, which no entry mentions."""
-    known_lines, known_entries = _reported(history)
+    known_lines, known_entries = _list_reported(history)
     lines = [found for found in damage if found.line not in known_lines]
     entries = [(n, why) for n, why in misfits if n not in known_entries]
     if not lines and not entries:
@@ -77,7 +77,7 @@ def plan_report(
     return Failed(what=WHAT, error=said + more, detail=detail)
 
 
-def _reported(history: Sequence[AnyEntry]) -> tuple[set[object], set[object]]:
+def _list_reported(history: Sequence[AnyEntry]) -> tuple[set[object], set[object]]:
     lines: set[object] = set()
     entries: set[object] = set()
     for entry in history:

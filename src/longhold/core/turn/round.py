@@ -22,7 +22,7 @@ from longhold.core.log.entries import Began, Ran
 from longhold.core.messages import JsonObject, ToolUse
 from longhold.core.models.protocol import Event, Reply
 from longhold.core.tools.context import ToolContext
-from longhold.core.tools.protocol import Outcome, Tool, called
+from longhold.core.tools.protocol import Outcome, Tool, unwrap_call
 from longhold.core.turn.answer_writer import AnswerWriter, RecordEntry
 from longhold.core.view.items import Round
 from longhold.errors import ModelError, StoreError
@@ -113,15 +113,15 @@ class Played:
 RoundEvent: TypeAlias = Event | ToolBegan | ToolRan | Played
 
 
-async def at_once() -> None:
+async def skip_wait() -> None:
     """Wait for nothing: what is recorded is kept."""
 
 
-async def play(
+async def run_round(
     events: AsyncIterator[Event],
     toolbox: Toolbox,
     record: RecordEntry,
-    committed: Callable[[], Awaitable[None]] = at_once,
+    committed: Callable[[], Awaitable[None]] = skip_wait,
 ) -> AsyncGenerator[RoundEvent, None]:
     """Take an answer as it comes, run its tools, and end with `Played`.
 
@@ -214,7 +214,7 @@ class _Runner:
 
     def submit(self, use: ToolUse) -> None:
         """Queue a call, and start it if nothing stands against it."""
-        use = called(use)
+        use = unwrap_call(use)
         tool = self.toolbox.tools.get(use.name)
         is_safe = tool is None or tool.is_read_only(use.input)
         self.count += 1

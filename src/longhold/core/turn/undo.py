@@ -18,7 +18,7 @@ from longhold.core.log.entries import (
     ViewChange,
 )
 from longhold.core.turn.engine import Engine
-from longhold.core.view.in_force import in_force
+from longhold.core.view.in_force import find_in_force
 from longhold.errors import NotInHistory
 
 UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
@@ -28,7 +28,7 @@ UNDOABLE = (Cleared, Collapsed, Compacted, Snipped)
 def undo(engine: Engine, n: int = 0) -> str:
     """Undo a change, by default the newest that took history out of the view; describe it."""
     dead = engine.view.in_force.dead
-    found = _find(engine, n) if n else _newest(engine, lambda n: n not in dead)
+    found = _find(engine, n) if n else _find_newest(engine, lambda n: n not in dead)
     if found is None:
         raise NotInHistory("there is no change of the view to undo")
     if found.n in dead:
@@ -47,11 +47,11 @@ def undo(engine: Engine, n: int = 0) -> str:
 
 def redo(engine: Engine, n: int = 0) -> str:
     """Re-apply an undone change, by default the newest; describe it."""
-    found = _find(engine, n) if n else _newest(engine, _undone(engine).__contains__)
+    found = _find(engine, n) if n else _find_newest(engine, _list_undone(engine).__contains__)
     if found is None or found.n not in engine.view.in_force.dead:
         raise NotInHistory("there is no undone change to re-apply")
     redone = Redone(n=engine.view.history[-1].n + 1, target=found.n)
-    if found.n in in_force((*engine.view.history, redone)).dead:
+    if found.n in find_in_force((*engine.view.history, redone)).dead:
         raise NotInHistory(
             f"#{found.n} rests on a change that is undone itself; re-apply that first"
         )
@@ -59,7 +59,7 @@ def redo(engine: Engine, n: int = 0) -> str:
     return f"#{found.n} is re-applied: {found.why or 'the view is as after it'}"
 
 
-def _newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:
+def _find_newest(engine: Engine, is_wanted: Callable[[int], bool]) -> ViewChange | None:
     changes = (entry for entry in reversed(engine.view.history) if isinstance(entry, UNDOABLE))
     return next((one for one in changes if is_wanted(one.n) and not _is_elsewhere(one)), None)
 
@@ -69,7 +69,7 @@ def _is_elsewhere(entry: ViewChange) -> bool:
     return isinstance(entry, Cleared) and entry.how == "server"
 
 
-def _undone(engine: Engine) -> set[int]:
+def _list_undone(engine: Engine) -> set[int]:
     """Return what was undone by name, not along with something else."""
     undone: set[int] = set()
     for entry in engine.view.history:

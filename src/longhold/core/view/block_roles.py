@@ -21,37 +21,37 @@ from longhold.core.messages import (
     ToolUse,
     block_to_wire,
 )
-from longhold.core.messages.rules import is_malformed, typed_block
+from longhold.core.messages.rules import is_malformed, resolve_block
 from longhold.core.view.items import Round
 
 
-def speakable(content: Iterable[Block]) -> SpokenContent:
+def to_spoken(content: Iterable[Block]) -> SpokenContent:
     """Return content for the user's side; what an API would refuse there becomes text."""
-    return tuple(map(_speakable, content))
+    return tuple(map(_to_spoken_block, content))
 
 
-def answerable(content: Iterable[Block]) -> AnswerContent:
+def to_answer(content: Iterable[Block]) -> AnswerContent:
     """Return content for the model's side; what an API would refuse there becomes text."""
-    return tuple(map(_answerable, content))
+    return tuple(map(_to_answer_block, content))
 
 
-def _speakable(block: Block) -> Text | Image | Document | Opaque:
-    meant = typed_block(block)
+def _to_spoken_block(block: Block) -> Text | Image | Document | Opaque:
+    meant = resolve_block(block)
     if isinstance(meant, Text | Image | Document | Opaque) and not is_malformed(meant):
         return meant
-    return _written_out(meant)
+    return _write_out(meant)
 
 
-def _answerable(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
-    meant = typed_block(block)
+def _to_answer_block(block: Block) -> Text | Thinking | RedactedThinking | ToolUse | Opaque:
+    meant = resolve_block(block)
     if isinstance(meant, Image | Document):
         return Opaque(raw=block_to_wire(meant))
     if isinstance(meant, ToolResult) or is_malformed(meant):
-        return _written_out(meant)
+        return _write_out(meant)
     return meant
 
 
-def _written_out(block: Block) -> Text:
+def _write_out(block: Block) -> Text:
     return Text(text=msgspec.json.encode(block_to_wire(block)).decode())
 
 
@@ -67,7 +67,7 @@ def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:
     for block in entry.content:
         if isinstance(block, ToolUse):
             if not block.id or len(block.id) > MOST_CHARS or block.id in taken or block.id in seen:
-                own = _another(block.id, taken, seen)
+                own = _make_id(block.id, taken, seen)
                 renamed[own] = block.id
                 block = structs.replace(block, id=own)
             seen.add(block.id)
@@ -77,7 +77,7 @@ def with_own_ids(entry: Replied, taken: Collection[str]) -> Replied:
     return structs.replace(entry, content=tuple(content), renamed=renamed)
 
 
-def meant_by(id: str, waiting: Round | None) -> str:
+def find_meant(id: str, waiting: Round | None) -> str:
     """Return the tool use that a provider's id means: the first unanswered one of that name."""
     if waiting is None or not waiting.renamed:
         return id
@@ -87,7 +87,7 @@ def meant_by(id: str, waiting: Round | None) -> str:
     return next((own for own in missing if waiting.renamed.get(own) == id), id)
 
 
-def _another(id: str, taken: Collection[str], seen: set[str]) -> str:
+def _make_id(id: str, taken: Collection[str], seen: set[str]) -> str:
     number = len(taken) + len(seen) + 1
     while (own := f"{id[: MOST_CHARS // 2] or 'call'}_{number}") in taken or own in seen:
         number += 1

@@ -44,7 +44,7 @@ class EntryList(Sequence[AnyEntry]):
         blocks, recent = self._parts
         recent.append(entry)
         if len(recent) >= RECENT + BLOCK:
-            self._parts = _Parts((*blocks, _packed(recent[:BLOCK])), recent[BLOCK:])
+            self._parts = _Parts((*blocks, _pack(recent[:BLOCK])), recent[BLOCK:])
 
     def copy(self) -> "EntryList":
         """Return the list as it is now, for another thread; what is packed is shared."""
@@ -75,14 +75,14 @@ class EntryList(Sequence[AnyEntry]):
     def __iter__(self) -> Iterator[AnyEntry]:
         blocks, recent = self._parts
         for block in blocks:
-            yield from _unpacked(block)
+            yield from _unpack(block)
         yield from recent
 
     def __reversed__(self) -> Iterator[AnyEntry]:
         blocks, recent = self._parts
         yield from reversed(recent)
         for block in reversed(blocks):
-            yield from reversed(_unpacked(block))
+            yield from reversed(_unpack(block))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -95,17 +95,17 @@ class EntryList(Sequence[AnyEntry]):
             return recent[place - len(blocks) * BLOCK]
         block, entries = self._unpacked
         if block is not blocks[number]:
-            entries = _unpacked(blocks[number])
+            entries = _unpack(blocks[number])
             self._unpacked = (blocks[number], entries)
         return entries[within]
 
 
-def _packed(entries: Sequence[AnyEntry]) -> Block:
+def _pack(entries: Sequence[AnyEntry]) -> Block:
     try:
         return zlib.compress(_encoder.encode(entries), LEVEL)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return tuple(entries)
 
 
-def _unpacked(block: Block) -> tuple[AnyEntry, ...]:
+def _unpack(block: Block) -> tuple[AnyEntry, ...]:
     return _decoder.decode(zlib.decompress(block)) if isinstance(block, bytes) else block

@@ -14,10 +14,10 @@ from longhold.core.log.shared import SharedRecords
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.settings import GaugeSettings, WindowSettings
 from longhold.core.settings.project import slug
-from longhold.core.view import View, folding
+from longhold.core.view import View, fold_stepwise
 from longhold.core.view.items import Round
 from longhold.core.view.tokens import Calibration, Gauge, ReportedSize
-from longhold.core.view.window import scaled, window_for
+from longhold.core.view.window import scale_tokens, window_for
 
 LESSONS = 1_000
 """Answers to learn from: the weights have settled long before, and each takes a tenth of a ms."""
@@ -40,7 +40,7 @@ class Follower:
 
     def __init__(
         self,
-        recall: Callable[[str], Calibration] = Calibration.fresh,
+        recall: Callable[[str], Calibration] = Calibration.create,
         settings: GaugeSettings | None = None,
         *,
         window: WindowSettings | None = None,
@@ -102,8 +102,8 @@ class Follower:
         reply = answer.answer_measure if answer else NOTHING
         prompt, output = reported.usage.prompt_tokens, reported.usage.output_tokens
         if reported.is_framed:
-            prompt = self._believed(prompt, reported.then, gauge.calibration)
-            output = self._believed(output, reply, gauge.calibration)
+            prompt = self._bound_reported(prompt, reported.then, gauge.calibration)
+            output = self._bound_reported(output, reply, gauge.calibration)
         return gauge.observe_usage(
             prompt_tokens=prompt,
             before=reported.then,
@@ -114,10 +114,10 @@ class Follower:
             learns=self._settings.calibrate,
         )
 
-    def _believed(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
+    def _bound_reported(self, tokens: int, measure: Measure, calibration: Calibration) -> int:
         """Bound a reported size by our own estimate; a provider may report anything."""
         limit = window_for(calibration.model, self._window).limit_tokens
-        slack = scaled(self._settings.believed_tokens, limit)
+        slack = scale_tokens(self._settings.believed_tokens, limit)
         own, ratio = max(0.0, calibration.weigh(measure)), self._settings.believed_ratio
         return max(int(own / ratio) - slack, min(tokens, int(own * ratio) + slack))
 
@@ -133,7 +133,7 @@ def replay(entries: Iterable[AnyEntry], follower: Follower | None = None) -> tup
     answers = [entry.n for entry in history if isinstance(entry, Replied)]
     first = answers[-LESSONS] if len(answers) > LESSONS else 0
     view = View()
-    for entry, view in zip(history, folding(history), strict=True):
+    for entry, view in zip(history, fold_stepwise(history), strict=True):
         if isinstance(entry, Replied) and entry.n >= first:
             follower.follow(view)
     return view, follower.follow(view)
@@ -144,8 +144,8 @@ def load_calibration(shared: SharedRecords, model: str) -> Calibration:
     try:
         found = msgspec.json.decode(shared.read(_name(model)), type=Calibration)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Calibration.fresh(model)
-    return found if found.model == model and found.is_current() else Calibration.fresh(model)
+        return Calibration.create(model)
+    return found if found.model == model and found.is_current() else Calibration.create(model)
 
 
 def save_calibration(shared: SharedRecords, calibration: Calibration) -> None:

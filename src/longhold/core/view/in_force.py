@@ -40,18 +40,18 @@ class InForce:
     spans: tuple[tuple[int, int], ...] = ()
     """From an entry to its undo or redo, in order and apart from one another."""
 
-    def distrusts(self, n: int) -> bool:
+    def is_distrusted(self, n: int) -> bool:
         """Return whether the size reported at entry `n` is that of a view that was undone since."""
         i = bisect_left(self.spans, (n,)) - 1
         return i >= 0 and n < self.spans[i][1]
 
-    def joined_by(self, entry: ViewChange) -> "InForce":
+    def add_entry(self, entry: ViewChange) -> "InForce":
         if _rests_on_any(entry, self.dead):
             return replace(self, dead=self.dead | {entry.n})
         return self
 
 
-def in_force(entries: Iterable[AnyEntry]) -> InForce:
+def find_in_force(entries: Iterable[AnyEntry]) -> InForce:
     shaped: dict[int, ViewChange] = {}
     frames: list[Framed] = []
     undone: set[int] = set()
@@ -82,14 +82,14 @@ def in_force(entries: Iterable[AnyEntry]) -> InForce:
             dead.add(n)
     dead.update(frame.n for frame in frames if not dead.isdisjoint(frame.rests_on))
     vetoes = frozenset(target for n in undone for target in targets(shaped[n]))
-    return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_joined(spans))
+    return InForce(dead=frozenset(dead), vetoes=vetoes, spans=_join_spans(spans))
 
 
 _TAKEN_BACK = (Said, Replied, Ran, Asked)
 """What a rewind takes. A request that was sent since is no measure of what is left."""
 
 
-def _joined(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _join_spans(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Join overlapping spans, so that a number is found in one of them by bisection."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):

@@ -94,7 +94,7 @@ class ItemList:
             self._forget(touched[0])
         return touched[0] if touched else None
 
-    def compactable(self) -> int:
+    def count_compactable(self) -> int:
         """Count the leading items that a full compaction may cover.
 
         What the user said last and was not answered stays, and so does an open round.
@@ -145,7 +145,7 @@ class ItemList:
             if isinstance(item, Round) and not item.drops_thinking:
                 self.replace(structs.replace(item.without_thinking(), drops_thinking=True))
 
-    def undeleted(self, ids: Iterable[str]) -> Measure:
+    def measure_undeleted(self, ids: Iterable[str]) -> Measure:
         """Measure what a provider reads more of these results if it ignores our cache edits."""
         total = NOTHING
         for id in ids:

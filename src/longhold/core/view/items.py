@@ -126,7 +126,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
         instead = self.placeholder(projection)
         return ToolResult(
             tool_use_id=self.tool_use_id,
-            content=self._in_place(instead) if instead else _visible(self.content, tool),
+            content=self._in_place(instead) if instead else _fill_empty(self.content, tool),
             is_error=self.is_error,
             extra=self.extra,
         )
@@ -134,7 +134,7 @@ class Result(Struct, frozen=True, kw_only=True, gc=False):
     def _in_place(self, instead: StandIn) -> ResultContent:
         """Put a text in the content's place; spilling takes only text away, pictures stay."""
         text = instead.text if instead.text.strip() else CLEARED_RESULT
-        stays = wordless(self.content) if instead.how == "spilled" else ()
+        stays = drop_text(self.content) if instead.how == "spilled" else ()
         return (Text(text=text), *stays) if stays else text
 
     @property
@@ -241,7 +241,7 @@ class Round(Struct, frozen=True, kw_only=True, gc=False):
 Item: TypeAlias = Spoken | Round
 
 
-def late(entry: Ran) -> Spoken:
+def make_late(entry: Ran) -> Spoken:
     """Make a message of a result that came after its place was sent without it."""
     lead = Text(text=f"A result came late for tool use {entry.tool_use_id}:")
     body = (Text(text=entry.content),) if isinstance(entry.content, str) else entry.content
@@ -255,20 +255,20 @@ def late(entry: Ran) -> Spoken:
     )
 
 
-def shortened(late_result: Spoken, text: str, measure: Measure) -> Spoken:
+def shorten_late(late_result: Spoken, text: str, measure: Measure) -> Spoken:
     lead, *body = late_result.content
     stays = tuple(block for block in body if not isinstance(block, Text))
     shown = Text(text=text if text.strip() else CLEARED_RESULT)
     return structs.replace(late_result, content=(lead, shown, *stays), measure=measure)
 
 
-def wordless(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
+def drop_text(content: ResultContent) -> tuple[Image | Document | Opaque, ...]:
     if isinstance(content, str):
         return ()
     return tuple(block for block in content if not isinstance(block, Text))
 
 
-def _visible(content: ResultContent, tool: str) -> ResultContent:
+def _fill_empty(content: ResultContent, tool: str) -> ResultContent:
     if isinstance(content, str):
         return content if content.strip() else EMPTY_RESULT.format(tool=tool)
     kept = tuple(block for block in content if not is_blank(block))
@@ -285,14 +285,14 @@ def _answer(content: Content, hides_thinking: bool) -> tuple[Block, ...]:
     return tuple(kept)
 
 
-def unanswered(tool_use_id: str) -> ToolResult:
+def make_unanswered(tool_use_id: str) -> ToolResult:
     return ToolResult(tool_use_id=tool_use_id, content=NO_RESULT, is_error=True)
 
 
 def _with_results(use: ToolUse, results: dict[str, Result], projection: Projection) -> ToolResult:
     result = results.get(use.id)
     if result is None:
-        return unanswered(use.id)
+        return make_unanswered(use.id)
     return result.block(projection, use.name or "The tool")
 
 

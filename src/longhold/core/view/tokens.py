@@ -115,7 +115,7 @@ def weigh(measure: Measure, weights: Weights) -> float:
     return _dot(astuple(measure), astuple(weights))
 
 
-def estimated_tokens(text: str, weights: Weights = O200K) -> int:
+def estimate_tokens(text: str, weights: Weights = O200K) -> int:
     """Estimate a text's tokens without knowing the model; within a tenth on prose and code."""
     return round(weigh(measure_text(text), weights)) + 1
 
@@ -134,7 +134,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     lessons: int = 0
 
     @classmethod
-    def fresh(cls, model: str) -> "Calibration":
+    def create(cls, model: str) -> "Calibration":
         """Start from the defaults, with an uncertainty that fits how they were found."""
         able = capabilities(model)
         is_fitted = able.family in ("anthropic", "openai") and able.tokenizer_scale == 1.0
@@ -231,9 +231,9 @@ class Gauge(Struct, frozen=True, kw_only=True):
     """The measure has the whole request, so that what it is off by is about what it has."""
 
     @classmethod
-    def fresh(cls, model: str) -> "Gauge":
+    def create(cls, model: str) -> "Gauge":
         """Start without any usage: everything is estimated."""
-        return cls(calibration=Calibration.fresh(model))
+        return cls(calibration=Calibration.create(model))
 
     def size_tokens(self, total: Measure) -> int:
         """Weigh the view, corrected by how far off its weight was when a size was reported.

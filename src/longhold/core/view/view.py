@@ -38,9 +38,18 @@ from longhold.core.messages import Content, Message, Text, ToolUse
 from longhold.core.messages.measure import NOTHING, Measure
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view.entry_list import EntryList
-from longhold.core.view.in_force import InForce, in_force
+from longhold.core.view.in_force import InForce, find_in_force
 from longhold.core.view.item_list import ItemList
-from longhold.core.view.items import Item, Result, Round, Spoken, StandIn, late, render, shortened
+from longhold.core.view.items import (
+    Item,
+    Result,
+    Round,
+    Spoken,
+    StandIn,
+    make_late,
+    render,
+    shorten_late,
+)
 from longhold.core.view.tokens import ReportedSize
 
 
@@ -118,7 +127,7 @@ class View:
         item = self.item_of(self._last_round)
         return item if isinstance(item, Round) and item.missing() else None
 
-    def interrupted(self) -> list[ToolUse]:
+    def list_interrupted(self) -> list[ToolUse]:
         """List tool uses that began and never returned: interrupted, not to be rerun."""
         last = self.open_round()
         return [use for use in last.missing() if use.id in self._began] if last else []
@@ -128,8 +137,8 @@ class View:
         last = self.item_of(self._last_round)
         return last.response_id if isinstance(last, Round) else ""
 
-    def compactable(self) -> int:
-        return self._list.compactable()
+    def count_compactable(self) -> int:
+        return self._list.count_compactable()
 
     def apply(self, entry: AnyEntry) -> None:
         self.history.append(entry)
@@ -137,7 +146,7 @@ class View:
             self.__dict__.update(fold(self.history).__dict__)
             return
         if isinstance(entry, ViewChange):
-            self.in_force = self.in_force.joined_by(entry)
+            self.in_force = self.in_force.add_entry(entry)
         self._take(entry)
 
     def let_go(self, before: int) -> None:
@@ -188,11 +197,11 @@ class View:
 
     def _is_piece_of(self, last: Round, entry: Replied) -> bool:
         """Return whether an answer goes on: servers repeat ids, so a request in between parts them."""
-        is_same = entry.response_id == last.response_id and not self.asked_since(last)
+        is_same = entry.response_id == last.response_id and not self.has_asked_since(last)
         is_named = bool(entry.response_id) or (self.asked is not None and not last.stop_reason)
         return is_same and is_named and last.order != self._sealed
 
-    def asked_since(self, item: Item) -> bool:
+    def has_asked_since(self, item: Item) -> bool:
         return self.asked is not None and self.asked.n > item.order
 
     def _begin_round(self, entry: Replied) -> None:
@@ -213,7 +222,7 @@ class View:
         self._list.append(begun.without_thinking() if begun.drops_thinking else begun)
 
     def _is_unbound(self, entry: Replied) -> bool:
-        return self.in_force.distrusts(entry.n) and capabilities(entry.model).binds_thinking
+        return self.in_force.is_distrusted(entry.n) and capabilities(entry.model).binds_thinking
 
     def _continue_round(self, last: Round, entry: Replied) -> None:
         self._note_reported_size(entry)
@@ -231,7 +240,7 @@ class View:
     def _note_reported_size(self, entry: Replied) -> None:
         """Take the size an answer reports, as that of the view before its first piece."""
         usage = entry.usage
-        if usage and usage.prompt_tokens and not self.in_force.distrusts(self._last_round):
+        if usage and usage.prompt_tokens and not self.in_force.is_distrusted(self._last_round):
             self.reported = ReportedSize(
                 n=self._last_round,
                 model=entry.model,
@@ -251,7 +260,7 @@ class View:
             fresh.append(block)
         return tuple(fresh)
 
-    def _began_tool(self, entry: Began) -> None:
+    def _apply_began(self, entry: Began) -> None:
         self._began.add(entry.tool_use_id)
 
     def _ran(self, entry: Ran) -> None:
@@ -264,15 +273,15 @@ class View:
         if known is not None and known.content == entry.content:
             return
         if known is not None or owner.order != self._last_round or owner.order == self._sealed:
-            self._list.append(late(entry))
+            self._list.append(make_late(entry))
             return
         self._list.home[entry.n] = owner.order
         self._list.replace(owner.with_result(Result.of(entry)))
 
-    def _spilled(self, entry: Spilled) -> None:
+    def _apply_spilled(self, entry: Spilled) -> None:
         message = self.item_of(entry.rests_on[0]) if entry.rests_on else None
         if isinstance(message, Spoken) and message.kind == "late":
-            short = shortened(message, entry.text, entry.measure)
+            short = shorten_late(message, entry.text, entry.measure)
             self._drop_thinking(entry, self._list.replace(short))
             return
         shown = StandIn(
@@ -281,8 +290,10 @@ class View:
         i = self._list.change_result(entry.tool_use_id, lambda result: result.spill(shown))
         self._drop_thinking(entry, i)
 
-    def _cleared(self, entry: Cleared) -> None:
-        ignored = self._list.undeleted(entry.ids) if self._has_ignored_edits(entry) else NOTHING
+    def _apply_cleared(self, entry: Cleared) -> None:
+        ignored = (
+            self._list.measure_undeleted(entry.ids) if self._has_ignored_edits(entry) else NOTHING
+        )
         before, first = self._list.measure, self._list.clear(entry)
         if entry.how == "edited":
             self.edits = (*self.edits, entry)
@@ -303,11 +314,11 @@ class View:
         if self.reported is not None and self.reported.n == self._last_round:
             self.reported = structs.replace(self.reported, then=self._before_round)
 
-    def _snipped(self, entry: Snipped) -> None:
+    def _apply_snipped(self, entry: Snipped) -> None:
         first = self._list.remove(entry.targets, keep=self.open_round())
         self._drop_thinking(entry, first - 1 if first is not None else None)
 
-    def _collapsed(self, entry: Collapsed) -> None:
+    def _apply_collapsed(self, entry: Collapsed) -> None:
         self._stand_for_span(entry, (Text(text=entry.text),), "line")
 
     def _compacted(self, entry: Compacted) -> None:
@@ -331,7 +342,7 @@ class View:
         self._list.cover(lo, hi, [shown, *kept])
         self._drop_thinking(entry, lo)
 
-    def _pinned(self, entry: Pinned) -> None:
+    def _apply_pinned(self, entry: Pinned) -> None:
         orders = {item.order for n in entry.targets if (item := self.item_of(n))}
         self._pins = self._pins | orders if entry.on else self._pins - orders
 
@@ -341,10 +352,10 @@ class View:
     def _switched(self, entry: Switched) -> None:
         self.model, self._is_chosen = entry.model, True
 
-    def _configured(self, entry: Configured) -> None:
+    def _apply_configured(self, entry: Configured) -> None:
         self.configured = entry
 
-    def _titled(self, entry: Titled) -> None:
+    def _apply_titled(self, entry: Titled) -> None:
         self.title = entry.title
 
     def _asked(self, entry: Asked) -> None:
@@ -359,15 +370,15 @@ class View:
 
 def fold(entries: Iterable[AnyEntry]) -> View:
     view = View()
-    for view in folding(entries):  # noqa: B007 - the last one is the whole
+    for view in fold_stepwise(entries):  # noqa: B007 - the last one is the whole
         pass
     return view
 
 
-def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
+def fold_stepwise(entries: Iterable[AnyEntry]) -> Iterator[View]:
     """Yield the growing view after each entry, knowing from the start what will be undone."""
     history = list(entries)
-    view = View(EntryList(history), in_force(history))
+    view = View(EntryList(history), find_in_force(history))
     for entry in history:
         view._take(entry)
         yield view
@@ -376,19 +387,19 @@ def folding(entries: Iterable[AnyEntry]) -> Iterator[View]:
 _ACTS: dict[type, Callable[[View, Any], None]] = {
     Said: View._said,
     Replied: View._replied,
-    Began: View._began_tool,
+    Began: View._apply_began,
     Ran: View._ran,
-    Spilled: View._spilled,
-    Cleared: View._cleared,
-    Snipped: View._snipped,
-    Collapsed: View._collapsed,
+    Spilled: View._apply_spilled,
+    Cleared: View._apply_cleared,
+    Snipped: View._apply_snipped,
+    Collapsed: View._apply_collapsed,
     Compacted: View._compacted,
     Restored: View._restored,
-    Pinned: View._pinned,
+    Pinned: View._apply_pinned,
     Framed: View._framed,
     Switched: View._switched,
-    Configured: View._configured,
-    Titled: View._titled,
+    Configured: View._apply_configured,
+    Titled: View._apply_titled,
     Asked: View._asked,
 }
 """What each kind of entry does to a view; kinds that are not here leave it as it is."""

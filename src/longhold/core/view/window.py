@@ -72,7 +72,7 @@ def window_for(model: str, settings: WindowSettings | None = None) -> Window:
     return lines(limit, settings, max_output_tokens=known.max_output_tokens)
 
 
-def scaled(tokens: int, limit_tokens: int) -> int:
+def scale_tokens(tokens: int, limit_tokens: int) -> int:
     """Shrink a budget that is meant for a window of 200K to a smaller one."""
     return min(tokens, tokens * limit_tokens // PLAIN_WINDOW_TOKENS)
 
@@ -80,11 +80,11 @@ def scaled(tokens: int, limit_tokens: int) -> int:
 def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int) -> Window:
     if limit_tokens < 1:
         raise ConfigError(f"a window of {limit_tokens} tokens holds nothing; give at least 1")
-    reserve = min(max_output_tokens, scaled(settings.reserve_tokens, limit_tokens))
+    reserve = min(max_output_tokens, scale_tokens(settings.reserve_tokens, limit_tokens))
     effective = limit_tokens - reserve
     proactive = min(limit_tokens, settings.auto_window_tokens or limit_tokens) - reserve
     auto = _auto_line(
-        settings.auto_line, proactive, scaled(settings.auto_buffer_tokens, limit_tokens)
+        settings.auto_line, proactive, scale_tokens(settings.auto_buffer_tokens, limit_tokens)
     )
     base = auto if settings.auto else effective
     return Window(
@@ -92,9 +92,11 @@ def lines(limit_tokens: int, settings: WindowSettings, *, max_output_tokens: int
         reserve_tokens=reserve,
         effective_tokens=effective,
         auto_tokens=auto,
-        warning_tokens=max(1, base - scaled(settings.warning_buffer_tokens, limit_tokens)),
-        error_tokens=max(1, base - scaled(settings.error_buffer_tokens, limit_tokens)),
-        blocking_tokens=max(1, effective - scaled(settings.blocking_buffer_tokens, limit_tokens)),
+        warning_tokens=max(1, base - scale_tokens(settings.warning_buffer_tokens, limit_tokens)),
+        error_tokens=max(1, base - scale_tokens(settings.error_buffer_tokens, limit_tokens)),
+        blocking_tokens=max(
+            1, effective - scale_tokens(settings.blocking_buffer_tokens, limit_tokens)
+        ),
         auto=settings.auto,
     )
 
@@ -119,7 +121,7 @@ def _auto_line(wanted: str, effective_tokens: int, buffer_tokens: int) -> int:
     return int(min(own, line))
 
 
-def evident_window(history: Iterable[AnyEntry]) -> int:
+def infer_window(history: Iterable[AnyEntry]) -> int:
     """Return the window that a history proves its client had; 0 if it proves none.
 
     A client that states it is believed. One that compacted by itself did so near the end of its

@@ -11,8 +11,8 @@ import msgspec
 
 from longhold.core.log.entries import AnyEntry, Compacted
 from longhold.core.messages import Json, JsonObject, usage_from_wire
-from longhold.core.messages.secrets import masked
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.secrets import mask_secrets
+from longhold.core.messages.text import clean_line
 from longhold.core.models.prices import cost
 from longhold.errors import LongholdError
 from longhold.insight.cost import begins_turn, words_of
@@ -21,7 +21,7 @@ from longhold.insight.places import find_sessions
 from longhold.insight.read_session import read_entries
 from longhold.insight.report import SpendingReport, make_report
 from longhold.insight.timeline import follow_context
-from longhold.session.importing.records import count, decoded, seconds
+from longhold.session.importing.records import count, decode_record, seconds
 
 TAIL_BYTES = 512 << 10
 """Of a transcript: the last answer is in it, unless a result is longer than any that is sent."""
@@ -94,7 +94,7 @@ def _last_answer(path: Path) -> JsonObject:
         file.seek(max(0, size - TAIL_BYTES))
         lines = file.read().split(b"\n")
     for line in reversed(lines):
-        record = _object(decoded(line)) if b'"assistant"' in line else {}
+        record = _object(decode_record(line)) if b'"assistant"' in line else {}
         if record.get("type") == "assistant" and not record.get("isSidechain") and _usage(record):
             return record
     return {}
@@ -144,18 +144,18 @@ def _lost(names: Sequence[str], words: Sequence[str]) -> str:
 def _bounded(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
     """List the names, then the user's words, the latest first, as far as there is room."""
     if names:
-        parts.append("Names in use: " + ", ".join(printable_line(name, 200) for name in names))
+        parts.append("Names in use: " + ", ".join(clean_line(name, 200) for name in names))
     left = KEPT_CHARS - sum(map(len, parts))
     said = []
     for text in words:
-        line = f"- {printable_line(masked(text), WORDS_CHARS)}"
+        line = f"- {clean_line(mask_secrets(text), WORDS_CHARS)}"
         left -= len(line) + 1
         if left < 0:
             break
         said.append(line)
     if said:
         parts += ["The user's own words, the latest first:", *said]
-    return masked("\n".join(parts))
+    return mask_secrets("\n".join(parts))
 
 
 def _usage(record: JsonObject) -> JsonObject:

@@ -300,7 +300,7 @@ class _MessageReader:
         for entry in history:
             self.catalogue.take(entry)
             if isinstance(entry, ViewChange) and entry.n not in self.view.in_force.dead:
-                for span in self.catalogue.behind(entry):
+                for span in self.catalogue.find_covered(entry):
                     self._left.update((n, entry) for n in span)
         read = ((entry, record_of(entry)) for entry in history)
         found = [(entry, record) for entry, record in read if record and _says_something(record)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 
 SECRET_CHARS = 4_096
 """Read past a cut, so that a secret which the cut would halve is recognised whole."""
@@ -21,7 +21,7 @@ _STEERING = re.compile(
 def shown(text: str, chars: int) -> str:
     """Return the beginning of a foreign text as a page may show it."""
     head = text[: chars + SECRET_CHARS].replace("\r\n", "\n")
-    return _STEERING.sub("", masked(head))[:chars].encode("utf-8", "replace").decode()
+    return _STEERING.sub("", mask_secrets(head))[:chars].encode("utf-8", "replace").decode()
 
 
 def fair_limit(sizes: Sequence[int], budget: int) -> int:

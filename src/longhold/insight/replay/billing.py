@@ -76,7 +76,7 @@ class PromptBiller:
             cache_write_5m_tokens=plan.write_5m_tokens,
             cache_write_1h_tokens=plan.write_1h_tokens,
         )
-        return PromptBill(usage=usage, moved=moved, cleared=_cleared(read, edited))
+        return PromptBill(usage=usage, moved=moved, cleared=_find_cleared(read, edited))
 
     def _pieces(self, index: int, message: JsonObject, measure: PieceMeter) -> list[PromptPiece]:
         blocks = ApiMessage(message["role"], message["content"]).blocks()
@@ -89,7 +89,7 @@ class PromptBiller:
         return pieces
 
 
-def _cleared(read: list[PromptPiece], edited: list[PromptPiece]) -> frozenset[str]:
+def _find_cleared(read: list[PromptPiece], edited: list[PromptPiece]) -> frozenset[str]:
     return frozenset(
         str(after.block["tool_use_id"])
         for before, after in zip(read, edited, strict=False)

@@ -35,14 +35,14 @@ def truncate() -> Stage:
     async def stage(engine: Engine) -> None:
         over = engine.fullness().used_tokens - _line(engine)
         if over > 0:
-            _drop(engine, _oldest(engine, over))
+            _drop(engine, _select_oldest(engine, over))
 
     return stage
 
 
 def sliding_window(messages: int = WINDOW_MESSAGES) -> Stage:
     async def stage(engine: Engine) -> None:
-        _drop(engine, _before(engine, messages))
+        _drop(engine, _select_before(engine, messages))
 
     return stage
 
@@ -69,7 +69,7 @@ def clear_results(keep: int = KEPT_RESULTS) -> Stage:
 def summarise_at_line(ask: AskFork, keep: int = KEPT_MESSAGES) -> Stage:
     async def stage(engine: Engine) -> None:
         if engine.fullness().used_tokens > _line(engine):
-            await _summarise(engine, ask, _before(engine, keep), "model")
+            await _summarise(engine, ask, _select_before(engine, keep), "model")
 
     return stage
 
@@ -89,7 +89,7 @@ def _line(engine: Engine) -> int:
     return round(LINE_SHARE * engine.fullness().window.limit_tokens)
 
 
-def _before(engine: Engine, messages: int) -> list[Item]:
+def _select_before(engine: Engine, messages: int) -> list[Item]:
     items = list(engine.view.items)
     count = 0
     while items and count < messages:
@@ -98,9 +98,9 @@ def _before(engine: Engine, messages: int) -> list[Item]:
     return items
 
 
-def _oldest(engine: Engine, tokens: int) -> list[Item]:
+def _select_oldest(engine: Engine, tokens: int) -> list[Item]:
     """Return the oldest items that together have so many tokens; the newest stays in any case."""
-    weigh, found, freed = engine.weigher(), [], 0.0
+    weigh, found, freed = engine.make_weigher(), [], 0.0
     for item in engine.view.items[:-1]:
         if freed >= tokens:
             break

@@ -67,7 +67,7 @@ class Policy:
             window=WindowSettings(limit_tokens=window_tokens),
             cache=CacheSettings(lifetime=lifetime, diagnose=False),
         )
-        return changed(plain, self.changes)
+        return apply_changes(plain, self.changes)
 
     def play(
         self, recording: RecordedSession, *, model: str, lifetime: str, window_tokens: int
@@ -81,16 +81,16 @@ class Policy:
         )
 
 
-def changed(settings: Settings, changes: SettingChanges) -> Settings:
+def apply_changes(settings: Settings, changes: SettingChanges) -> Settings:
     groups = {name: replace(getattr(settings, name), **some) for name, some in changes.items()}
     return replace(settings, **groups)
 
 
-def only(make: Callable[[], Stage]) -> BuildStages:
+def use_stage(make: Callable[[], Stage]) -> BuildStages:
     return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(),))
 
 
-def asking(make: Callable[[AskFork], Stage]) -> BuildStages:
+def use_asking(make: Callable[[AskFork], Stage]) -> BuildStages:
     return lambda engine, spill, ask, hooks, background: ReplayStages(stages=(make(ask),))
 
 
@@ -106,20 +106,24 @@ def _other(
 
 OTHERS = (
     _other("send_everything", "everything stays in"),
-    _other("truncate", "the oldest messages go at 80 % of the window", only(other_stages.truncate)),
-    _other("sliding_window", "the newest 40 messages", only(other_stages.sliding_window)),
+    _other(
+        "truncate", "the oldest messages go at 80 % of the window", use_stage(other_stages.truncate)
+    ),
+    _other("sliding_window", "the newest 40 messages", use_stage(other_stages.sliding_window)),
     _other(
         "summarise_keep_20",
         "a summary at 80 % of the window, the newest 20 messages stay",
-        asking(other_stages.summarise_at_line),
+        use_asking(other_stages.summarise_at_line),
     ),
     _other(
-        "mask_results", "results of the newest 10 answers stay", only(other_stages.mask_results)
+        "mask_results",
+        "results of the newest 10 answers stay",
+        use_stage(other_stages.mask_results),
     ),
     _other(
         "clear_but_ten",
         "at 80 % of the window all results but ten go",
-        only(other_stages.clear_results),
+        use_stage(other_stages.clear_results),
     ),
     _other(
         "provider_clearing",
@@ -129,7 +133,7 @@ OTHERS = (
     _other(
         "provider_compaction",
         "the provider summarises past 150K",
-        asking(other_stages.provider_compaction),
+        use_asking(other_stages.provider_compaction),
     ),
 )
 OURS = (
@@ -168,7 +172,7 @@ DEFAULT = (*(policy.name for policy in OTHERS), "ours", "ours_careful")
 """Beside what was recorded; the rest when they are asked for."""
 
 
-def chosen(names: tuple[str, ...]) -> list[Policy]:
+def select_policies(names: tuple[str, ...]) -> list[Policy]:
     wanted = tuple(POLICIES) if "all" in names else (names or DEFAULT)
     unknown = [name for name in wanted if name not in POLICIES]
     if unknown:

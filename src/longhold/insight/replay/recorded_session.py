@@ -23,7 +23,7 @@ from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.core.request.billing.tokens import TokenCounter, encode
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.facts.names import NameKind, named_in
-from longhold.core.view.window import evident_window
+from longhold.core.view.window import infer_window
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
 WORDS = sorted(set(Path(__file__).read_text(encoding="utf-8").split()))
@@ -68,7 +68,7 @@ class RecordedSession:
 
     @cached_property
     def window_tokens(self) -> int:
-        return evident_window(self.entries) or capabilities(self.model).window_tokens
+        return infer_window(self.entries) or capabilities(self.model).window_tokens
 
     @cached_property
     def density(self) -> float:
@@ -86,7 +86,7 @@ class RecordedSession:
                     grown, counted = grown + growth, counted + between
                 before, between, is_whole = usage.prompt_tokens, 0, True
             is_whole = is_whole and not isinstance(entry, Compacted | Cleared | Snipped)
-            between += _counted(entry, meter)
+            between += _count_tokens(entry, meter)
         scale = capabilities(self.model).tokenizer_scale
         low, high = DENSITIES
         return min(high, max(low, grown / counted / scale)) if counted else 1.0
@@ -140,7 +140,7 @@ def _text(entry: AnyEntry) -> str:
     return ""
 
 
-def _counted(entry: AnyEntry, meter: PieceMeter) -> int:
+def _count_tokens(entry: AnyEntry, meter: PieceMeter) -> int:
     match entry:
         case Said(content=content):
             message = Message("user", content)
@@ -168,14 +168,14 @@ def _strings(value: object) -> list[str]:
 
 
 def _sizes(entries: Sequence[AnyEntry]) -> tuple[int, int]:
-    unexplained = list(_unexplained(entries))
+    unexplained = list(_list_unexplained(entries))
     first = max(0, unexplained[0]) if unexplained else 0
     later = [tokens for tokens in unexplained[1:] if tokens > SMALLEST_FRAME_TOKENS]
     frame = min([first, LARGEST_FRAME_TOKENS, *later])
     return max(SMALLEST_FRAME_TOKENS, frame), max(0, first - frame)
 
 
-def _unexplained(entries: Sequence[AnyEntry]) -> list[int]:
+def _list_unexplained(entries: Sequence[AnyEntry]) -> list[int]:
     """Return what the prompts hold beyond the record: the first, and the first after each compaction."""
     found, said, is_due = [], NOTHING, True
     for entry in entries:

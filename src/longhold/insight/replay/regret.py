@@ -97,7 +97,7 @@ class Needs:
         if not tool.is_clearable or ran.is_error:
             return None
         if tool.kind == "write":
-            return self._edited(tool, use.input)
+            return self._find_edited(tool, use.input)
         result = SeenResult(use.id, tool.kind, self.calls, text, frozenset(_lines(text)))
         found: Need | None = None
         for question in questions(use, tool):
@@ -113,7 +113,7 @@ class Needs:
             self._touched.pop(READ + path, None)
             self._touched[READ + path] = None
 
-    def _edited(self, tool: Described, given: JsonObject) -> Need | None:
+    def _find_edited(self, tool: Described, given: JsonObject) -> Need | None:
         """An edit that replaces text needs the newest reading of its file."""
         if not any("old" in key or key == "edits" for key in given):
             return None
@@ -220,7 +220,7 @@ class Regrets:
         """Return the files read last, the newest first, each with all that was read of it if it fits."""
         self._offered = {}
         for path, readings in self.needs.newest_files(files, without):
-            ids, text = _within(readings, chars)
+            ids, text = _fit_readings(readings, chars)
             self._offered[f"{restored_head(Path(path))}]\n{text}"] = ids
         return list(self._offered)
 
@@ -238,11 +238,11 @@ class Regrets:
     def follow(self, entry: AnyEntry) -> Iterator[RegretSource]:
         """Take an entry that is in the replay's log; yield the sources that it missed."""
         need = self.needs.follow(entry)
-        if need is not None and (missed := self._missed_result(need)) is not None:
+        if need is not None and (missed := self._find_missed_result(need)) is not None:
             is_there = self.view().round_of(missed.tool_use_id) is not None
             yield missed._replace(kind=CLEARED if is_there else COMPACTED)
         if isinstance(entry, Replied):
-            yield from self._missed_names(entry)
+            yield from self._find_missed_names(entry)
         source = _source(entry)
         if source is None or not self._is_placed(source):
             return
@@ -262,7 +262,7 @@ class Regrets:
             return self.view().round_of(source.tool_use_id) is not None
         return self.view().item_of(self.number(source.n)) is not None
 
-    def _missed_result(self, need: Need) -> RegretSource | None:
+    def _find_missed_result(self, need: Need) -> RegretSource | None:
         source = self._results.get(need.result.tool_use_id)
         if source is None or source.n in self._back:
             return None
@@ -271,15 +271,15 @@ class Regrets:
         self._back.add(source.n)
         return source
 
-    def _missed_names(self, entry: Replied) -> Iterator[RegretSource]:
+    def _find_missed_names(self, entry: Replied) -> Iterator[RegretSource]:
         summaries: str | None = None
         for name in self.recording.names(entry):
             holders = self._holders.get(name)
-            if not holders or any(self._has(holder, name) for holder in _likely(holders)):
+            if not holders or any(self._has(holder, name) for holder in _choose_likely(holders)):
                 continue
             if summaries is None:
                 summaries = self._summaries()
-            if _known_by(name) in summaries:
+            if _shorten_name(name) in summaries:
                 continue
             newest = holders[-1]
             if newest.n not in self._back:
@@ -296,7 +296,7 @@ class Regrets:
         """Return what stands in place of a source, "" for nothing; None if it is shown whole."""
         view = self.view()
         if source.tool_use_id:
-            return _shown_result(view, source.tool_use_id)
+            return _find_result_text(view, source.tool_use_id)
         item = view.item_of(self.number(source.n))
         if item is None:
             return ""
@@ -320,12 +320,12 @@ def _source(entry: AnyEntry) -> RegretSource | None:
     return None
 
 
-def _known_by(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return what of a name a summary must hold: of a path its end, since the root goes without saying."""
     return "/".join(name.rstrip("/").split("/")[-2:])
 
 
-def _within(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
+def _fit_readings(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
     """Show a file's newest reading, and the lines of older ones that fit beside it.
 
     Also return which of them are shown whole.
@@ -342,16 +342,16 @@ def _within(readings: list[SeenResult], chars: int) -> tuple[list[str], str]:
     return ids, text
 
 
-def _likely(holders: list[RegretSource]) -> list[RegretSource]:
+def _choose_likely(holders: list[RegretSource]) -> list[RegretSource]:
     return [*reversed(holders[-NEWEST_SOURCES:]), holders[0]]
 
 
-def _shown_result(view: View, id: str) -> str | None:
+def _find_result_text(view: View, id: str) -> str | None:
     owner = view.round_of(id)
     result = owner.result_of(id) if owner is not None else None
     if result is None:
         return ""
     instead = result.placeholder("seen")
     if instead is not None and instead.same_as:
-        return _shown_result(view, instead.same_as)
+        return _find_result_text(view, instead.same_as)
     return instead.text if instead is not None else None

@@ -150,7 +150,7 @@ class PolicyStanding:
     less_regret: tuple[str, ...]
     """Others whose mean context is as large, and that miss less."""
 
-    def loses_by(self, name: str) -> tuple[str, ...]:
+    def list_losses(self, name: str) -> tuple[str, ...]:
         found = {"cost": self.cheaper, "regret": self.less_regret}
         return tuple(respect for respect, names in found.items() if name in names)
 

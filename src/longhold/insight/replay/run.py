@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import UniqueAnswer
 from longhold.core.messages import Usage
 from longhold.core.models.capabilities import capabilities
@@ -19,7 +19,7 @@ from longhold.insight.replay.policies import NO_LAYERS, POLICIES, Policy, no_sta
 from longhold.insight.replay.recorded_session import RecordedSession, read_recording
 from longhold.insight.replay.result import PolicyFigures, ReplayResult, standings, total
 from longhold.insight.replay.session_replay import play_session
-from longhold.insight.transcripts.formats import printable
+from longhold.insight.transcripts.formats import decode_path
 
 AS_RECORDED = "as_recorded"
 PROMPT_TOKENS = (
@@ -108,7 +108,7 @@ def replay_file(
     try:
         recording = read_recording(path)
     except (LongholdError, OSError) as error:
-        return FileReplay(path=path, problem=printable(str(error)))
+        return FileReplay(path=path, problem=decode_path(str(error)))
     if not recording.answers:
         return FileReplay(path=path, problem="has no call whose usage is recorded")
     model = options.model or recording.model
@@ -116,7 +116,7 @@ def replay_file(
         capabilities(model).window_tokens if options.model else recording.window_tokens
     )
     lifetime = options.lifetime or recording.lifetime
-    paid = [_paid_usd(answer, options.model or answer.model) for answer in recording.answers]
+    paid = [_price_recorded(answer, options.model or answer.model) for answer in recording.answers]
     return FileReplay(
         path=path,
         model=model,
@@ -136,11 +136,11 @@ def replay_file(
     )
 
 
-def _paid_usd(answer: UniqueAnswer, model: str) -> float:
+def _price_recorded(answer: UniqueAnswer, model: str) -> float:
     """Price a recorded call as a model's that may count its prompt in other tokens."""
     scale = capabilities(model).tokenizer_scale / capabilities(answer.model).tokenizer_scale
     counted = {name: round(getattr(answer.usage, name) * scale) for name in PROMPT_TOKENS}
-    return spent_on(model, structs.replace(answer.usage, **counted)).usd
+    return price_call(model, structs.replace(answer.usage, **counted)).usd
 
 
 def _reproduce(recording: RecordedSession) -> ReplayResult:
@@ -163,20 +163,20 @@ def replay(
     """
     files = sorted(paths, key=lambda path: path.stat().st_size, reverse=True)
     names = [policy.name for policy in policies]
-    shares = _shares(names, len(files))
+    shares = _split_policies(names, len(files))
     jobs = [(path, share, place == 0) for path in files for place, share in enumerate(shares)]
     if executor is not None:
-        found = _in_pool(executor, jobs, options, advance, len(shares))
+        found = _run_in_pool(executor, jobs, options, advance, len(shares))
     elif len(jobs) == 1:
         found = [replay_file(files[0], names, options)]
     else:
         # not forked: a copy of a process with threads can wait for ever for one that it has not
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            found = _in_pool(pool, jobs, options, advance, len(shares))
-    return summed(_joined(found), names)
+            found = _run_in_pool(pool, jobs, options, advance, len(shares))
+    return summarise_files(_join_parts(found), names)
 
 
-def _in_pool(
+def _run_in_pool(
     pool: Executor,
     jobs: Sequence[tuple[Path, Sequence[str], bool]],
     options: ReplayOptions,
@@ -197,12 +197,12 @@ def _in_pool(
     return [job.result() for job in running]
 
 
-def _shares(names: Sequence[str], files: int) -> list[Sequence[str]]:
+def _split_policies(names: Sequence[str], files: int) -> list[Sequence[str]]:
     parts = max(1, min(len(names), math.ceil((os.cpu_count() or 1) / max(1, files))))
     return [names[start::parts] for start in range(parts)]
 
 
-def _joined(found: Iterable[FileReplay]) -> list[FileReplay]:
+def _join_parts(found: Iterable[FileReplay]) -> list[FileReplay]:
     files: dict[Path, list[FileReplay]] = {}
     for one in found:
         files.setdefault(one.path, []).append(one)
@@ -213,7 +213,7 @@ def _joined(found: Iterable[FileReplay]) -> list[FileReplay]:
     return joined
 
 
-def summed(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
+def summarise_files(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
     played = [one for one in found if not one.problem]
     return ReplayReport(
         sessions=len(played),
@@ -223,7 +223,7 @@ def summed(found: Sequence[FileReplay], names: Sequence[str]) -> ReplayReport:
         left_out={one.path.name: one.problem for one in found if one.problem},
         models=tuple(sorted({one.model for one in played})),
         windows=tuple(sorted({one.window_tokens for one in played})),
-        as_recorded=_recorded(played),
+        as_recorded=_sum_recorded(played),
         policies={name: total(one.results[name] for one in played) for name in names},
         by_session=tuple(_session(one) for one in sorted(played, key=lambda one: one.path.name)),
     )
@@ -242,7 +242,7 @@ def _session(one: FileReplay) -> dict[str, object]:
     }
 
 
-def _recorded(played: Sequence[FileReplay]) -> RecordedFigures:
+def _sum_recorded(played: Sequence[FileReplay]) -> RecordedFigures:
     usage = sum((one.recorded for one in played), Usage())
     prompts = [tokens for one in played for tokens in one.prompts]
     again = total(one.reproduced for one in played if one.reproduced is not None)

@@ -30,14 +30,14 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.log.shared import FileRecords
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.memory.session_memory import MemoryJobs
 from longhold.core.memory.tool import MEMORY
 from longhold.core.messages import JsonObject, Text, ToolUse, Usage
 from longhold.core.messages.measure import measure_text
 from longhold.core.models.capabilities import capabilities
 from longhold.core.request.billing.clock import SimulatorClock
-from longhold.core.request.lifetime import latched
+from longhold.core.request.lifetime import latch_lifetime
 from longhold.core.settings import Settings
 from longhold.core.stages.clear.candidates import weight
 from longhold.core.stages.compact.owner import CompactionHooks
@@ -50,7 +50,7 @@ from longhold.core.turn.background import Background
 from longhold.core.turn.engine import AfterTurn, Engine, Stage
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest
 from longhold.core.turn.fork.asking import deny_all
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 from longhold.errors import BudgetSpent, LongholdError
 from longhold.insight.replay.billing import PromptBill, PromptBiller
 from longhold.insight.replay.recorded_session import SETTINGS, RecordedSession, filler
@@ -181,7 +181,7 @@ class SessionReplay:
         )
         sections = (Section(name="frame", text=text),)
         frame = Framed(sections=sections, tools=tools, options=options, measure=measure_text(text))
-        self.engine.record(latched(frame, model, self.engine.settings.cache, "chat"))
+        self.engine.record(latch_lifetime(frame, model, self.engine.settings.cache, "chat"))
         if missing := round(self.recording.missing_tokens / scale):
             self._begin_late(filler(missing))
 
@@ -232,12 +232,12 @@ class SessionReplay:
                 self._record(structs.replace(entry, targets=known, rests_on=()))
                 self._regrets.forget(targets)
             case Compacted() if self._as_recorded:
-                self._record(self._renumbered(entry))
+                self._record(self._renumber(entry))
                 self.result.add_change(entry)
             case Cleared() if self._as_recorded:
                 self._record(structs.replace(entry, rests_on=()))
 
-    def _renumbered(self, entry: Compacted) -> Compacted:
+    def _renumber(self, entry: Compacted) -> Compacted:
         """Give a recorded compaction the numbers that its messages have here."""
         covered = [mine for n, mine in self._numbers.items() if n <= entry.last]
         kept = [self._numbers[n] for n in entry.kept or () if n in self._numbers]
@@ -299,7 +299,7 @@ class SessionReplay:
         bill = self.biller.bill(request)
         self._count(bill)
         usage = structs.replace(bill.usage, output_tokens=output_tokens)
-        paid = spent_on(self.engine.model, usage).usd
+        paid = price_call(self.engine.model, usage).usd
         self.result.add_call(usage, paid, self.engine.fullness().used_tokens)
         return usage
 
@@ -323,7 +323,7 @@ class SessionReplay:
             calls.append(usage)
             model, source = self.engine.model, request.source
             self.engine.report(Forked(source=source, model=model, usage=usage, turn=number + 1))
-            self.result.add_own_call(source, usage, spent_on(model, usage).usd)
+            self.result.add_own_call(source, usage, price_call(model, usage).usd)
         text = SUMMARY if request.source == "compact" else "Done."
         return ForkReply(
             text=text,
@@ -338,7 +338,7 @@ class SessionReplay:
     async def _restore(self, segment: Segment) -> SpokenContent:
         kept = shown_paths(kept_rounds(self.engine.view, segment))
         room = self.engine.settings.compact
-        each = scaled(room.restore_file_tokens, self.engine.fullness().window.limit_tokens)
+        each = scale_tokens(room.restore_file_tokens, self.engine.fullness().window.limit_tokens)
         texts = self._regrets.offer(room.restore_files, each * CHARS_PER_TOKEN, without=kept)
         return tuple(Text(text=text) for text in texts)
 
@@ -348,7 +348,7 @@ class SessionReplay:
         again = Usage(
             cache_read_tokens=prompt, cache_write_tokens=tokens, output_tokens=ASKING_TOKENS
         )
-        self.result.add_need(source.kind, tokens, spent_on(self.engine.model, again).usd)
+        self.result.add_need(source.kind, tokens, price_call(self.engine.model, again).usd)
 
 
 def play_session(

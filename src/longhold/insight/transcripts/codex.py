@@ -17,16 +17,16 @@ from longhold.core.log.entries import AnyEntry, Framed, Said, Section, Snipped, 
 from longhold.core.messages import Block, Content, Json, JsonObject, Opaque, Text, Usage, text_of
 from longhold.core.messages.usage import WINDOW
 from longhold.core.view import View
-from longhold.core.view.block_roles import speakable
-from longhold.core.view.items import unanswered
+from longhold.core.view.block_roles import to_spoken
+from longhold.core.view.items import make_unanswered
 from longhold.session.importing.codex_items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
     UNSENT_ITEMS,
     answer_of,
     items_of,
+    parse_content,
     result_of,
-    said_in,
 )
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.records import (
@@ -143,7 +143,7 @@ class _Reader:
             return
         self._is_framed = True
         frame = Framed(sections=(Section(name="instructions", text=text),))
-        yield self._writer.framed(frame, at)
+        yield self._writer.write_frame(frame, at)
 
     def _switched(self, model: str, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
@@ -171,27 +171,27 @@ class _Reader:
             self._round.content.extend(answer_of(item, self._account))
 
     def _said(self, item: JsonObject, at: float) -> Iterator[AnyEntry]:
-        content = _spoken(item)
+        content = _read_content(item)
         is_context = text_of(content).startswith(_CONTEXT_OPENINGS)
         is_asked = item.get("role") == "user" and not is_context
         for entry in self._dialogue.said(content, at=at, hidden=not is_asked):
             if is_asked and isinstance(entry, Said):
                 self._turns.append(entry.n)
-                self._asked = _newest([*self._asked, text_of(content)])
+                self._asked = _keep_newest([*self._asked, text_of(content)])
             yield entry
 
     def _event(self, event: JsonObject, at: float) -> Iterator[AnyEntry]:
         match event:
             case {"type": "token_count"}:
-                self._counted(event.get("info"))
+                self._take_usage(event.get("info"))
             case {"type": "thread_rolled_back", "num_turns": int(turns)} if turns > 0:
-                yield from self._rolled_back(turns, at)
+                yield from self._roll_back(turns, at)
             case {"type": "thread_name_updated", "thread_name": str(title)}:
                 yield self._writer.write(Titled(title=title), at)
             case _:
                 self._account.skipped[f"event {event.get('type')}"] += 1
 
-    def _counted(self, info: Json) -> None:
+    def _take_usage(self, info: Json) -> None:
         """Give usage to the answer it was counted for; a repeated count says nothing new."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
         usage = _usage(last, info.get(WINDOW)) if isinstance(last, dict) else None
@@ -205,7 +205,7 @@ class _Reader:
         else:
             self._usage = usage
 
-    def _rolled_back(self, turns: int, at: float) -> Iterator[AnyEntry]:
+    def _roll_back(self, turns: int, at: float) -> Iterator[AnyEntry]:
         yield from self.flush()
         if turns > len(self._turns):
             self._account.repaired["rollback past what is there"] += 1
@@ -214,7 +214,7 @@ class _Reader:
         if not gone:
             return
         for waiting in self._dialogue.waiting():  # an open round could not leave the view
-            yield self._dialogue.ran(unanswered(waiting), at=at)
+            yield self._dialogue.ran(make_unanswered(waiting), at=at)
         targets = tuple(range(gone[0], self._writer.last + 1))
         yield self._writer.write(Snipped(targets=targets, why="The user went back."), at)
 
@@ -224,8 +224,8 @@ class _Reader:
         items = [i for i in history if isinstance(i, dict)] if isinstance(history, list) else []
         message = str(compaction.get("message") or "")
         lead = next((i for i, item in enumerate(items) if not _is_users(item)), len(items))
-        blocks = [block for item in items[:lead] for block in _spoken(item)]
-        summary = speakable(blocks) or ((Text(text=message),) if message else ())
+        blocks = [block for item in items[:lead] for block in _read_content(item)]
+        summary = to_spoken(blocks) or ((Text(text=message),) if message else ())
         if history is None:
             summary = (*(Text(text=text) for text in self._asked), *summary)
         self._turns.clear()
@@ -235,7 +235,7 @@ class _Reader:
             yield from self._item(item, at)
 
 
-def _newest(texts: list[str]) -> list[str]:
+def _keep_newest(texts: list[str]) -> list[str]:
     left_chars, start = KEPT_USER_CHARS, len(texts)
     while start and len(texts[start - 1]) <= left_chars:
         start -= 1
@@ -248,8 +248,10 @@ def _is_users(item: JsonObject) -> bool:
     return kind in CONTEXT_ITEMS or (kind == "message" and item.get("role") != "assistant")
 
 
-def _spoken(item: JsonObject) -> Content:
-    return said_in(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
+def _read_content(item: JsonObject) -> Content:
+    return (
+        parse_content(item.get("content")) if item.get("type") == "message" else (Opaque(raw=item),)
+    )
 
 
 def _usage(raw: JsonObject, window: Json) -> Usage | None:

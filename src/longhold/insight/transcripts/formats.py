@@ -16,7 +16,7 @@ from longhold.core.log.entries import AnyEntry
 from longhold.core.log.reading import LOG_STARTS, open_to_read
 from longhold.core.view import View
 from longhold.errors import TranscriptError
-from longhold.session.importing.records import decoded, spoken_lines
+from longhold.session.importing.records import decode_record, number_lines
 from longhold.session.importing.writer import ImportAccount, TranscriptWriter
 
 SNIFF_BYTES = 64 << 10
@@ -78,7 +78,7 @@ class Transcript:
     """Where the client worked."""
 
 
-def named(name: str) -> Format:
+def load_format(name: str) -> Format:
     if name not in FORMATS:
         raise TranscriptError(name, f"is not a format; there are {', '.join(FORMATS)}")
     module = importlib.import_module(_MODULES[name])
@@ -96,7 +96,7 @@ def is_log(path: Path) -> bool:
 
 
 def losses(name: str, view: View) -> Counter[str]:
-    count = getattr(named(name), "losses", None)
+    count = getattr(load_format(name), "losses", None)
     return count(view) if count else Counter()
 
 
@@ -104,7 +104,7 @@ def losses(name: str, view: View) -> Counter[str]:
 def open_transcript(path: Path | str, progress: Progress | None = None) -> Iterator[Transcript]:
     """Open a transcript of any known format and stream its entries."""
     path = Path(path)
-    with _open_file(path) as raw, _unpacked(raw) as file:
+    with _open_file(path) as raw, _open_unpacked(raw) as file:
         first = _peek(path, file)
         format = _recognise(path, first)
         beside = getattr(format, "calls_beside", None)
@@ -117,8 +117,8 @@ def open_transcript(path: Path | str, progress: Progress | None = None) -> Itera
 def _origin(first: bytes) -> tuple[str, str]:
     """Find a session's id and its directory among the first records."""
     session = directory = ""
-    for _, line in spoken_lines(first.split(b"\n")[:ORIGIN_LINES]):
-        record = decoded(line)
+    for _, line in number_lines(first.split(b"\n")[:ORIGIN_LINES]):
+        record = decode_record(line)
         if not isinstance(record, dict):
             continue
         inner = record.get("payload")
@@ -132,10 +132,10 @@ def _origin(first: bytes) -> tuple[str, str]:
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Iterator[AnyEntry]:
-    return named(name).read(iter(lines), TranscriptWriter())
+    return load_format(name).read(iter(lines), TranscriptWriter())
 
 
-def printable(path: Path | str) -> str:
+def decode_path(path: Path | str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -144,7 +144,7 @@ def _all(
 ) -> Iterator[AnyEntry]:
     yield from format.read(lines, writer)
     yield from writer.beside(math.inf)
-    yield writer.imported(format.NAME, printable(path))
+    yield writer.imported(format.NAME, decode_path(path))
 
 
 def _open_file(path: Path) -> IO[bytes]:
@@ -156,7 +156,7 @@ def _open_file(path: Path) -> IO[bytes]:
 
 
 @contextmanager
-def _unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+def _open_unpacked(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     is_gzip = raw.read(2) == b"\x1f\x8b"
     raw.seek(0)
     if is_gzip:
@@ -181,7 +181,7 @@ def _recognise(path: Path, first: bytes) -> Format:
     if not first.strip():
         raise TranscriptError(path, "is empty; there is nothing to read")
     for name in FORMATS:
-        if (format := named(name)).sniff(first):
+        if (format := load_format(name)).sniff(first):
             return format
     if b"\0" in first:  # only now: a crash can leave zeroes in a transcript too
         raise TranscriptError(path, "is a binary file, not a transcript")

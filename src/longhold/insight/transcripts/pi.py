@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry, Failed, Forked, Switched, Titled
 from longhold.core.messages import (
     Block,
@@ -35,13 +35,13 @@ from longhold.core.messages import (
 )
 from longhold.core.models.capabilities import capabilities
 from longhold.core.view import View
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.parts import (
     TEXT_FIELDS,
     content_of,
     extra_of,
-    parted,
+    split_results,
     unwrap,
     with_extra,
     wrap,
@@ -49,13 +49,13 @@ from longhold.session.importing.parts import (
 from longhold.session.importing.records import (
     Numbered,
     UnreadableRecord,
-    checked,
+    check_record,
     count,
-    decoded,
+    decode_record,
     first_record,
+    number_lines,
     objects,
     seconds,
-    spoken_lines,
     timestamp,
 )
 from longhold.session.importing.records import line as to_line
@@ -103,18 +103,18 @@ def active_branch(
             last = head.id
     path = _path(held, last, account)
     for left in held.values():
-        record = decoded(left.line) if _BRANCH_USAGE in left.line else None
+        record = decode_record(left.line) if _BRANCH_USAGE in left.line else None
         if isinstance(record, dict):
             off_branch((left.number, record))
     for entry in path:
-        yield from checked(entry.number, decoded(entry.line, account), account)
+        yield from check_record(entry.number, decode_record(entry.line, account), account)
 
 
 def _head(line: bytes) -> _Head | UnreadableRecord:
     try:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = decoded(line)  # slower, but it mends what can be mended
+        value = decode_record(line)  # slower, but it mends what can be mended
     try:
         return value if isinstance(value, UnreadableRecord) else msgspec.convert(value, _Head)
     except msgspec.ValidationError as error:
@@ -178,17 +178,17 @@ def read(lines: Iterable[bytes], writer: TranscriptWriter) -> Iterator[AnyEntry]
         reader.place(index, record)
         yield from reader.record(record, number)
     for number, record in unsent:
-        yield from reader.unsent(record, number)
+        yield from reader.write_unsent(record, number)
 
 
 def _entries(lines: Iterable[bytes], account: ImportAccount, off_branch: OffBranch) -> Numbered:
     """Yield the header, then the entries that are in force."""
-    numbered = spoken_lines(lines)
+    numbered = number_lines(lines)
     first = next(numbered, None)
     if first is None:
         return
     yield from objects([first], account)
-    header = decoded(first[1])
+    header = decode_record(first[1])
     version = header.get("version") if isinstance(header, dict) else None
     if isinstance(version, int) and version >= TREE_VERSION:
         yield from active_branch(numbered, account, off_branch)
@@ -270,7 +270,7 @@ class _Reader:
         if reason in _BROKEN_OFF:
             error = str(message.get("errorMessage") or reason)
             yield self._writer.write(Failed(what="answer", error=error, detail=message), at)
-            yield from self._paid(message, at, origin, "stopped")
+            yield from self._write_cost(message, at, origin, "stopped")
             return
         model = str(message.get("model") or "")
         if self._model and model:
@@ -285,13 +285,17 @@ class _Reader:
             origin=origin,
         )
 
-    def unsent(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
+    def write_unsent(self, record: JsonObject, number: int) -> Iterator[AnyEntry]:
         message = record.get("message")
         if isinstance(message, dict) and message.get("role") == "assistant":
             at = seconds(record.get("timestamp")) or seconds(message.get("timestamp"))
-            yield from self._paid(message, at, str(record.get("id") or f"line-{number}"), "branch")
+            yield from self._write_cost(
+                message, at, str(record.get("id") or f"line-{number}"), "branch"
+            )
 
-    def _paid(self, message: JsonObject, at: float, origin: str, source: str) -> Iterator[AnyEntry]:
+    def _write_cost(
+        self, message: JsonObject, at: float, origin: str, source: str
+    ) -> Iterator[AnyEntry]:
         """Write what an answer cost that is not part of the conversation."""
         if usage := _usage(message.get("usage")):
             call = Forked(
@@ -315,7 +319,7 @@ class _Reader:
             case (Text(text=text, extra=None),) if is_text:
                 shown: ResultContent = text
             case _:
-                shown = speakable(content)
+                shown = to_spoken(content)
         result = ToolResult(
             tool_use_id=str(message.get("toolCallId") or ""),
             content=shown,
@@ -394,7 +398,7 @@ class _Writer:
     """Hands out ids by which entries are linked."""
 
     def __init__(self, at: float, model: str) -> None:
-        self._at = possible(at)
+        self._at = clamp_time(at)
         self._model = model
         self.provider = capabilities(model).family
         self._parent: str | None = None
@@ -427,7 +431,7 @@ class _Writer:
         )
 
     def said(self, content: Content) -> Iterator[bytes]:
-        results, rest = parted(content)
+        results, rest = split_results(content)
         yield from (self._message(self._result(block)) for block in results)
         if rest:
             yield self._message({"role": "user", "content": [_part(block) for block in rest]})

@@ -24,7 +24,7 @@ from longhold.core.messages import (
     ToolResult,
     ToolUse,
 )
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.session.importing.parts import (
     IMAGE_URL_FIELDS,
     TEXT_FIELDS,
@@ -62,9 +62,9 @@ _SPOKEN = {"user": "input_text", "assistant": "output_text"}
 def answer_of(item: JsonObject, account: ImportAccount) -> Content:
     match item:
         case {"type": "message"}:
-            return said_in(item.get("content"))
+            return parse_content(item.get("content"))
         case {"type": "reasoning"}:
-            return (_thought(item),)
+            return (_parse_thinking(item),)
     return (_call(item, account),)
 
 
@@ -77,7 +77,7 @@ def result_of(item: JsonObject) -> ToolResult:
         case {"content": str(text), **rest}:
             content, has_failed = text, has_failed or rest.get("success") is False
         case list(parts) if "output" in item:
-            content = speakable(said_in(parts))
+            content = to_spoken(parse_content(parts))
         case other:
             content = msgspec.json.encode(other).decode()
     return ToolResult(
@@ -88,7 +88,7 @@ def result_of(item: JsonObject) -> ToolResult:
     )
 
 
-def said_in(raw: Json) -> Content:
+def parse_content(raw: Json) -> Content:
     return content_of(raw, _block)
 
 
@@ -101,7 +101,7 @@ def _block(part: Json) -> Block:
     return unwrap(part)
 
 
-def _thought(item: JsonObject) -> Block:
+def _parse_thinking(item: JsonObject) -> Block:
     sealed = item.get("encrypted_content")
     signature = sealed if isinstance(sealed, str) else ""
     extra = extra_of(item, THINKING_FIELDS) or {}

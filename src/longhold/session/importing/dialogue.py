@@ -14,8 +14,8 @@ import msgspec
 from longhold.core.log.entries import AnyEntry, Compacted, Framed, Ran, SpokenContent, Switched
 from longhold.core.messages import Block, Content, JsonObject, ToolResult, ToolUse, is_blank
 from longhold.core.messages.measure import measure_content
-from longhold.core.messages.rules import typed_block
-from longhold.session.importing.parts import parted
+from longhold.core.messages.rules import resolve_block
+from longhold.session.importing.parts import split_results
 from longhold.session.importing.writer import OfAnswer, TranscriptWriter
 
 
@@ -40,7 +40,7 @@ class Dialogue:
 
     def begin(self, request: JsonObject, frame: Framed) -> Iterator[AnyEntry]:
         if request or frame.sections:
-            yield self._writer.framed(frame)
+            yield self._writer.write_frame(frame)
         model = request.get("model")
         if isinstance(model, str) and model:
             yield self._writer.write(Switched(model=model))
@@ -62,7 +62,7 @@ class Dialogue:
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Iterator[AnyEntry]:
         """Write what came on the user's side, the results in it first."""
-        results, rest = parted(map(typed_block, content))
+        results, rest = split_results(map(resolve_block, content))
         yield from (self.ran(block, at=at, origin=origin) for block in results)
         if self._is_empty(rest, is_all=not results):
             return
@@ -78,10 +78,10 @@ class Dialogue:
             return
         self._first = self._first or self._writer.last + 1
         name = self._begin(answer)
-        yield self._writer.replied(name, tuple(self._claimed(block) for block in content), **more)
+        yield self._writer.replied(name, tuple(self._claim_id(block) for block in content), **more)
 
     def ran(self, block: ToolResult, *, at: float = 0.0, origin: str = "") -> Ran:
-        ours = self._asker(block.tool_use_id)
+        ours = self._find_asker(block.tool_use_id)
         self._answered.add(ours)
         self._answer = ""
         block = msgspec.structs.replace(block, tool_use_id=ours)
@@ -139,8 +139,8 @@ class Dialogue:
         self._answer = self._last_answer = name
         return name
 
-    def _claimed(self, block: Block) -> Block:
-        block = typed_block(block)
+    def _claim_id(self, block: Block) -> Block:
+        block = resolve_block(block)
         if not isinstance(block, ToolUse):
             return block
         ours = block.id
@@ -155,7 +155,7 @@ class Dialogue:
         self._repaired["repeated tool use id"] += 1
         return msgspec.structs.replace(block, id=ours)
 
-    def _asker(self, theirs: str) -> str:
+    def _find_asker(self, theirs: str) -> str:
         waiting = self._waiting.get(theirs)
         if waiting:
             return waiting.pop(0)

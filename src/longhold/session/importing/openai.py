@@ -36,7 +36,7 @@ from longhold.core.messages import (
     text_of,
 )
 from longhold.core.view import View
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.session.importing.dialogue import Dialogue
 from longhold.session.importing.parts import (
     IMAGE_URL_FIELDS,
@@ -45,8 +45,8 @@ from longhold.session.importing.parts import (
     content_of,
     data_url,
     extra_of,
-    parted,
     source_of,
+    split_results,
     with_extra,
 )
 from longhold.session.importing.provider import provider_of
@@ -150,7 +150,7 @@ class _Reader:
         content = message.get("content")
         result = ToolResult(
             tool_use_id=tool_use_id,
-            content=content if isinstance(content, str) else speakable(chat_parts(content)),
+            content=content if isinstance(content, str) else to_spoken(chat_parts(content)),
             extra=extra_of(message, RESULT_FIELDS),
         )
         return self.dialogue.ran(result, origin=str(message.get("id") or ""))
@@ -203,7 +203,7 @@ class _Writer:
         if message.role == "assistant":
             yield self._answer(message.content)
             return
-        results, rest = parted(message.content)
+        results, rest = split_results(message.content)
         yield from map(self._result, results)
         if rest:
             yield {"role": "user", "content": self._content(rest)}

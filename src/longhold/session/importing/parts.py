@@ -17,7 +17,7 @@ from longhold.core.messages import (
     block_from_wire,
     block_to_wire,
 )
-from longhold.session.importing.records import decoded
+from longhold.session.importing.records import decode_record
 from longhold.session.importing.writer import ImportAccount
 
 EXTRA = "extra"
@@ -68,7 +68,7 @@ def content_of(raw: Json, block_of: Callable[[Json], Block] = block_from_wire) -
     return tuple(block_of(part) for part in (raw if isinstance(raw, list) else [raw]))
 
 
-def parted(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
+def split_results(content: Iterable[Block]) -> tuple[list[ToolResult], list[Block]]:
     """Part results from the rest: every format writes them first, or as messages of their own."""
     blocks = list(content)
     results = [block for block in blocks if isinstance(block, ToolResult)]
@@ -94,7 +94,7 @@ def source_of(url: str) -> JsonObject:
 
 
 def arguments_of(text: str, account: ImportAccount) -> JsonObject:
-    value = decoded((text or "{}").encode(), account)
+    value = decode_record((text or "{}").encode(), account)
     if isinstance(value, dict):
         return value
     account.repaired["arguments that are not an object"] += 1

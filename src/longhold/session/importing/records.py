@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.messages import Json, JsonObject
 from longhold.session.importing.writer import ImportAccount
 
@@ -54,28 +54,28 @@ class MessageList(NamedTuple):
     messages: Numbered
 
 
-def decoded(
+def decode_record(
     text: bytes | bytearray, account: ImportAccount | None = None
 ) -> Json | UnreadableRecord:
     """Decode JSON; half characters are mended and counted."""
-    value = _parsed(text)
-    if isinstance(value, UnreadableRecord) and (whole := _whole_characters(text)) != text:
-        value = _parsed(whole)
+    value = _parse_json(text)
+    if isinstance(value, UnreadableRecord) and (whole := _replace_halves(text)) != text:
+        value = _parse_json(whole)
         if account is not None and not isinstance(value, UnreadableRecord):
             account.repaired["characters cut in half"] += 1
     return value
 
 
 def first_record(text: bytes) -> Json | UnreadableRecord:
-    lines = spoken_lines(text.split(b"\n"))
-    return next((decoded(line) for _, line in lines), UnreadableRecord("there is no line"))
+    lines = number_lines(text.split(b"\n"))
+    return next((decode_record(line) for _, line in lines), UnreadableRecord("there is no line"))
 
 
 def records(lines: Iterable[bytes], account: ImportAccount) -> Numbered:
-    yield from objects(spoken_lines(lines), account)
+    yield from objects(number_lines(lines), account)
 
 
-def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def number_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     for number, text in enumerate(lines, 1):
         text = text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text
         if text.strip():
@@ -85,13 +85,13 @@ def spoken_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def objects(lines: Iterable[tuple[int, bytes | bytearray]], account: ImportAccount) -> Numbered:
     for number, text in lines:
         account.count()
-        value = decoded(text, account)
+        value = decode_record(text, account)
         if isinstance(value, UnreadableRecord) and (joined := _split(text)):
             account.repaired["records that shared a line"] += len(joined)
             for each in joined:
-                yield from checked(number, each, account)
+                yield from check_record(number, each, account)
         else:
-            yield from checked(number, value, account)
+            yield from check_record(number, value, account)
 
 
 def _split(text: bytes | bytearray) -> list[Json]:
@@ -109,7 +109,7 @@ def _split(text: bytes | bytearray) -> list[Json]:
     return found
 
 
-def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
+def check_record(number: int, value: Json | UnreadableRecord, account: ImportAccount) -> Numbered:
     if isinstance(value, dict):
         yield number, value
     elif isinstance(value, UnreadableRecord):
@@ -121,17 +121,17 @@ def checked(number: int, value: Json | UnreadableRecord, account: ImportAccount)
 def message_list(lines: Iterable[bytes], account: ImportAccount) -> MessageList:
     """Find the messages in a document or in lines; lines are read only as they are asked for."""
     source = iter(lines)
-    spoken = spoken_lines(source)
+    spoken = number_lines(source)
     first = next(spoken, None)
     if first is None:
         return MessageList({}, iter(()))
-    value = decoded(first[1], account)
+    value = decode_record(first[1], account)
     if isinstance(value, UnreadableRecord):
-        return _joined(first, source, account)
+        return _read_joined(first, source, account)
     if _is_document(value):
         return _document(value, spoken, account)
     account.count()
-    return MessageList({}, chain(checked(first[0], value, account), objects(spoken, account)))
+    return MessageList({}, chain(check_record(first[0], value, account), objects(spoken, account)))
 
 
 def seconds(timestamp: Json) -> float:
@@ -143,9 +143,9 @@ def seconds(timestamp: Json) -> float:
         return 0.0
     try:
         if not isinstance(timestamp, str):
-            return possible(timestamp / 1000)
+            return clamp_time(timestamp / 1000)
         timestamp = datetime.fromisoformat(timestamp)
-        return possible(
+        return clamp_time(
             (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)).timestamp()
         )
     except (ValueError, OverflowError):
@@ -158,7 +158,7 @@ def count(value: Json) -> int:
 
 
 def timestamp(at: float) -> str:
-    text = datetime.fromtimestamp(possible(at), UTC).isoformat(timespec="milliseconds")
+    text = datetime.fromtimestamp(clamp_time(at), UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
@@ -177,7 +177,7 @@ def document(request: JsonObject, messages: Iterable[JsonObject]) -> Iterator[by
     yield b"\n]}\n"
 
 
-def _parsed(text: bytes | bytearray) -> Json | UnreadableRecord:
+def _parse_json(text: bytes | bytearray) -> Json | UnreadableRecord:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -203,7 +203,7 @@ def _is_deep(value: Json) -> bool:
     return bool(level)
 
 
-def _whole_characters(text: bytes | bytearray) -> bytes:
+def _replace_halves(text: bytes | bytearray) -> bytes:
     return _ESCAPE.sub(
         lambda escape: _HALF if escape[1] else escape[0], text.decode("utf-8", "replace")
     ).encode()
@@ -228,20 +228,22 @@ def _document(
 def _members(values: list[Json], account: ImportAccount) -> Numbered:
     for number, value in enumerate(values, 1):
         account.count()
-        yield from checked(number, value, account)
+        yield from check_record(number, value, account)
 
 
-def _joined(first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount) -> MessageList:
+def _read_joined(
+    first: tuple[int, bytes], rest: Iterator[bytes], account: ImportAccount
+) -> MessageList:
     """Read the lines as one document; failing that, as records of which the first is broken."""
     number, text = first
     whole = bytearray(text.rstrip(b"\n"))
     for text in rest:  # one buffer, so that a large document is not held twice
         whole += b"\n" + text.rstrip(b"\n")
-    value = decoded(whole, account)
+    value = decode_record(whole, account)
     if _is_document(value):
         return _document(value, (), account)
     lines = list(enumerate(whole.split(b"\n"), number))
-    if any(isinstance(decoded(text), dict) for _, text in lines):
+    if any(isinstance(decode_record(text), dict) for _, text in lines):
         return MessageList({}, objects(((n, text) for n, text in lines if text.strip()), account))
     reason = value.reason if isinstance(value, UnreadableRecord) else "not a list of messages"
     account.count()

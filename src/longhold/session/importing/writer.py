@@ -15,7 +15,7 @@ from longhold.core.log.entries import AnyEntry, Forked, Framed, Imported, Ran, R
 from longhold.core.messages import Content, Json, Text, ToolResult, Usage, usage_from_wire
 from longhold.core.messages.measure import measure_content
 from longhold.core.messages.usage import has_odd_counts
-from longhold.core.view.block_roles import answerable, speakable
+from longhold.core.view.block_roles import to_answer, to_spoken
 
 _AnyEntry = TypeVar("_AnyEntry", bound=AnyEntry)
 
@@ -78,12 +78,12 @@ class TranscriptWriter:
     def said(
         self, content: Content, *, at: float = 0.0, origin: str = "", hidden: bool = False
     ) -> Said:
-        kept = speakable(content)
+        kept = to_spoken(content)
         entry = Said(content=kept, hidden=hidden, origin=origin, measure=measure_content(kept))
         return self.write(entry, at)
 
     def replied(self, response_id: str, content: Content, **more: Unpack[OfAnswer]) -> Replied:
-        kept = answerable(content)
+        kept = to_answer(content)
         entry = Replied(
             response_id=response_id, content=kept, measure=measure_content(kept), **more
         )
@@ -98,7 +98,7 @@ class TranscriptWriter:
         refused: str | None = None,
     ) -> Ran:
         content = block.content
-        kept = content if isinstance(content, str) else speakable(content)
+        kept = content if isinstance(content, str) else to_spoken(content)
         entry = Ran(
             tool_use_id=block.tool_use_id,
             content=kept,
@@ -110,7 +110,7 @@ class TranscriptWriter:
         )
         return self.write(entry, at)
 
-    def framed(self, frame: Framed, at: float = 0.0) -> Framed:
+    def write_frame(self, frame: Framed, at: float = 0.0) -> Framed:
         texts = [section.text for section in frame.sections]
         texts += [msgspec.json.encode(tool).decode() for tool in frame.tools]
         measure = measure_content([Text(text=text) for text in texts])

@@ -30,10 +30,12 @@ class ModelBrain:
             kwargs["tools"] = list(request.tools)
         reply = await collect(self._model.stream(Request(kwargs=kwargs)))
         spoken = [b for b in reply.content if isinstance(b, Text | Thinking | ToolUse)]
-        return BrainAnswer(blocks=tuple(map(_plain, spoken)), stop_reason=reply.stop_reason or None)
+        return BrainAnswer(
+            blocks=tuple(map(_to_plain, spoken)), stop_reason=reply.stop_reason or None
+        )
 
 
-def _plain(block: Text | Thinking | ToolUse) -> JsonObject:
+def _to_plain(block: Text | Thinking | ToolUse) -> JsonObject:
     wire = block_to_wire(block)
     return {key: value for key, value in wire.items() if key not in ("id", "signature")}
 
@@ -51,7 +53,7 @@ class ReplayBrain:
     """Returns recorded answers by their place in the conversation."""
 
     def __init__(self, recorded: Iterable[Sequence[JsonObject]]) -> None:
-        self._recorded = [tuple(_replayable(blocks)) for blocks in recorded]
+        self._recorded = [tuple(_keep_replayable(blocks)) for blocks in recorded]
 
     def answer(self, request: BrainRequest) -> BrainAnswer:
         if request.purpose == "summary":
@@ -62,7 +64,7 @@ class ReplayBrain:
         return BrainAnswer(blocks=self._recorded[given])
 
 
-def _replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
+def _keep_replayable(blocks: Sequence[JsonObject]) -> Iterable[JsonObject]:
     """Keep what a model writes; drop what only a server writes."""
     for block in blocks:
         match block.get("type"):

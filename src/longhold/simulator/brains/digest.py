@@ -111,21 +111,21 @@ class DigestBrain:
         task, done = _task(request.messages)
         if request.purpose == "summary" or _asks_for_summary(task):
             asked = request.instructions or task
-            summary = under_headings(asked, request.messages) or summarise(request.messages)
-            return BrainAnswer(blocks=(text(_tagged(summary, asked)),))
+            summary = summarise_headings(asked, request.messages) or summarise(request.messages)
+            return BrainAnswer(blocks=(text(_wrap_summary(summary, asked)),))
         if wants_memories(task):
-            return _remembered(request, task, done)
+            return _record_memories(request, task, done)
         steps = [
             use for step in plan(task, self._test_command) if (use := _call(step, request.tools))
         ]
         if len(done) < len(steps):
             return BrainAnswer(blocks=(steps[len(done)],))
         if request.forced_tool and not done:
-            return BrainAnswer(blocks=(_forced(request),))
+            return BrainAnswer(blocks=(_call_forced_tool(request),))
         return BrainAnswer(blocks=(text(report(done)),))
 
 
-def _remembered(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
+def _record_memories(request: BrainRequest, task: str, done: Sequence[StepsTaken]) -> BrainAnswer:
     """Record all that the user asked to be remembered at once, then stop."""
     said = [words for message in request.messages if (words := said_by(message, "user"))]
     names = [str(tool.get("name")) for tool in request.tools]
@@ -167,7 +167,7 @@ def report(done: Sequence[StepsTaken]) -> str:
     return "\n".join(lines)
 
 
-def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
+def summarise_headings(asked: str, messages: Sequence[JsonObject]) -> str:
     """Summarise under the numbered headings that a prompt asks for; "" if it has none."""
     calls = calls_in(messages)
     requests = [words[:QUOTE_CHARS] for m in messages[:-1] if (words := said_by(m, "user"))]
@@ -192,11 +192,11 @@ def under_headings(asked: str, messages: Sequence[JsonObject]) -> str:
 def _task(messages: Sequence[JsonObject]) -> tuple[str, list[StepsTaken]]:
     for index in range(len(messages) - 1, -1, -1):
         if words := said_by(messages[index], "user"):
-            return _resumed(messages[index]) or words, calls_in(messages[index:])
+            return _find_resumed_task(messages[index]) or words, calls_in(messages[index:])
     return "", calls_in(messages)
 
 
-def _resumed(message: JsonObject) -> str:
+def _find_resumed_task(message: JsonObject) -> str:
     """Find the task in a message that begins with a summary: after it, or its last request."""
     words = [REMINDER.sub("", str(b["text"])) for b in message["content"] if b["type"] == "text"]
     for place, said in enumerate(words):
@@ -231,7 +231,7 @@ def _kind(name: str) -> str | None:
     return next((kind for kind, shape in KINDS.items() if re.search(shape, lowered)), None)
 
 
-def _forced(request: BrainRequest) -> JsonObject:
+def _call_forced_tool(request: BrainRequest) -> JsonObject:
     named = [t for t in request.tools if request.forced_tool in ("any", t.get("name"))]
     tool = (named or request.tools)[0]
     schema = tool.get("input_schema") or {}
@@ -245,7 +245,7 @@ def _asks_for_summary(task: str) -> bool:
     return "summar" in lowered and ("conversation" in lowered or "<summary>" in lowered)
 
 
-def _tagged(summary: str, asked: str) -> str:
+def _wrap_summary(summary: str, asked: str) -> str:
     return f"<summary>\n{summary}\n</summary>" if "<summary>" in asked else summary
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from longhold.core.messages import Usage
 from longhold.core.models.protocol import Request
-from longhold.core.request.cache.breaks import expired, find_break, lost_tokens, lost_usd
+from longhold.core.request.cache.breaks import count_lost, find_break, find_expired, price_lost
 from longhold.core.request.cache.fingerprint import fingerprint
 
 MODEL = "claude-sonnet-5-5"
@@ -55,24 +55,24 @@ def broken(before, after, *, seconds=10.0, expected=()):
     ],
 )
 def test_a_drop_counts_from_five_percent_and_2000_tokens(before, after, lost):
-    assert lost_tokens(before, after) == lost
+    assert count_lost(before, after) == lost
 
 
 def test_reads_that_a_providers_own_tools_added_up_are_no_baseline():
     served = used(read=90_000, extra={"server_tool_use": {"web_search_requests": 2}})
-    assert lost_tokens(served, used(read=30_000)) == 0
+    assert count_lost(served, used(read=30_000)) == 0
 
 
 def test_money_is_the_difference_between_writing_and_reading():
-    short = lost_usd(MODEL, used(write=1_000_000), 1_000_000)
+    short = price_lost(MODEL, used(write=1_000_000), 1_000_000)
     assert short == pytest.approx(2.5 - 0.1)
-    assert lost_usd(MODEL, used(write=1_000_000, long=1_000_000), 1_000_000) == pytest.approx(3.9)
-    assert lost_usd(MODEL, used(plain=1_000_000), 1_000_000) == pytest.approx(1.9)
-    assert lost_usd("nobody-knows", used(write=1_000), 1_000) == 0.0
+    assert price_lost(MODEL, used(write=1_000_000, long=1_000_000), 1_000_000) == pytest.approx(3.9)
+    assert price_lost(MODEL, used(plain=1_000_000), 1_000_000) == pytest.approx(1.9)
+    assert price_lost("nobody-knows", used(write=1_000), 1_000) == 0.0
 
 
 def test_what_is_no_longer_in_the_prompt_costs_nothing():
-    assert lost_usd(MODEL, used(write=10_000), 150_000) == pytest.approx(10_000 * 2.4e-6)
+    assert price_lost(MODEL, used(write=10_000), 150_000) == pytest.approx(10_000 * 2.4e-6)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_no_longer_in_the_prompt_costs_nothing():
     ],
 )
 def test_which_lifetime_ran_out(lifetimes, seconds, over):
-    assert expired(MODEL, lifetimes, seconds) == over
+    assert find_expired(MODEL, lifetimes, seconds) == over
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_which_lifetime_ran_out(lifetimes, seconds, over):
     ],
 )
 def test_a_provider_without_markers_keeps_to_a_lifetime_of_its_own(model, seconds, over):
-    assert expired(model, {"1h"}, seconds) == over
-    assert expired(model, (), seconds) == over
+    assert find_expired(model, {"1h"}, seconds) == over
+    assert find_expired(model, (), seconds) == over
 
 
 def test_the_lifetime_of_another_provider_is_named_by_its_length():

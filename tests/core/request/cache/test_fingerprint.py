@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from longhold.core.log.entries import Framed, Section
 from longhold.core.messages import Message, Text
 from longhold.core.models.protocol import Request
-from longhold.core.request.cache.fingerprint import Chain, Fingerprint, fingerprint, grown
-from longhold.core.request.cache.moves import first_moved
-from longhold.core.request.markers import MarkerPlace, last_place, marked
+from longhold.core.request.cache.fingerprint import Chain, Fingerprint, extend_chain, fingerprint
+from longhold.core.request.cache.moves import find_first_moved
+from longhold.core.request.markers import MarkerPlace, add_markers, last_place
 from longhold.core.request.request import Caching, Wire, build, first_messages
 from longhold.errors import PrefixMoved
 
@@ -64,7 +64,7 @@ def test_the_first_moved_message_is_found(before, after):
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
         min(len(before), len(after)),
     )
-    assert first_moved(one, other) == (same if same < len(before) else None)
+    assert find_first_moved(one, other) == (same if same < len(before) else None)
 
 
 def test_an_older_fingerprint_stays_true_when_history_parts():
@@ -75,7 +75,7 @@ def test_an_older_fingerprint_stays_true_when_history_parts():
     other = taken([messages[0], message("x"), message("y")], longer)
     assert other.chain is not first.chain
     assert first.chain.links[:3] == taken([message(w) for w in "abc"]).chain.links
-    assert first_moved(first, other) == 1
+    assert find_first_moved(first, other) == 1
 
 
 def test_where_markers_stand_changes_no_hash():
@@ -83,7 +83,7 @@ def test_where_markers_stand_changes_no_hash():
         [message("a"), message("b")], system=[{"type": "text", "text": "s"}], tools=[{"name": "T"}]
     )
     there = taken(
-        [message("a", cache_control=MARK), *marked([message("b")], [MarkerPlace(0, 0)], MARK)],
+        [message("a", cache_control=MARK), *add_markers([message("b")], [MarkerPlace(0, 0)], MARK)],
         system=[{"type": "text", "text": "s", "cache_control": MARK}],
         tools=[{"name": "T", "cache_control": MARK}],
     )
@@ -106,16 +106,16 @@ def test_a_marker_is_found_again_on_a_message_that_is_the_same_object():
 
 def test_a_message_that_was_sent_with_a_marker_is_not_hashed_twice():
     messages = [message(str(i)) for i in range(50)]
-    chain = grown(Chain([], []), marked(messages, [MarkerPlace(49, 0)], MARK))
-    assert grown(chain, messages) is chain
+    chain = extend_chain(Chain([], []), add_markers(messages, [MarkerPlace(49, 0)], MARK))
+    assert extend_chain(chain, messages) is chain
     assert all(known is sent for known, sent in zip(chain.messages, messages, strict=True))
 
 
 def test_a_first_message_that_is_made_anew_is_compared_by_its_words():
     rest = [message(str(i)) for i in range(20)]
     first = taken([message("be kind"), *rest])
-    assert first_moved(first, taken([message("be kind"), *rest], first)) is None
-    assert first_moved(first, taken([message("be terse"), *rest], first)) == 0
+    assert find_first_moved(first, taken([message("be kind"), *rest], first)) is None
+    assert find_first_moved(first, taken([message("be terse"), *rest], first)) == 0
 
 
 def test_sections_are_called_by_their_names():

@@ -15,7 +15,7 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import Text, Usage
 from longhold.core.models.protocol import Request
-from longhold.core.request.cache.monitor import SOURCES, CacheMonitor, announced
+from longhold.core.request.cache.monitor import SOURCES, CacheMonitor, list_announced
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ class Talk:
     def ask(self, read=0, write=0, *, source="main", diagnostics=None, **kwargs):
         """Send something and have it answered; without usage the call failed."""
         request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
-        asked = self.monitor.sending(request, self.history, source=source)
+        asked = self.monitor.track_request(request, self.history, source=source)
         self.history.append(asked)
         usage = Usage(cache_read_tokens=read, cache_write_tokens=write)
         if read or write:
@@ -105,8 +105,8 @@ def test_which_entries_announce_a_move():
         Compacted(first=1, last=2, summary=(Text(text="s"),)),
         Switched(model="m"),
     ]
-    assert announced(entries) == ["switched", "compacted", "cleared"]
-    assert announced([Spilled(tool_use_id="old", text="", file="f")]) == ["spilled"]
+    assert list_announced(entries) == ["switched", "compacted", "cleared"]
+    assert list_announced([Spilled(tool_use_id="old", text="", file="f")]) == ["spilled"]
 
 
 def beside(talk, read, *, at=0.0, source="notes", **kwargs):
@@ -114,7 +114,7 @@ def beside(talk, read, *, at=0.0, source="notes", **kwargs):
     talk.now += at
     before = talk.monitor.last()
     request = Request(kwargs={"model": "claude-opus-5", "messages": [], **kwargs})
-    call = talk.monitor.sending_fork(request, talk.history, before=before)
+    call = talk.monitor.track_fork(request, talk.history, before=before)
     call = replace(call, usage=Usage(cache_read_tokens=read))
     return talk.monitor.observe_fork_reply(call, talk.history, before=before, source=source)
 

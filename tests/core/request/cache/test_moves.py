@@ -2,7 +2,7 @@
 
 from longhold.core.models.protocol import Request
 from longhold.core.request.cache.fingerprint import fingerprint
-from longhold.core.request.cache.moves import DIFF_LINES, changed, moves
+from longhold.core.request.cache.moves import DIFF_LINES, find_change, moves
 
 
 def taken(betas=(), **kwargs):
@@ -72,11 +72,11 @@ def test_tools_in_another_order_have_moved():
 
 
 def test_names_are_compared_in_the_order_sent():
-    assert changed({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ("", "")
-    assert changed({"a": "1", "b": "2"}, {"a": "9", "b": "2", "c": "3"}) == ("a", "changed")
-    assert changed({"a": "1", "b": "2"}, {"b": "2"}) == ("a", "gone")
-    assert changed({"b": "2"}, {"a": "1", "b": "2"}) == ("a", "new")
-    assert changed({"a": "1", "b": "2"}, {"a": "1"}) == ("b", "gone")
+    assert find_change({"a": "1", "b": "2"}, {"a": "1", "b": "2"}) == ("", "")
+    assert find_change({"a": "1", "b": "2"}, {"a": "9", "b": "2", "c": "3"}) == ("a", "changed")
+    assert find_change({"a": "1", "b": "2"}, {"b": "2"}) == ("a", "gone")
+    assert find_change({"b": "2"}, {"a": "1", "b": "2"}) == ("a", "new")
+    assert find_change({"a": "1", "b": "2"}, {"a": "1"}) == ("b", "gone")
 
 
 def test_a_diff_is_small():

@@ -44,7 +44,7 @@ async def test_when_the_one_ahead_gives_up_exactly_one_takes_its_place():
     leader = PrefixLeader()
     ahead = await leader.wait("a")
     second, third = await waiting(leader, "a", "a")
-    leader.gave_up("a", ahead)
+    leader.give_up("a", ahead)
     await settled()
     assert (second.done(), third.done()) == (True, False)
     assert second.result() is not None
@@ -55,9 +55,9 @@ async def test_when_the_one_ahead_gives_up_exactly_one_takes_its_place():
 async def test_one_that_gave_up_before_does_not_speak_for_its_successor():
     leader = PrefixLeader()
     ahead = await leader.wait("a")
-    leader.gave_up("a", ahead)
+    leader.give_up("a", ahead)
     assert await leader.wait("a") is not None
-    leader.gave_up("a", ahead)
+    leader.give_up("a", ahead)
     (third,) = await waiting(leader, "a")
     assert not third.done()
     third.cancel()

@@ -14,7 +14,7 @@ from longhold.core.tools.protocol import Outcome, Tool
 from longhold.core.turn.answering import Models
 from longhold.core.turn.loop import Loop, Stopped
 from longhold.core.turn.round import Toolbox
-from longhold.simulator import SimulatorClock, running
+from longhold.simulator import SimulatorClock, run_simulator
 
 from ..conftest import ChanceBrain, prose
 
@@ -30,7 +30,9 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def simulator():
     """A simulator whose model calls tools half of the time and thinks now and then."""
-    with running(ChanceBrain(tools=0.5, thinks=0.5), clock=SimulatorClock(is_frozen=True)) as one:
+    with run_simulator(
+        ChanceBrain(tools=0.5, thinks=0.5), clock=SimulatorClock(is_frozen=True)
+    ) as one:
         yield one
 
 

@@ -192,7 +192,7 @@ class Wired:
         self.chat.session.user(prose(len(self.chat.view.history), 1_000))
         request = self.change(await self.chat.session.prepare())
         history = self.chat.view.history
-        self.monitor.sending(request, history)
+        self.monitor.track_request(request, history)
         await self.chat.session.settle(await self.chat.send(request))
         return self.monitor.observe_reply(self.chat.view.history)
 

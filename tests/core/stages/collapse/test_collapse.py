@@ -101,7 +101,7 @@ async def test_below_the_line_nothing_happens(make):
 
 
 async def test_a_learnt_tokenizer_frees_as_much_as_the_gauge_says(make):
-    learnt = Calibration.fresh(FREE)
+    learnt = Calibration.create(FREE)
     halved = structs.replace(learnt, factors=tuple(f / 2 for f in learnt.factors))
     save_calibration(FileRecords(home()), halved)
     engine = filled(make(settings(limit=LIMIT_TOKENS // 2)))

@@ -1,8 +1,8 @@
 """Models that failed in a row are left alone for a while, and the log knows it."""
 
 import pytest
-from compacting import SUMMARY
 
+from compacting import SUMMARY
 from longhold.core.log.entries import Compacted, Failed
 from longhold.core.messages import Text
 from longhold.core.settings import CompactSettings

@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from compacting import BINDS, FREE, SUMMARY, answer
 
+from compacting import BINDS, FREE, SUMMARY, answer
 from longhold.core.log.entries import (
     Cleared,
     Compacted,

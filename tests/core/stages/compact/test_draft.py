@@ -1,8 +1,8 @@
 """A draft is made smaller until it fits, what is dearest last."""
 
 import pytest
-from compacting import SUMMARY
 
+from compacting import SUMMARY
 from longhold.core.log.entries import Restored
 from longhold.core.messages import Text
 from longhold.core.stages.compact.draft import lighter

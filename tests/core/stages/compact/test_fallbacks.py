@@ -5,10 +5,10 @@ import os
 import resource
 
 import pytest
-from compacting import SECTIONS, SUMMARY, Talk, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compacting import SECTIONS, SUMMARY, Talk, answer
 from longhold.core.log.entries import Compacted, Failed
 from longhold.core.log.entry_lines import describe_entry
 from longhold.core.messages import text_of

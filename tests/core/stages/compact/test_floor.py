@@ -1,13 +1,13 @@
 """What every request holds, by weight, and what is said when that is too much."""
 
-from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, measured
+from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, add_measure
 from longhold.core.messages import Text
-from longhold.core.request.frame import weighed
+from longhold.core.request.frame import weigh_frame
 from longhold.core.stages.compact.floor import Weight, explain_floor, floor, itemised
 from longhold.core.view import fold
 from longhold.core.view.tokens import default_weights, weigh
 
-FRAME = weighed(
+FRAME = weigh_frame(
     Framed(
         sections=(Section(name="rules", text="word " * 300),),
         tools=({"name": "Read", "description": "word " * 100},),
@@ -26,7 +26,7 @@ def view():
         Pinned(targets=(2,)),
         Said(content=(Text(text="what now?"),)),
     )
-    numbered = (measured(type(e)(**{**_fields(e), "n": n})) for n, e in enumerate(entries, 1))
+    numbered = (add_measure(type(e)(**{**_fields(e), "n": n})) for n, e in enumerate(entries, 1))
     return fold(numbered)
 
 
@@ -76,6 +76,6 @@ def test_a_floor_below_the_line_is_not_called_too_high():
 
 def test_advice_on_a_tool_says_where_it_comes_from():
     frame = Framed(tools=({"name": "mcp__db__query"}, {"name": "Read"}))
-    advice = {w.name: w.advice for w in floor(fold([measured(weighed(frame))]), scales)}
+    advice = {w.name: w.advice for w in floor(fold([add_measure(weigh_frame(frame))]), scales)}
     assert advice["tool mcp__db__query"] == "take the MCP server db out"
     assert "fewer tools" in advice["tool Read"]

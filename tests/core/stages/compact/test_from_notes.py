@@ -5,9 +5,9 @@ import time
 from dataclasses import replace
 
 import pytest
+
 from casting import idle
 from compacting import BINDS, SUMMARY
-
 from longhold.core.log.entries import Compacted, Directed, Forked, Noted, Undone
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+
 from casting import until
 from compacting import BINDS, SUMMARY
-
 from longhold.core.log.entries import Cleared, Compacted, Failed
 from longhold.core.messages import text_of
 from longhold.core.messages.rules import violations

@@ -280,9 +280,9 @@ def test_what_is_announced_in_messages_is_announced_again(scene):
 
 def test_nothing_changes_until_the_compaction_is_recorded(scene):
     scene.read(scene.write("a.py"))
-    before = scene.tool_context.files.newest_first()
+    before = scene.tool_context.files.list_newest()
     scene.restored()
-    assert scene.tool_context.files.newest_first() == before
+    assert scene.tool_context.files.list_newest() == before
 
 
 def test_afterwards_only_what_was_restored_counts_as_read(scene):
@@ -298,7 +298,7 @@ def test_afterwards_only_what_was_restored_counts_as_read(scene):
     view = scene.view()
     restoring.view = lambda: view
     restoring.mark_shown(entry)
-    assert [seen.path for seen in scene.tool_context.files.newest_first()] == [kept]
+    assert [seen.path for seen in scene.tool_context.files.list_newest()] == [kept]
     outcome = asyncio.run(READ.run({"file_path": str(kept)}, scene.tool_context))
     assert "is unchanged" in text_of(outcome.content)
 
@@ -316,7 +316,7 @@ def test_of_files_that_were_restored_in_part_only_those_count_as_read(scene):
     view = scene.view()
     restoring.view = lambda: view
     restoring.mark_shown(entry)
-    assert [seen.path for seen in scene.tool_context.files.newest_first()] == [new]
+    assert [seen.path for seen in scene.tool_context.files.list_newest()] == [new]
 
 
 def test_what_there_was_no_room_for_does_not_count_as_read(scene):
@@ -327,7 +327,7 @@ def test_what_there_was_no_room_for_does_not_count_as_read(scene):
     asyncio.run(restoring(segment))
     entry = scene.add(Compacted, first=1, last=len(scene.entries), summary=(Text(text="all"),))
     restoring.mark_shown(entry)
-    assert scene.tool_context.files.newest_first() == ()
+    assert scene.tool_context.files.list_newest() == ()
 
 
 @given(

@@ -7,7 +7,7 @@ from longhold.core.messages import Text, ToolUse
 from longhold.core.stages.compact.digest.context import DigestLimits
 from longhold.core.stages.compact.survival import Names, check_survival, recent_names
 from longhold.core.view.items import Result, Round, Spoken
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 
 def spoken(n, text):
@@ -75,7 +75,7 @@ def test_no_names_are_all_names():
 def test_the_index_keeps_to_its_budget(drawn, budget):
     names = Names(said=dict.fromkeys(drawn, "name"), seen={})
     found = check_survival("", names, budget)
-    assert estimated_tokens(found.index) <= budget + 8 or not found.index
+    assert estimate_tokens(found.index) <= budget + 8 or not found.index
     assert 0 <= found.share <= 1
 
 

@@ -1,9 +1,9 @@
 """A window that is refilled again and again: what refills it is named and acted on."""
 
 import pytest
-from compacting import SUMMARY
 from msgspec import structs
 
+from compacting import SUMMARY
 from longhold.core.log.entries import Cleared, Compacted, Failed
 from longhold.core.messages import Text, text_of
 from longhold.core.messages.rules import violations

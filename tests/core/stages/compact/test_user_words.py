@@ -8,7 +8,7 @@ from longhold.core.stages.compact.directives import keep_ledger
 from longhold.core.stages.compact.summary import ask_for_summary
 from longhold.core.stages.compact.user_words import SHORTENED, show_words, words_tokens
 from longhold.core.stages.facts.facts import WordsFact
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 SPEC = "\n".join(f"R{n}: the importer must check column {n} before it writes." for n in range(300))
 LOG = "\n".join(f"2026-01-05 10:00:00 INFO request {n} was served in time" for n in range(300))
@@ -48,14 +48,14 @@ def test_what_must_be_shortened_fills_the_room_that_is_left():
     one = ledger(SPEC)
     budget = int(words_tokens(one) * 0.9)
     shown = show_words(one, budget)
-    assert estimated_tokens(shown.text) > 0.8 * budget
+    assert estimate_tokens(shown.text) > 0.8 * budget
     assert "characters left out, all in [#10] …]" in shown.text
 
 
 def test_at_last_the_oldest_are_left_out_and_that_is_said():
     one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
     shown = show_words(one, 2_000)
-    assert estimated_tokens(shown.text) <= 2_000
+    assert estimate_tokens(shown.text) <= 2_000
     assert "older messages from [#10] to [#" in shown.text
     assert one.directives[-1].text in shown.text
 

@@ -8,7 +8,7 @@ from longhold.core.messages import Text, Thinking, ToolUse
 from longhold.core.stages.notes.account import SessionAccount
 from longhold.core.stages.notes.engine_lines import engine_sections
 from longhold.core.view.items import Result, Round, Spoken
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 SECTION_TOKENS = 800
 
@@ -136,5 +136,5 @@ def test_each_section_stays_within_its_room():
             answered(i + 4, f"Done {i}."),
         ]
     lines = engine_sections(account(items), SECTION_TOKENS)
-    assert all(estimated_tokens(text) <= 1.1 * SECTION_TOKENS for text in lines.values())
+    assert all(estimate_tokens(text) <= 1.1 * SECTION_TOKENS for text in lines.values())
     assert "Done 3996." in lines["Worklog"] and "Done 0." not in lines["Worklog"]

@@ -17,7 +17,7 @@ from longhold.core.models import open_model
 from longhold.core.settings import BudgetSettings, CacheSettings, NotesSettings, Settings
 from longhold.core.stages.notes.notes import TAIL_TOKENS
 from longhold.core.view.entry_list import BLOCK, RECENT
-from longhold.simulator import BrainAnswer, SimulatorClock, running
+from longhold.simulator import BrainAnswer, SimulatorClock, run_simulator
 from longhold.simulator.brains import text, tool_use
 
 MODEL = "simulated/claude-sonnet-5-5"
@@ -71,7 +71,7 @@ def edit(section, words):
 @pytest.fixture(scope="module")
 def simulator():
     """One simulator for all tests; every agent has a key, and so a cache, of its own."""
-    with running(Brain(), clock=SimulatorClock(is_frozen=True)) as one:
+    with run_simulator(Brain(), clock=SimulatorClock(is_frozen=True)) as one:
         yield one
 
 

@@ -5,7 +5,7 @@ import pytest
 from longhold.core.settings import NotesSettings, WindowSettings
 from longhold.core.stages.notes.notes import is_due, model_pays
 from longhold.core.turn.engine import Fullness
-from longhold.core.view.window import scaled, window_for
+from longhold.core.view.window import scale_tokens, window_for
 
 WINDOW_TOKENS = 200_000
 
@@ -36,7 +36,7 @@ def test_then_by_growth_and_by_what_was_done(grown, calls, rest, is_time):
 
 def test_a_small_window_has_small_budgets():
     assert due(1_000, window=20_000) and not due(999, window=20_000)
-    assert scaled(10_000, 1_000_000) == 10_000
+    assert scale_tokens(10_000, 1_000_000) == 10_000
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from longhold.core.log.entries import Ran
 from longhold.core.log.results import Body
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.spill.budget import Arrived, PreviewRoom
 from longhold.core.stages.spill.preview import head_of, human_size, preview, repetition, tail_of
 
@@ -100,7 +100,7 @@ def test_secrets_are_masked():
     filler = "plain words\n" * 40
     text = f"token {key}\n{filler}error: denied for {key}\n{filler}token {key}\n"
     told = preview(
-        *long(text, is_command=True), PreviewRoom(preview_bytes=40, error_bytes=400), masked
+        *long(text, is_command=True), PreviewRoom(preview_bytes=40, error_bytes=400), mask_secrets
     )
     assert key[:12] not in told
     assert key[-12:] not in told
@@ -116,7 +116,7 @@ def test_no_part_of_a_private_key_is_shown_at_a_cut(at, is_head):
     rest, far = "word\n" * ((1_000 + at) // 5), "far words\n" * 2_000
     text = f"{rest}{key}\n{far}" if is_head else f"{far}{key}\n{rest}"
     told = preview(
-        *long(text, is_command=True), PreviewRoom(preview_bytes=2_000, error_bytes=0), masked
+        *long(text, is_command=True), PreviewRoom(preview_bytes=2_000, error_bytes=0), mask_secrets
     )
     assert not any(line[:20] in told or line[-20:] in told for line in lines)
     assert "[secret: private-key]" in told
@@ -142,7 +142,7 @@ def test_a_tail_is_an_end_within_its_bytes(text, limit):
 def test_a_preview_is_bounded_whatever_the_text(text, is_command, preview_bytes, error_bytes):
     frame = preview(*long("", is_command=is_command, exit_status=-11), ROOM)
     room = PreviewRoom(preview_bytes=preview_bytes, error_bytes=error_bytes)
-    told = preview(*long(text * 20, is_command=is_command, exit_status=-11), room, masked)
+    told = preview(*long(text * 20, is_command=is_command, exit_status=-11), room, mask_secrets)
     escapes = told.count("<\\/")
     assert len(told.encode()) <= len(frame.encode()) + preview_bytes + error_bytes + 200 + escapes
 

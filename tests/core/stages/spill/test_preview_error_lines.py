@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.spill.preview import error_lines
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -84,11 +84,11 @@ def test_capitals_are_read_in_any_alphabet():
 
 @pytest.mark.parametrize("at", range(140, 201, 10))
 def test_a_secret_across_the_cut_of_a_line_is_masked(at):
-    [line], _ = error_lines(f"error: {'x' * (at - 8)} {KEY} end", 1_000, mask=masked)
+    [line], _ = error_lines(f"error: {'x' * (at - 8)} {KEY} end", 1_000, mask=mask_secrets)
     assert KEY[:8] not in line and len(line) <= 203
 
 
 def test_a_secret_at_the_end_of_what_is_read_of_a_line_is_not_shown():
     line = "error: " + f"{KEY} " * 60
-    [shown], _ = error_lines(line, 1_000, mask=masked)
+    [shown], _ = error_lines(line, 1_000, mask=mask_secrets)
     assert KEY[:8] not in shown and "[secret: github-pat]" in shown

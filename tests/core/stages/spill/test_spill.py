@@ -29,7 +29,7 @@ from longhold.core.models.protocol import Reply
 from longhold.core.settings import LogSettings, Settings, SpillSettings, WindowSettings
 from longhold.core.stages.spill.spill import Spill
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.large_results import take_bounded
+from longhold.core.turn.large_results import write_result
 from longhold.core.view.tokens import default_weights, weigh
 
 MODEL = "claude-opus-5-5"
@@ -321,7 +321,7 @@ async def test_a_body_that_vanished_before_its_preview_is_said_to_have(tmp_path)
     settings = Settings(log=LogSettings(body_limit_bytes=40_000))
     engine = begun(opened(Log.create(tmp_path / "s.jsonl", Header(session="s")), settings))
     call(engine, ("a", "Bash"))
-    take_bounded(engine, Ran(tool_use_id="a", content=LINES))
+    write_result(engine, Ran(tool_use_id="a", content=LINES))
     engine.results.remove(engine.results.stored())
     await prepare(engine)
     await prepare(engine)

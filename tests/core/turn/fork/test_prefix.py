@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from msgspec import structs
-from wire_checks import marked, said, upto
 
 from longhold.core.log import Header, Log
 from longhold.core.log.entries import Asked, Failed, Framed, Section, Switched
@@ -20,9 +19,10 @@ from longhold.core.request.markers import MarkerPlace
 from longhold.core.settings import Settings
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import Prefix
-from longhold.core.turn.fork.prefix import STARTED, answered_alike, joined
+from longhold.core.turn.fork.prefix import STARTED, answer_alike, join_messages
 from longhold.errors import RequestRejected
 from properties.strategies import sequences
+from wire_checks import marked, said, upto
 
 USER = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
 ANSWER = {
@@ -48,18 +48,18 @@ def result(id, content):
 
 def test_words_follow_an_answer_as_a_message_of_their_own():
     answered = {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}
-    assert joined([USER, answered], OWN) == [USER, answered, OWN[0]]
+    assert join_messages([USER, answered], OWN) == [USER, answered, OWN[0]]
 
 
 def test_words_behind_a_user_message_become_its_further_blocks():
     before = copy.deepcopy(USER)
-    one = joined([USER], OWN)
+    one = join_messages([USER], OWN)
     assert said({"messages": one}) == [("user", ["hello", "sum up"])]
     assert before == USER
 
 
 def test_without_a_conversation_there_are_only_the_words():
-    assert joined([], OWN) == OWN
+    assert join_messages([], OWN) == OWN
 
 
 def test_a_fork_inherits_frame_model_limit_and_messages():
@@ -86,7 +86,7 @@ def test_with_the_cache_off_nothing_is_marked():
 
 def test_every_tool_use_of_an_answer_is_answered_alike():
     one, other = (
-        answered_alike([USER, ANSWER, *later], STARTED)
+        answer_alike([USER, ANSWER, *later], STARTED)
         for later in ([], [{"role": "user", "content": [result("a", "done"), result("b", "no")]}])
     )
     assert one == other
@@ -97,11 +97,11 @@ def test_every_tool_use_of_an_answer_is_answered_alike():
 @pytest.mark.parametrize("messages", [[], [USER], [USER, {"role": "assistant", "content": []}]])
 def test_without_an_open_tool_use_there_is_nothing_to_fork_at(messages):
     with pytest.raises(RequestRejected, match="fork as it stands"):
-        answered_alike(messages, STARTED)
+        answer_alike(messages, STARTED)
 
 
 def test_forks_at_an_answer_differ_only_in_their_words():
-    at = prefix(USER, ANSWER, cached_to=MarkerPlace(0, 0)).at_answer()
+    at = prefix(USER, ANSWER, cached_to=MarkerPlace(0, 0)).end_at_answer()
     one, other = (
         at.forked([{"role": "user", "content": [{"type": "text", "text": word}]}]).kwargs
         for word in ("look here", "look there")
@@ -115,10 +115,10 @@ def test_forks_at_an_answer_differ_only_in_their_words():
 def test_what_was_left_behind_the_answer_does_not_count_at_the_answer():
     results = {"role": "user", "content": [result("a", "done"), result("b", "no")]}
     one = prefix(USER, ANSWER, results, cached_to=MarkerPlace(2, 1))
-    assert one.at_answer().cached_to is None
+    assert one.end_at_answer().cached_to is None
     assert prefix(
         USER, ANSWER, results, cached_to=MarkerPlace(0, 0)
-    ).at_answer().cached_to == MarkerPlace(0, 0)
+    ).end_at_answer().cached_to == MarkerPlace(0, 0)
 
 
 def test_a_fork_that_writes_marks_what_siblings_share_and_later_its_own_end():

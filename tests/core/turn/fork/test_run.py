@@ -6,13 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from casting import idle, until
-from wire_checks import marked, said
 
+from casting import idle, until
 from longhold.core.log import Header, Log, load
 from longhold.core.log.entries import Began, Framed, Ran, Replied, Said, Section, Spilled
 from longhold.core.log.log import agent_log
-from longhold.core.log.spending import Budget, FileLedger, spent_in
+from longhold.core.log.spending import Budget, FileLedger, sum_spending
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import Started, TextDelta
 from longhold.core.settings import BudgetSettings
@@ -22,6 +21,7 @@ from longhold.core.turn.repair import INTERRUPTED, NOT_RUN
 from longhold.core.turn.round import Allowed, Denied, ToolRan
 from longhold.core.view import fold
 from longhold.errors import BudgetSpent, ModelUnavailable, PromptTooLong, RequestRejected
+from wire_checks import marked, said
 
 SUM_UP = ForkRequest(say="Sum up.", source="notes")
 READ = 'tool: Read {"file_path": "a.txt"}'
@@ -79,7 +79,7 @@ async def test_what_a_call_cost_is_recorded_with_the_parent(talk):
     assert entry.usage.prompt_tokens > 0
     assert entry.stop_reason == "end_turn"
     answers = [e for e in one.view.history if isinstance(e, Replied)]
-    assert spent_in(one.view.history).answers == len(answers) + 1
+    assert sum_spending(one.view.history).answers == len(answers) + 1
 
 
 async def test_a_denied_tool_is_read_and_the_fork_goes_on(talk):

@@ -12,12 +12,12 @@ from longhold.core.log.entries import CacheBroke, Framed, Section
 from longhold.core.models.anthropic import AnthropicModel
 from longhold.core.models.retry import Retries
 from longhold.core.tools.context import ToolContext
-from longhold.core.turn.fork import ForkRequest, Forks, out_of_reach
+from longhold.core.turn.fork import ForkRequest, Forks, make_placeholders
 from longhold.core.turn.fork.prefix import STARTED
 from longhold.core.turn.round import Denied, Toolbox
 from longhold.errors import ModelUnavailable, PrefixMoved
 from longhold.session import Session
-from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, running
+from longhold.simulator import BrainAnswer, SimulatorClock, SimulatorSettings, run_simulator
 from longhold.simulator.brains import text, thinking, tool_use
 
 WORDS = ("anchor", "beam", "cleat", "davit", "fender", "keel", "ladder", "mast", "oar", "sail")
@@ -50,7 +50,7 @@ def simulator():
     Its answers take a moment to begin, as everyone's do: what is sent meanwhile reads nothing.
     """
     settings = SimulatorSettings(first_byte_delay_seconds=FIRST_BYTE_SECONDS)
-    with running(Brain(), clock=SimulatorClock(is_frozen=True), settings=settings) as one:
+    with run_simulator(Brain(), clock=SimulatorClock(is_frozen=True), settings=settings) as one:
         yield one
 
 
@@ -76,7 +76,7 @@ class Talk:
             parent=self.engine,
             model=lambda: model,
             toolbox=lambda: Toolbox(
-                tools=out_of_reach(self.engine.frame), tool_context=tool_context
+                tools=make_placeholders(self.engine.frame), tool_context=tool_context
             ),
             retries=Retries(attempts=1),
         )
@@ -219,7 +219,7 @@ async def look_again(use, tool):
 async def test_forks_at_an_answer_share_every_byte_up_to_their_directive(talk):
     await talk.turn()
     await talk.turn("LOOK")
-    prefix = talk.engine.prefix().at_answer()
+    prefix = talk.engine.prefix().end_at_answer()
     assert prefix.messages[-1]["content"][0]["content"] == STARTED
     replies = await talk.forks_at_once(prefix=prefix, writes_cache=True)
     first, *others = sorted(replies, key=lambda reply: -reply.usage.cache_write_tokens)
@@ -289,7 +289,7 @@ class Ponderer:
 
 
 async def test_where_words_end_a_turn_its_thinking_is_left_out_and_that_is_expected(tmp_path):
-    with running(Ponderer()) as simulator:
+    with run_simulator(Ponderer()) as simulator:
         async with anthropic.AsyncAnthropic(
             base_url=simulator.url, api_key="ponders", max_retries=0
         ) as client:

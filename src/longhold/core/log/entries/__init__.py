@@ -101,7 +101,7 @@ __all__ = [
     "ToolTraits",
     "Undone",
     "ViewChange",
-    "measured",
+    "add_measure",
     "references",
     "targets",
 ]
@@ -169,7 +169,7 @@ def targets(entry: ViewChange) -> frozenset[int | str]:
     return frozenset()
 
 
-def measured(entry: AnyEntry) -> AnyEntry:
+def add_measure(entry: AnyEntry) -> AnyEntry:
     if getattr(entry, "measure", NOTHING) is not NOTHING:
         return entry
     match entry:

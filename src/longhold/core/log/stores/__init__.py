@@ -15,18 +15,18 @@ VARIABLE = "LONGHOLD_STORE"
 """Names the store of every command and session that is given none."""
 
 
-def named_store() -> str:
+def read_store_name() -> str:
     return os.environ.get(VARIABLE, "")
 
 
 def default_store() -> Store:
     """Return the store that `LONGHOLD_STORE` names, one for the whole process; else files."""
-    url = named_store()
-    return _shared(url, load_settings().store, os.getpid()) if url else FileStore()
+    url = read_store_name()
+    return _open_shared(url, load_settings().store, os.getpid()) if url else FileStore()
 
 
 @lru_cache
-def _shared(url: str, settings: StoreSettings, process: int) -> Store:
+def _open_shared(url: str, settings: StoreSettings, process: int) -> Store:
     store = open_store(url, settings)
     atexit.register(store.close)
     return store
@@ -41,25 +41,25 @@ def open_store(named: str, settings: StoreSettings | None = None) -> Store:
         raise ConfigError(
             f"{VARIABLE}: there is no store for {scheme!r}; give postgresql://… or a directory"
         )
-    with _explained():
+    with _explain_import():
         from longhold.core.log.stores.postgres import PostgresStore
     return PostgresStore(named, settings or load_settings().store)
 
 
-def pending_migrations(url: str) -> list[str]:
+def list_migrations(url: str) -> list[str]:
     """Return the statements that opening a database would run."""
-    with _explained():
+    with _explain_import():
         from longhold.core.log.stores.postgres.database import PostgresDatabase
-        from longhold.core.log.stores.postgres.schema import pending
+        from longhold.core.log.stores.postgres.schema import list_pending
     database = PostgresDatabase(url, load_settings().store.patience_seconds)
     try:
-        return database.run(pending)
+        return database.run(list_pending)
     finally:
         database.close()
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_import() -> Iterator[None]:
     try:
         yield
     except ImportError as error:

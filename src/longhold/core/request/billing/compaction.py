@@ -13,7 +13,7 @@ import msgspec
 
 from longhold.core.models.capabilities import Capabilities
 from longhold.core.request.billing.edits import COMPACT, edits_of, fires
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import PromptPiece
 from longhold.core.request.billing.request import ApiRequest, JsonObject
 from longhold.core.request.billing.settings import SimulatorSettings
@@ -79,7 +79,7 @@ def check_signed(
     if not signed:
         return
     if len(filled) > 1:
-        raise invalid(
+        raise invalid_request(
             "messages: more than one `compaction` block with content was found. Send only the "
             "block the conversation returned last.",
             "compaction_block_ambiguous",
@@ -87,7 +87,7 @@ def check_signed(
     piece = signed[0]
     first = next(p for p in pieces if p.tier == "messages" and not _is_failed(p))
     if piece.place != first.place or piece.role == "system":
-        raise invalid(
+        raise invalid_request(
             f"{piece.path}: a `compaction` block must be the first block of the conversation.",
             "compaction_block_misplaced",
         )
@@ -124,26 +124,28 @@ def check_compaction_request(request: ApiRequest, settings: SimulatorSettings) -
     """Refuse an on-demand compaction that cannot be combined or has nothing to do."""
     for name in ("context_management", "stop_sequences", "output_format"):
         if getattr(request, name):
-            raise invalid(f"compaction: cannot be combined with `{name}`.")
+            raise invalid_request(f"compaction: cannot be combined with `{name}`.")
     if (request.output_config or {}).get("format"):
-        raise invalid("compaction: cannot be combined with `output_config.format`.")
+        raise invalid_request("compaction: cannot be combined with `output_config.format`.")
     if (request.tool_choice or {}).get("type") in ("any", "tool"):
-        raise invalid("compaction: cannot be combined with a `tool_choice` that forces a tool.")
+        raise invalid_request(
+            "compaction: cannot be combined with a `tool_choice` that forces a tool."
+        )
     blocks = [b for m in request.messages if m.role != "system" for b in m.blocks()]
     if not any(b.get("type") != "compaction" or b.get("content") for b in blocks):
-        raise invalid(
+        raise invalid_request(
             "messages: there is no `user` or `assistant` content to summarize.",
             "compaction_nothing_to_summarize",
         )
     last = request.messages[-1]
     if last.role == "assistant" and any(b.get("type") == "tool_use" for b in last.blocks()):
-        raise invalid(
+        raise invalid_request(
             "messages: the request ends on an `assistant` turn that is not finished.",
             "compaction_incomplete_turn",
         )
     names = {b.get("name") for b in blocks if b.get("type") == "tool_use"}
     if len(names) > settings.compaction_tool_references:
-        raise invalid(
+        raise invalid_request(
             "messages: the conversation references more distinct tools than a `compaction` block "
             "can record.",
             "compaction_too_many_tool_references",
@@ -153,18 +155,18 @@ def check_compaction_request(request: ApiRequest, settings: SimulatorSettings) -
 def _check_seal(piece: PromptPiece, signer: Signer) -> None:
     seal = signer.read(piece.block.get("signature"))
     if not isinstance(seal, CompactionSeal):
-        raise invalid(
+        raise invalid_request(
             f"{piece.path}: the `compaction` block's `signature` does not verify.",
             "compaction_signature_invalid",
         )
     if seal.text != digest(str(piece.block.get("content")).encode()):
-        raise invalid(
+        raise invalid_request(
             f"{piece.path}: the `compaction` block's `content` differs from the text its "
             "`signature` recorded.",
             "compaction_content_mismatch",
         )
     if seal.tool_changes != _changes_digest(piece.block.get("tool_changes") or NO_CHANGES):
-        raise invalid(
+        raise invalid_request(
             f"{piece.path}: the `compaction` block's `tool_changes` differs from what was "
             "returned with the block.",
             "compaction_tool_changes_mismatch",

@@ -7,7 +7,7 @@ messages in mid-conversation. Parameters are checked in `validate`, markers in `
 from collections.abc import Iterable, Sequence
 
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.request import ApiMessage, JsonObject
 
 MESSAGE_LIMIT = 100_000  # published
@@ -17,9 +17,9 @@ def check_conversation(
     messages: Sequence[ApiMessage], able: Capabilities, *, compacts: bool
 ) -> None:
     if not messages:
-        raise invalid("messages: at least one message is required")
+        raise invalid_request("messages: at least one message is required")
     if len(messages) > MESSAGE_LIMIT:
-        raise invalid(f"messages: at most {MESSAGE_LIMIT} messages are allowed")
+        raise invalid_request(f"messages: at most {MESSAGE_LIMIT} messages are allowed")
     _check_roles(messages, able)
     _check_content(messages)
     _check_pairs(messages)
@@ -32,31 +32,35 @@ def _check_roles(messages: Sequence[ApiMessage], able: Capabilities) -> None:
         if message.role == "system":
             _check_system_message(messages, index, able)
         elif message.role not in ("user", "assistant"):
-            raise invalid(
+            raise invalid_request(
                 f"messages.{index}.role: Input should be 'user' or 'assistant', "
                 f"got {message.role!r}"
             )
     if messages[0].role != "user" and not _opens_with_compaction(messages[0]):
-        raise invalid('messages: first message must use the "user" role')
+        raise invalid_request('messages: first message must use the "user" role')
 
 
 def _check_system_message(messages: Sequence[ApiMessage], index: int, able: Capabilities) -> None:
     """A system message follows a user turn, and is last or followed by the assistant."""
     if not able.system_messages:
-        raise invalid(f"messages.{index}.role: role 'system' is not supported on this model")
+        raise invalid_request(
+            f"messages.{index}.role: role 'system' is not supported on this model"
+        )
     before = messages[index - 1] if index else None
     after = messages[index + 1] if index + 1 < len(messages) else None
     if before is None or before.role != "user":
-        raise invalid(f"messages.{index}: a system message must follow a user turn")
+        raise invalid_request(f"messages.{index}: a system message must follow a user turn")
     if after is not None and after.role != "assistant":
-        raise invalid(f"messages.{index}: a system message must be last or precede the assistant")
+        raise invalid_request(
+            f"messages.{index}: a system message must be last or precede the assistant"
+        )
 
 
 def _check_content(messages: Sequence[ApiMessage]) -> None:
     last = len(messages) - 1
     for index, message in enumerate(messages):
         if not message.content and not (index == last and message.role == "assistant"):
-            raise invalid(
+            raise invalid_request(
                 f"messages.{index}: all messages must have non-empty content except for the "
                 "optional final assistant message"
             )
@@ -73,26 +77,26 @@ def _check_block(block: JsonObject, index: int, inner: int) -> None:
         return
     path = f"messages.{index}.content.{inner}"
     if not isinstance(kind, str):
-        raise invalid(f"{path}.type: Field required")
+        raise invalid_request(f"{path}.type: Field required")
     if kind == "compaction" and block.get("content") == "":
-        raise invalid(f"{path}.compaction.content: empty string is not allowed")
+        raise invalid_request(f"{path}.compaction.content: empty string is not allowed")
     if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
-        raise invalid(f"{path}.tool_result.tool_use_id: Field required")
+        raise invalid_request(f"{path}.tool_result.tool_use_id: Field required")
 
 
 def _check_text(block: JsonObject, index: int, inner: int) -> None:
     text = block.get("text")
     if not isinstance(text, str):
-        raise invalid(f"messages.{index}.content.{inner}.text.text: Field required")
+        raise invalid_request(f"messages.{index}.content.{inner}.text.text: Field required")
     if text.isspace():
-        raise invalid("messages: text content blocks must contain non-whitespace text")
+        raise invalid_request("messages: text content blocks must contain non-whitespace text")
     if not text and block.get("cache_control"):
-        raise invalid(
+        raise invalid_request(
             f"messages.{index}.content.{inner}.text: cache_control cannot be set for empty text "
             "blocks"
         )
     if not text:
-        raise invalid("messages: text content blocks must be non-empty")
+        raise invalid_request("messages: text content blocks must be non-empty")
 
 
 def _check_pairs(messages: Sequence[ApiMessage]) -> None:
@@ -104,7 +108,9 @@ def _check_pairs(messages: Sequence[ApiMessage]) -> None:
         if message.role == "assistant":
             asked = _ids(message.blocks(), "tool_use", "id")
             if repeated := [i for n, i in enumerate(asked) if i in seen or i in asked[:n]]:
-                raise invalid(f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}")
+                raise invalid_request(
+                    f"messages.{index}: `tool_use` ids must be unique: {repeated[0]}"
+                )
             seen.update(asked)
             if asked:
                 _check_answered(messages, index, asked)
@@ -118,7 +124,7 @@ def _check_answered(messages: Sequence[ApiMessage], index: int, asked: Sequence[
     answered = set(_leading_results(messages, index + 1))
     missing = [i for i in asked if i not in answered]
     if missing:
-        raise invalid(
+        raise invalid_request(
             f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately "
             f"after: {', '.join(missing)}. Each `tool_use` block must have a corresponding "
             "`tool_result` block in the next message."
@@ -130,19 +136,19 @@ def _check_expected(messages: Sequence[ApiMessage], index: int) -> None:
     results = _ids(messages[index].blocks(), "tool_result", "tool_use_id")
     if not results:
         return
-    asked = set(_asked_before(messages, index))
+    asked = set(_list_asked_before(messages, index))
     for inner, block in enumerate(messages[index].blocks()):
         name = block.get("tool_use_id")
         if block.get("type") != "tool_result":
             continue
         if name not in asked:
-            raise invalid(
+            raise invalid_request(
                 f"messages.{index}.content.{inner}: unexpected `tool_use_id` found in "
                 f"`tool_result` blocks: {name}. Each `tool_result` block must have a corresponding "
                 "`tool_use` block in the previous message."
             )
         if results.count(str(name)) > 1:
-            raise invalid(
+            raise invalid_request(
                 f"messages.{index}.content.{inner}: each tool_use must have a single result. "
                 f"Found multiple `tool_result` blocks with id: {name}"
             )
@@ -160,7 +166,7 @@ def _leading_results(messages: Sequence[ApiMessage], start: int) -> list[str]:
     return found
 
 
-def _asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
+def _list_asked_before(messages: Sequence[ApiMessage], index: int) -> list[str]:
     asked: list[str] = []
     cursor = index - 1
     while cursor >= 0 and messages[cursor].role == "user":
@@ -176,13 +182,15 @@ def _check_end(last: ApiMessage, able: Capabilities) -> None:
     if last.role != "assistant" or not last.content or _ends_a_turn(last):
         return
     if not able.prefill:
-        raise invalid(
+        raise invalid_request(
             "This model does not support assistant message prefill. The conversation must end "
             "with a user message."
         )
     block = last.blocks()[-1]
     if block.get("type") == "text" and str(block["text"]) != str(block["text"]).rstrip():
-        raise invalid("messages: final assistant content cannot end with trailing whitespace")
+        raise invalid_request(
+            "messages: final assistant content cannot end with trailing whitespace"
+        )
 
 
 def _ends_a_turn(message: ApiMessage) -> bool:

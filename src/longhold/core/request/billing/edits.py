@@ -97,7 +97,7 @@ def _clear_tool_uses(
     old = uses[: max(len(uses) - keep, 0)]
     names = {u.block.get("id"): u.block.get("name") for u in old}
     cleared_ids = {i for i, name in names.items() if name not in excluded}
-    edited = [_cleared(piece, cleared_ids, edit, context) for piece in pieces]
+    edited = [_clear_piece(piece, cleared_ids, edit, context) for piece in pieces]
     tokens = sum(p.tokens for p in pieces) - sum(p.tokens for p in edited)
     at_least = int((edit.get("clear_at_least") or {}).get("value", 0))
     if not cleared_ids or tokens < at_least or tokens <= 0:
@@ -121,7 +121,7 @@ def _is_triggered(
     return fires(value, sum(piece.tokens for piece in pieces), settings)
 
 
-def _cleared(
+def _clear_piece(
     piece: PromptPiece, ids: set[Any], edit: JsonObject, context: EditContext
 ) -> PromptPiece:
     """Clear one piece if it is an old result, or an old input that is to be cleared too."""

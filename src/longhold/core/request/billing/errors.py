@@ -49,5 +49,5 @@ class ApiError(Exception):
         return {"type": "error", "error": error, "request_id": request_id}
 
 
-def invalid(message: str, code: str | None = None) -> ApiError:
+def invalid_request(message: str, code: str | None = None) -> ApiError:
     return ApiError(400, message, code=code)

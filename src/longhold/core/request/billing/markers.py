@@ -5,7 +5,7 @@ Breaches are raised in the API's wording.
 
 from collections.abc import Sequence
 
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import Marker, PromptPiece, can_be_marked, read_marker
 from longhold.core.request.billing.request import ApiRequest, Caller
 from longhold.core.request.billing.settings import SimulatorSettings
@@ -30,7 +30,7 @@ def place_markers(
     if not settings.short_prefix_uses_slot:
         count = _long_enough(marked, minimum_tokens)
     if count > MARKER_LIMIT:
-        raise invalid(
+        raise invalid_request(
             f"A maximum of {MARKER_LIMIT} blocks with cache_control may be provided. Found {count}."
         )
     _check_control(request.cache_control, "cache_control", caller)
@@ -46,22 +46,22 @@ def _check_marker(piece: PromptPiece, caller: Caller) -> None:
     path = f"{piece.path}.{piece.type}" if piece.type else piece.path
     if not can_be_marked(piece):
         if piece.type == "text":
-            raise invalid(f"{path}: cache_control cannot be set for empty text blocks")
-        raise invalid(f"{path}.cache_control: Extra inputs are not permitted")
+            raise invalid_request(f"{path}: cache_control cannot be set for empty text blocks")
+        raise invalid_request(f"{path}.cache_control: Extra inputs are not permitted")
     _check_control(control, f"{path}.cache_control", caller)
     if piece.marker is not None and piece.marker.is_global and piece.tier == "messages":
-        raise invalid(f"{path}.cache_control.scope: 'global' is for tools and system only")
+        raise invalid_request(f"{path}.cache_control.scope: 'global' is for tools and system only")
 
 
 def _check_control(control: object, path: str, caller: Caller) -> None:
     if not isinstance(control, dict):
         return
     if control.get("type") != "ephemeral":
-        raise invalid(f"{path}.type: Input should be 'ephemeral'")
+        raise invalid_request(f"{path}.type: Input should be 'ephemeral'")
     if control.get("ttl", "5m") not in ("5m", "1h"):
-        raise invalid(f"{path}.ttl: Input should be '5m' or '1h'")
+        raise invalid_request(f"{path}.ttl: Input should be '5m' or '1h'")
     if "scope" in control and SCOPE_BETA not in caller.betas:
-        raise invalid(f"{path}.scope: Extra inputs are not permitted")
+        raise invalid_request(f"{path}.scope: Extra inputs are not permitted")
 
 
 def _long_enough(pieces: Sequence[PromptPiece], minimum_tokens: int) -> int:
@@ -80,13 +80,13 @@ def _mark_last(pieces: list[PromptPiece], automatic: Marker, count: int) -> list
             continue
         if piece.marker is None:
             if count >= MARKER_LIMIT:
-                raise invalid(
+                raise invalid_request(
                     f"A maximum of {MARKER_LIMIT} blocks with cache_control may be provided. "
                     f"Found {count + 1}."
                 )
             pieces[index] = piece._replace(marker=automatic)
         elif piece.marker.lifetime != automatic.lifetime:
-            raise invalid(
+            raise invalid_request(
                 "cache_control: the last block already has a cache_control with a different ttl."
             )
         return pieces
@@ -100,7 +100,7 @@ def _check_order(pieces: Sequence[PromptPiece]) -> None:
         if piece.marker is None:
             continue
         if piece.marker.lifetime == "1h" and has_short:
-            raise invalid(
+            raise invalid_request(
                 f"{piece.path}.cache_control.ttl: a ttl='1h' cache_control block must not come "
                 "after a ttl='5m' cache_control block. Note that blocks are processed in the "
                 "following order: `tools`, `system`, `messages`."

@@ -84,7 +84,7 @@ class PieceMeter:
             tokens=tokens,
             marker=marker,
             place=place,
-            has_image=_holds(block, "image"),
+            has_image=_has_block(block, "image"),
             has_citations=_cites(block),
         )
 
@@ -160,7 +160,7 @@ def can_be_marked(piece: PromptPiece) -> bool:
     return piece.type != "text" or bool(piece.block.get("text"))
 
 
-def _holds(block: JsonObject, kind: str) -> bool:
+def _has_block(block: JsonObject, kind: str) -> bool:
     if block.get("type") == kind:
         return True
     content = block.get("content")

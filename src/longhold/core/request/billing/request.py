@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.errors import ApiError, invalid_request
 
 JsonObject = dict[str, Any]
 """A block, tool or setting as sent; the simulator's edge to the outside."""
@@ -86,9 +86,9 @@ def parse_request(body: bytes) -> ApiRequest:
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise invalid(_describe(str(error))) from error
+        raise invalid_request(_describe(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise invalid(f"The request body is not valid JSON: {error}") from error
+        raise invalid_request(f"The request body is not valid JSON: {error}") from error
 
 
 def parse_object(body: bytes) -> JsonObject:
@@ -100,14 +100,14 @@ def parse_object(body: bytes) -> JsonObject:
 
 def _describe(problem: str) -> str:
     if match := _MISSING.search(problem):
-        return f"{_dotted(match.group(2) or '', match.group(1))}: Field required"
+        return f"{_format_path(match.group(2) or '', match.group(1))}: Field required"
     if match := _UNKNOWN.search(problem):
         return f"{match.group(1)}: Extra inputs are not permitted"
     if match := _WRONG.search(problem):
-        return f"{_dotted(match.group(2))}: {match.group(1).replace('Expected', 'Input should be')}"
+        return f"{_format_path(match.group(2))}: {match.group(1).replace('Expected', 'Input should be')}"
     return problem
 
 
-def _dotted(path: str, leaf: str = "") -> str:
+def _format_path(path: str, leaf: str = "") -> str:
     place = path.replace("[...]", "").strip(".")
     return ".".join(part for part in (place, leaf) if part)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from longhold.core.models.capabilities import Capabilities
-from longhold.core.request.billing.errors import invalid
+from longhold.core.request.billing.errors import invalid_request
 from longhold.core.request.billing.pieces import DIGEST_BYTES, PromptPiece
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
 from longhold.core.request.billing.settings import SimulatorSettings
@@ -100,7 +100,7 @@ def check_thinking(
         if piece.type != "thinking":
             kept.append(piece)
             continue
-        seal = _verified_seal(piece, latest, settings, signer)
+        seal = _verify_seal(piece, latest, settings, signer)
         reason = _mismatch(seal, piece, links, caller, able)
         if reason is None and piece.place[0] in dropped_messages:
             reason = "prefix_binding_mismatch"
@@ -109,14 +109,14 @@ def check_thinking(
             continue
         is_prefix = reason == "prefix_binding_mismatch"
         if is_prefix and behaviour == "error":
-            raise invalid(f"{piece.path}: The block is bound to a different conversation")
+            raise invalid_request(f"{piece.path}: The block is bound to a different conversation")
         if is_prefix and behaviour == "allow":
             kept.append(piece)
-            transformations.append(_told("thinking_mismatch_allowed", piece, reason))
+            transformations.append(_build_notice("thinking_mismatch_allowed", piece, reason))
             continue
         if is_prefix:
             dropped_messages.add(piece.place[0])
-        transformations.append(_told("thinking_dropped", piece, reason))
+        transformations.append(_build_notice("thinking_dropped", piece, reason))
     return CheckedThinking(pieces=kept, transformations=transformations)
 
 
@@ -187,7 +187,7 @@ def _resume(piece: PromptPiece, frame: bytes, signer: Signer) -> CompactionSeal 
     return None
 
 
-def _verified_seal(
+def _verify_seal(
     piece: PromptPiece, latest: int, settings: SimulatorSettings, signer: Signer
 ) -> ThinkingSeal | None:
     """Read a block's seal; refuse altered text, and foreign signatures unless allowed."""
@@ -198,12 +198,12 @@ def _verified_seal(
     if seal is None and settings.accepts_foreign_thinking:
         return None
     if piece.place[0] == latest:
-        raise invalid(
+        raise invalid_request(
             f"{piece.path}: `thinking` or `redacted_thinking` blocks in the latest assistant "
             "message cannot be modified. These blocks must remain as they were in the original "
             "response."
         )
-    raise invalid(f"{piece.path}: Invalid `signature` in `thinking` block")
+    raise invalid_request(f"{piece.path}: Invalid `signature` in `thinking` block")
 
 
 def _mismatch(
@@ -232,7 +232,7 @@ def _mismatch_behaviour(request: ApiRequest, settings: SimulatorSettings) -> str
     return "error" if settings.enforces_binding else "allow"
 
 
-def _told(kind: str, piece: PromptPiece, reason: str) -> JsonObject:
+def _build_notice(kind: str, piece: PromptPiece, reason: str) -> JsonObject:
     return {"type": kind, "path": piece.path, "reason": reason}
 
 

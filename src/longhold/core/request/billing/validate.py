@@ -14,7 +14,7 @@ from longhold.core.request.billing.compaction import (
 )
 from longhold.core.request.billing.conversation import check_conversation
 from longhold.core.request.billing.edits import CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT, edits_of
-from longhold.core.request.billing.errors import ApiError, invalid
+from longhold.core.request.billing.errors import ApiError, invalid_request
 from longhold.core.request.billing.pieces import deferred_tools, reference_of
 from longhold.core.request.billing.request import ApiRequest, Caller, JsonObject
 from longhold.core.request.billing.settings import SimulatorSettings
@@ -57,11 +57,11 @@ def _check_model(request: ApiRequest, able: Capabilities, settings: SimulatorSet
 def _check_max_tokens(request: ApiRequest, able: Capabilities) -> None:
     limit = request.max_tokens
     if limit is None:
-        raise invalid("max_tokens: Field required")
+        raise invalid_request("max_tokens: Field required")
     if limit < 0:
-        raise invalid("max_tokens: Input should be greater than or equal to 0")
+        raise invalid_request("max_tokens: Input should be greater than or equal to 0")
     if limit > able.max_output_tokens:
-        raise invalid(
+        raise invalid_request(
             f"max_tokens: {limit} > {able.max_output_tokens}, which is the maximum allowed number "
             f"of output tokens for {able.model}"
         )
@@ -79,7 +79,7 @@ def _check_prewarm(request: ApiRequest) -> None:
         ((request.tool_choice or {}).get("type") in FORCING, "tool_choice"),
     ):
         if is_set:
-            raise invalid(f"max_tokens: 0 cannot be combined with `{name}`")
+            raise invalid_request(f"max_tokens: 0 cannot be combined with `{name}`")
 
 
 def _check_sampling(request: ApiRequest, caller: Caller) -> None:
@@ -87,7 +87,7 @@ def _check_sampling(request: ApiRequest, caller: Caller) -> None:
         return
     for name in ("temperature", "top_p", "top_k"):
         if getattr(request, name) is not None:
-            raise invalid(f"{name}: Extra inputs are not permitted")
+            raise invalid_request(f"{name}: Extra inputs are not permitted")
 
 
 def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
@@ -96,36 +96,36 @@ def _check_thinking(request: ApiRequest, able: Capabilities) -> None:
         return
     mode = thinking.get("type")
     if mode not in able.thinking_modes:
-        raise invalid(f"thinking.type: {mode!r} is not supported on {able.model}")
+        raise invalid_request(f"thinking.type: {mode!r} is not supported on {able.model}")
     if mode != "enabled":
         return
     budget = thinking.get("budget_tokens")
     if not isinstance(budget, int):
-        raise invalid("thinking.enabled.budget_tokens: Field required")
+        raise invalid_request("thinking.enabled.budget_tokens: Field required")
     if budget < MINIMUM_BUDGET_TOKENS:
-        raise invalid(
+        raise invalid_request(
             "thinking.enabled.budget_tokens: Input should be greater than or equal to "
             f"{MINIMUM_BUDGET_TOKENS}"
         )
     if request.max_tokens is not None and request.max_tokens <= budget:
-        raise invalid("`max_tokens` must be greater than `thinking.budget_tokens`.")
+        raise invalid_request("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if (request.tool_choice or {}).get("type") in FORCING:
-        raise invalid("Thinking may not be enabled when tool_choice forces tool use.")
+        raise invalid_request("Thinking may not be enabled when tool_choice forces tool use.")
 
 
 def _check_tools(request: ApiRequest, able: Capabilities) -> None:
     names = [str(tool.get("name")) for tool in request.tools or () if "name" in tool]
     if len(names) != len(set(names)):
-        raise invalid("tools: Tool names must be unique.")
+        raise invalid_request("tools: Tool names must be unique.")
     _check_deferred(request, able)
     choice = request.tool_choice or {}
     kind = choice.get("type")
     if kind in FORCING and not able.forced_tools:
-        raise invalid(f"tool_choice: forcing a tool is not supported on {able.model}")
+        raise invalid_request(f"tool_choice: forcing a tool is not supported on {able.model}")
     if kind in FORCING and not names:
-        raise invalid("tool_choice: may only be specified while providing `tools`.")
+        raise invalid_request("tool_choice: may only be specified while providing `tools`.")
     if kind == "tool" and choice.get("name") not in names:
-        raise invalid(f"Tool {choice.get('name')!r} not found in provided tools")
+        raise invalid_request(f"Tool {choice.get('name')!r} not found in provided tools")
 
 
 def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
@@ -133,14 +133,16 @@ def _check_deferred(request: ApiRequest, able: Capabilities) -> None:
     deferred = deferred_tools(request)
     _want(not deferred or able.tool_references, f"defer_loading: not supported on {able.model}")
     if deferred and len(deferred) == len(request.tools or ()):
-        raise invalid("tools: at least one tool must have `defer_loading` set to false")
+        raise invalid_request("tools: at least one tool must have `defer_loading` set to false")
     for index, message in enumerate(request.messages):
         for block in message.blocks():
             content = block.get("content") if block.get("type") == "tool_result" else None
             for part in content if isinstance(content, list) else ():
                 name = reference_of(part)
                 if name is not None and name not in deferred:
-                    raise invalid(f"messages.{index}: Tool reference {name!r} has no definition")
+                    raise invalid_request(
+                        f"messages.{index}: Tool reference {name!r} has no definition"
+                    )
 
 
 def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> None:
@@ -148,7 +150,7 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
         _want(ON_DEMAND_BETA in caller.betas, "compaction: Extra inputs are not permitted")
         _want(able.compacts_on_demand, f"compaction: not supported on {able.model}")
         if request.compaction.get("type") != "summarize":
-            raise invalid("compaction.type: Input should be 'summarize'")
+            raise invalid_request("compaction.type: Input should be 'summarize'")
     if request.context_management is None:
         return
     edits = edits_of(request.context_management)
@@ -157,14 +159,14 @@ def _check_betas(request: ApiRequest, caller: Caller, able: Capabilities) -> Non
         needed = THRESHOLD_BETA if kind == COMPACT else EDITS_BETA
         _want(needed in caller.betas, "context_management: Extra inputs are not permitted")
         if kind not in (CLEAR_THINKING, CLEAR_TOOL_USES, COMPACT):
-            raise invalid(f"context_management.edits.{index}.type: unknown edit {kind!r}")
+            raise invalid_request(f"context_management.edits.{index}.type: unknown edit {kind!r}")
         is_able = able.compacts_at_threshold if kind == COMPACT else able.context_management
         _want(is_able, f"context_management.edits.{index}: not supported on {able.model}")
     if CLEAR_THINKING in kinds[1:]:
-        raise invalid(f"context_management.edits: `{CLEAR_THINKING}` must be listed first")
+        raise invalid_request(f"context_management.edits: `{CLEAR_THINKING}` must be listed first")
     threshold = threshold_of(request)
     if threshold is not None and threshold.trigger_tokens < MINIMUM_TRIGGER_TOKENS:
-        raise invalid(
+        raise invalid_request(
             "context_management.edits: the compaction trigger must be at least "
             f"{MINIMUM_TRIGGER_TOKENS} input tokens"
         )
@@ -191,11 +193,13 @@ def _check_blocks(request: ApiRequest, caller: Caller, able: Capabilities) -> No
             if kind == "cache_edits":
                 _check_cache_edits(block, path, message.role, caller, references)
             elif is_strict and kind == "document" and message.role == "assistant":
-                raise invalid(f"{path}: `document` blocks are not allowed in assistant messages")
+                raise invalid_request(
+                    f"{path}: `document` blocks are not allowed in assistant messages"
+                )
             elif is_strict and kind == "text" and message.role == "user" and block.get("citations"):
-                raise invalid(f"{path}.text.citations: Extra inputs are not permitted")
+                raise invalid_request(f"{path}.text.citations: Extra inputs are not permitted")
     if images > able.image_limit:
-        raise invalid(f"messages: too many images: {images} > {able.image_limit}")
+        raise invalid_request(f"messages: too many images: {images} > {able.image_limit}")
 
 
 def _check_cache_edits(
@@ -203,16 +207,16 @@ def _check_cache_edits(
 ) -> None:
     """Cache edits stand in user messages and name results referenced before them."""
     if CACHE_EDITS_BETA not in caller.betas or role != "user":
-        raise invalid(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
+        raise invalid_request(f"{path}: Input tag 'cache_edits' found using 'type' does not match")
     for edit in block.get("edits") or ():
         if edit.get("type") != "delete":
-            raise invalid(f"{path}.edits: Input should be 'delete'")
+            raise invalid_request(f"{path}.edits: Input should be 'delete'")
         if edit.get("cache_reference") not in references:
-            raise invalid(
+            raise invalid_request(
                 f"{path}.edits: no `cache_reference` {edit.get('cache_reference')!r} before it"
             )
 
 
 def _want(is_fine: bool, message: str) -> None:
     if not is_fine:
-        raise invalid(message)
+        raise invalid_request(message)

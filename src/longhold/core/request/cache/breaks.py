@@ -16,7 +16,7 @@ from longhold.core.messages import Json, JsonObject, Usage
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import TOKENS_PER_PRICE, prices
 from longhold.core.request.cache.fingerprint import Fingerprint, blocks_of
-from longhold.core.request.cache.moves import Move, What, also, moves
+from longhold.core.request.cache.moves import Move, What, format_others, moves
 from longhold.core.request.edits import deleted_tokens
 from longhold.core.request.lifetime import life_of, seconds_of
 from longhold.core.request.markers import LOOK_BACK_BLOCKS
@@ -69,15 +69,17 @@ def find_break(
     `seconds_between` runs from one call's start to the other's; `expected` lists the kinds of
     announcing entries between them.
     """
-    lost = lost_tokens(usage_before, usage_after)
+    lost = count_lost(usage_before, usage_after)
     if not lost:
         return None
     found = _cause(before, after, seconds_between, expected)
-    usd = lost_usd(after.model, usage_after, lost)
+    usd = price_lost(after.model, usage_after, lost)
     return structs.replace(found, lost_tokens=lost, usd=round(usd, 6))
 
 
-def undeclared(before: Fingerprint, after: Fingerprint, expected: Collection[str]) -> Move | None:
+def find_undeclared(
+    before: Fingerprint, after: Fingerprint, expected: Collection[str]
+) -> Move | None:
     """Return the first prefix move that no entry announced.
 
     Another model has its own cache, so after a switch everything may differ.
@@ -100,7 +102,7 @@ def readable_tokens(usage: Usage) -> int:
     return usage.cache_read_tokens + usage.cache_write_tokens
 
 
-def readable_between(before: Usage, after: Usage) -> int:
+def count_readable(before: Usage, after: Usage) -> int:
     """Count what a call could read of what the previous one cached, minus deletions by edits."""
     return max(0, readable_tokens(before) - deleted_between(before, after))
 
@@ -110,9 +112,9 @@ def deleted_between(before: Usage, after: Usage) -> int:
     return max(0, deleted_tokens(after) - deleted_tokens(before))
 
 
-def lost_tokens(before: Usage, after: Usage) -> int:
+def count_lost(before: Usage, after: Usage) -> int:
     """Count the tokens that could have been read and were not; 0 if too few for a break."""
-    readable = readable_between(before, after)
+    readable = count_readable(before, after)
     lost = readable - after.cache_read_tokens
     return lost if lost >= DROP_TOKENS and lost > DROP_RATIO * readable else 0
 
@@ -122,12 +124,12 @@ def has_read(usage: Usage, before: Usage) -> bool:
     return usage.cache_read_tokens >= (1 - DROP_RATIO) * readable_tokens(before)
 
 
-def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
+def price_lost(model: str, usage: Usage, lost: int, at: date | None = None) -> float:
     """Price tokens that were written or sent again instead of read; 0 if the price is unknown."""
     listed = prices(model, at)
     if listed is None:
         return 0.0
-    paid = listed.at_length(usage.prompt_tokens)
+    paid = listed.select_tier(usage.prompt_tokens)
     lost = min(lost, usage.cache_write_tokens + usage.input_tokens)
     written = min(lost, usage.cache_write_tokens)
     long_share = usage.written_1h_tokens / usage.cache_write_tokens if written else 0.0
@@ -136,7 +138,7 @@ def lost_usd(model: str, usage: Usage, lost: int, at: date | None = None) -> flo
     return (again - lost * paid.read) / TOKENS_PER_PRICE
 
 
-def expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
+def find_expired(model: str, lifetimes: Collection[str], seconds: float) -> str:
     """Return the longest lifetime that ran out, or ""; without markers, 5 minutes is assumed."""
     known = {life_of(model, name) for name in lifetimes or ("5m",)}
     over = [name for name in known if seconds > seconds_of(name) - SLACK_SECONDS]
@@ -149,10 +151,10 @@ def _cause(
     moved = moves(before, after)
     first = moved[0] if moved else None
     by = next((kind for kind in expected if first and kind in _announcing(first.what)), "")
-    over = expired(before.model, before.lifetimes, seconds)
+    over = find_expired(before.model, before.lifetimes, seconds)
     if over and by in ("", AFTER_EXPIRY):
         limit = f"{over[:-1]} minutes" if over.endswith("m") else "1 hour"
-        meanwhile = also(moved).replace("; also", "; meanwhile also", 1)
+        meanwhile = format_others(moved).replace("; also", "; meanwhile also", 1)
         detail = f"the cache lives for {limit} and the call came after {_span(seconds)}"
         return CacheBroke(cause=f"lifetime_{over}", detail=detail + meanwhile)
     if first is None and SERVED in expected:
@@ -161,7 +163,7 @@ def _cause(
     if first is not None:
         return CacheBroke(
             cause=ANNOUNCED[by] if by else first.what,
-            detail=first.detail + also(moved[1:]),
+            detail=first.detail + format_others(moved[1:]),
             first_moved=first.name,
             expected=by,
             diff=first.diff(),
@@ -176,7 +178,7 @@ def _announcing(what: What) -> frozenset[str]:
 def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
     """Explain a drop of a request that only grew, by the provider's rules."""
     fresh = list(after.messages[before.length :])
-    if _ended_turn(before, fresh):
+    if _has_ended_turn(before, fresh):
         detail = f"{after.model} is not shown the thinking of a turn that has ended"
         return CacheBroke(cause="thinking", detail=detail, expected="said")
     if _has_image(fresh) and not _has_image(before.messages):
@@ -192,7 +194,7 @@ def _rule(before: Fingerprint, after: Fingerprint) -> CacheBroke:
     return CacheBroke(cause="provider", detail="nothing moved and the cache should have lived")
 
 
-def _ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
+def _has_ended_turn(before: Fingerprint, fresh: list[JsonObject]) -> bool:
     """Return whether a new user message ends a turn whose thinking this model then drops.
 
     Only the turn that ends counts: earlier thinking was dropped before.
@@ -234,10 +236,10 @@ def _marker_distance(before: Fingerprint, after: Fingerprint) -> int:
     if end is None:
         return 0
     between = sum(len(blocks_of(after.messages[i])) for i in range(start, end))
-    return between + _marked_block(after, end) - _marked_block(before, start)
+    return between + _find_marked_block(after, end) - _find_marked_block(before, start)
 
 
-def _marked_block(fingerprint: Fingerprint, i: int) -> int:
+def _find_marked_block(fingerprint: Fingerprint, i: int) -> int:
     content = fingerprint.parts["messages"][i]["content"]
     return max(j for j, block in enumerate(content) if block.get("cache_control"))
 

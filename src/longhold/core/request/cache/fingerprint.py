@@ -18,7 +18,7 @@ from msgspec import Struct
 from longhold.core.messages import Json, JsonObject
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.protocol import Request
-from longhold.core.request.markers import SLOTS, unchanged
+from longhold.core.request.markers import SLOTS, count_unchanged
 from longhold.errors import PrefixMoved
 
 HASH_BYTES = 8
@@ -91,12 +91,12 @@ def fingerprint(
         model=str(kwargs.get("model", "")),
         betas=tuple(sorted(request.betas)),
         tools=_tool_hashes(kwargs.get("tools") or (), like),
-        sections=_section_hashes(tuple(_distinct(names)), system, like),
+        sections=_section_hashes(tuple(_number_repeated(names)), system, like),
         options={key: digest(value) for key, value in sorted(_options(kwargs).items())},
         markers=markers,
         lifetimes=lifetimes,
         marked=marked,
-        chain=grown(like.chain if like else Chain([], []), messages, is_strict=is_strict),
+        chain=extend_chain(like.chain if like else Chain([], []), messages, is_strict=is_strict),
         length=len(messages),
         parts=kwargs,
     )
@@ -116,7 +116,7 @@ def digest(value: Json) -> str:
     return blake2b(msgspec.json.encode(value), digest_size=HASH_BYTES).hexdigest()
 
 
-def unmarked(block: Json) -> Json:
+def strip_marker(block: Json) -> Json:
     if isinstance(block, dict) and "cache_control" in block:
         return {key: value for key, value in block.items() if key != "cache_control"}
     return block
@@ -131,17 +131,17 @@ def blocks_of(message: JsonObject) -> list[Json]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [unmarked(block) for block in content or ()]
+    return [strip_marker(block) for block in content or ()]
 
 
-def grown(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
+def extend_chain(chain: Chain, messages: Sequence[JsonObject], *, is_strict: bool = False) -> Chain:
     """Chain the messages, extending a chain whose beginning they share.
 
     Unchanged messages are the same objects, except those that carry a marker and the first one,
     which may be rebuilt each time. Whatever changes is rebuilt with all that follows it.
     """
     links, known = chain.links, chain.messages
-    start = _unchanged(known, messages)
+    start = _count_unchanged(known, messages)
     if start and known[0] is not messages[0] and _link("", messages[0]) != links[0]:
         start = 0
     if is_strict:
@@ -168,7 +168,7 @@ def _check(links: Sequence[str], messages: Sequence[JsonObject]) -> None:
             raise PrefixMoved(f"message {i + 1} changed, and what follows it was not rebuilt")
 
 
-def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
+def _count_unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> int:
     """Count the leading messages that are the same objects, by bisection.
 
     A message that carries a marker is a copy, so its neighbour is checked too.
@@ -179,12 +179,12 @@ def _unchanged(known: Sequence[JsonObject], messages: Sequence[JsonObject]) -> i
         beside = min(i + 1, length - 1)
         return not (known[i] is messages[i] or known[beside] is messages[beside])
 
-    return unchanged(length, is_changed)
+    return count_unchanged(length, is_changed)
 
 
 def _link(before: str, message: JsonObject) -> str:
     content = message.get("content")
-    bare = [unmarked(block) for block in content] if isinstance(content, list) else content
+    bare = [strip_marker(block) for block in content] if isinstance(content, list) else content
     wire = msgspec.json.encode((message.get("role"), bare))
     return blake2b(before.encode() + wire, digest_size=HASH_BYTES).hexdigest()
 
@@ -194,8 +194,8 @@ def _tool_hashes(tools: Sequence[JsonObject], like: Fingerprint | None) -> Mappi
         known = like.parts.get("tools") or ()
         if len(known) == len(tools) and all(map(is_, known, tools)):
             return like.tools
-    names = _distinct([str(tool.get("name") or tool.get("type")) for tool in tools])
-    return {name: digest(unmarked(tool)) for name, tool in zip(names, tools, strict=True)}
+    names = _number_repeated([str(tool.get("name") or tool.get("type")) for tool in tools])
+    return {name: digest(strip_marker(tool)) for name, tool in zip(names, tools, strict=True)}
 
 
 def _section_hashes(
@@ -204,7 +204,7 @@ def _section_hashes(
     """Hash each block, unless they are as before: unchanged texts are the same objects."""
     if like is not None and tuple(like.sections) == names and system_blocks(like.parts) == system:
         return like.sections
-    return {name: digest(unmarked(block)) for name, block in zip(names, system, strict=True)}
+    return {name: digest(strip_marker(block)) for name, block in zip(names, system, strict=True)}
 
 
 def _markers(
@@ -217,7 +217,7 @@ def _markers(
     tools = filter(_control, kwargs.get("tools") or ())
     found = [(f"tool {tool.get('name')}", tool["cache_control"]) for tool in tools]
     found += [(f"system block {i}", c) for i, b in enumerate(system, 1) if (c := _control(b))]
-    marked = _marked_messages(messages, like)
+    marked = _find_marked(messages, like)
     if marked:  # earlier ones only help the look-back
         last = next(filter(None, map(_control, reversed(messages[marked[-1]]["content"]))))
         is_end = marked[-1] == len(messages) - 1
@@ -228,7 +228,7 @@ def _markers(
     return described, frozenset(_lifetime(control) for _, control in found), tuple(marked)
 
 
-def _marked_messages(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
+def _find_marked(messages: Sequence[JsonObject], like: Fingerprint | None) -> list[int]:
     """Find the marked messages; those that are the same objects as before are as they were."""
     known, length, before = (like.chain.messages, like.length, like.marked) if like else ([], 0, ())
     start = max(0, len(messages) - MARKER_SEARCH)
@@ -261,7 +261,7 @@ def _terms(control: JsonObject) -> str:
     return f"({_lifetime(control)}{f', {scope}' if scope else ''})"
 
 
-def _distinct(names: Sequence[str]) -> Iterator[str]:
+def _number_repeated(names: Sequence[str]) -> Iterator[str]:
     seen = dict.fromkeys(names, 0)
     for name in names:
         seen[name] += 1

@@ -34,13 +34,13 @@ from longhold.core.models.protocol import Request
 from longhold.core.request.cache.breaks import (
     ANNOUNCED,
     SERVED,
+    count_lost,
     find_break,
+    find_undeclared,
     has_read,
-    lost_tokens,
-    undeclared,
 )
 from longhold.core.request.cache.fingerprint import Fingerprint, digest, fingerprint
-from longhold.core.request.edits import placed
+from longhold.core.request.edits import place_edits
 from longhold.core.request.markers import CachedPrefix, last_place
 from longhold.core.request.request import Wire, first_messages
 from longhold.core.request.server_side import is_shortened
@@ -69,7 +69,7 @@ class CacheMonitor:
         self._answered: dict[str, SentCall] = {}
         self._pending: dict[str, SentCall] = {}
 
-    def sending(
+    def track_request(
         self,
         request: Request,
         history: Sequence[AnyEntry],
@@ -78,9 +78,9 @@ class CacheMonitor:
         names: Sequence[str] = (),
     ) -> Asked:
         last = self._pending.get(source) or self._answered.get(source)
-        call = self._fingerprinted(request, history, last, names)
+        call = self._fingerprint_call(request, history, last, names)
         _remember(self._pending, source, call)
-        return _asked(call.sent, source, last.sent if last else None, at=call.at)
+        return _build_asked(call.sent, source, last.sent if last else None, at=call.at)
 
     def observe_reply(
         self,
@@ -98,12 +98,12 @@ class CacheMonitor:
         before = self._answered.get(source)
         _remember(self._answered, source, call)
         del self._pending[source]
-        return _compared(before, call, history, source, diagnostics)
+        return _compare_calls(before, call, history, source, diagnostics)
 
     def last(self, source: str = "main") -> SentCall | None:
         return self._answered.get(source)
 
-    def sending_fork(
+    def track_fork(
         self,
         request: Request,
         history: Sequence[AnyEntry],
@@ -116,7 +116,7 @@ class CacheMonitor:
         The fork's marker stands where the parent's stood, now in the middle of a longer request;
         with the same lifetime that is no move, nor is a shorter one on what the fork adds itself.
         """
-        call = self._fingerprinted(request, history, before, names)
+        call = self._fingerprint_call(request, history, before, names)
         if before is not None and call.sent.lifetimes >= before.sent.lifetimes:
             return replace(call, sent=replace(call.sent, markers=before.sent.markers))
         return call
@@ -134,9 +134,9 @@ class CacheMonitor:
         for name, done in self._answered.items():
             if before is not None and done.sent is before.sent and has_read(call.usage, done.usage):
                 self._answered[name] = replace(done, at=max(done.at, call.at))
-        return _compared(before, call, history, source, diagnostics)
+        return _compare_calls(before, call, history, source, diagnostics)
 
-    def _fingerprinted(
+    def _fingerprint_call(
         self,
         request: Request,
         history: Sequence[AnyEntry],
@@ -146,22 +146,22 @@ class CacheMonitor:
         known = before.sent if before else None
         sent = fingerprint(request, known, names, is_strict=self._is_strict)
         if self._is_strict and before is not None:
-            move = undeclared(before.sent, sent, announced(history[before.position :]))
+            move = find_undeclared(before.sent, sent, list_announced(history[before.position :]))
             if move is not None:
                 raise PrefixMoved(f"{move.detail}, and no entry says so:\n{move.diff()}")
         return SentCall(sent=sent, at=self.clock(), position=len(history), usage=Usage())
 
 
-def _compared(
+def _compare_calls(
     before: SentCall | None,
     call: SentCall,
     history: Sequence[AnyEntry],
     source: str,
     diagnostics: JsonObject | None,
 ) -> CacheBroke | None:
-    if before is None or not lost_tokens(before.usage, call.usage):
+    if before is None or not count_lost(before.usage, call.usage):
         return None  # as nearly always, so that no entry is looked at
-    expected = announced(history[before.position : call.position])
+    expected = list_announced(history[before.position : call.position])
     answers = (entry for entry in history[call.position :] if isinstance(entry, Replied))
     if any(is_shortened(answer.applied) for answer in answers):
         expected.append(SERVED)
@@ -172,7 +172,7 @@ def _compared(
     return replace(broke, source=source, provider=_reason(diagnostics))
 
 
-def announced(entries: Sequence[AnyEntry]) -> list[str]:
+def list_announced(entries: Sequence[AnyEntry]) -> list[str]:
     """List the kinds of entries that announce a change of the prefix, newest first.
 
     A result spilled on arrival was never sent in full, so it announces nothing.
@@ -202,7 +202,7 @@ def _usage_since(history: Sequence[AnyEntry], position: int) -> Usage | None:
     return next((one.usage for one in answers if one.usage and one.usage.prompt_tokens), None)
 
 
-def _asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
+def _build_asked(sent: Fingerprint, source: str, last: Fingerprint | None, *, at: float) -> Asked:
     """Record a request's hashes; those of tools and sections only where they changed."""
     return Asked(
         at=at,
@@ -244,7 +244,7 @@ def find_prior_cache(view: View, messages: Sequence[JsonObject]) -> PriorCache |
     if any(_may_move(entry, view.model) for entry in view.history[at:]):
         past = fold(view.history[:at])
         then = first_messages(past.frame or Framed())
-        then += Wire().messages(past.messages(), placed(past))
+        then += Wire().messages(past.messages(), place_edits(past))
     place = last_place(then[: asked.markers[-1] + 1])
     if place is None:
         return None

@@ -15,7 +15,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from longhold.core.messages import Json, JsonObject
-from longhold.core.request.cache.fingerprint import Fingerprint, blocks_of, system_blocks, unmarked
+from longhold.core.request.cache.fingerprint import (
+    Fingerprint,
+    blocks_of,
+    strip_marker,
+    system_blocks,
+)
 
 What: TypeAlias = Literal[
     "model", "tool", "section", "beta", "thinking", "effort", "option", "message", "marker"
@@ -51,7 +56,7 @@ def moves(before: Fingerprint, after: Fingerprint) -> list[Move]:
     return [*filter(None, found)] or [*filter(None, [_marker(before, after)])]
 
 
-def first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
+def find_first_moved(before: Fingerprint, after: Fingerprint) -> int | None:
     """Return the index of the first message that the later request lacks or changed."""
     shared = min(before.length, after.length)
     old, new = before.chain.links, after.chain.links
@@ -73,11 +78,11 @@ def _model(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 
 def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
-    name, change = changed(before.tools, after.tools)
+    name, change = find_change(before.tools, after.tools)
     if not name:
         return None
     old, new = _tool_named(before, name), _tool_named(after, name)
-    part, text_before, text_after = "", _pretty(old), _pretty(new)
+    part, text_before, text_after = "", _format_pretty(old), _format_pretty(new)
     if change == "changed" and old and new:
         keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
         part = "the " + ", ".join(map(str, keys)) + " of " if keys else "the order of keys in "
@@ -86,7 +91,7 @@ def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
     return Move(
         what="tool",
         name=f"tool {name}",
-        detail=f"{part}tool {name} {_was(change)}",
+        detail=f"{part}tool {name} {_describe_change(change)}",
         before=text_before,
         after=text_after,
     )
@@ -94,17 +99,17 @@ def _tool(before: Fingerprint, after: Fingerprint) -> Move | None:
 
 def _tool_named(fingerprint: Fingerprint, name: str) -> JsonObject:
     tools = zip(fingerprint.tools, fingerprint.parts.get("tools") or (), strict=False)
-    return next((dict(unmarked(tool)) for known, tool in tools if known == name), {})
+    return next((dict(strip_marker(tool)) for known, tool in tools if known == name), {})
 
 
 def _section(before: Fingerprint, after: Fingerprint) -> Move | None:
-    name, change = changed(before.sections, after.sections)
+    name, change = find_change(before.sections, after.sections)
     if not name:
         return None
     return Move(
         what="section",
         name=f"system section {name}",
-        detail=f"system section {name} {_was(change)}",
+        detail=f"system section {name} {_describe_change(change)}",
         before=_section_text(before, name),
         after=_section_text(after, name),
     )
@@ -126,9 +131,9 @@ def _options(before: Fingerprint, after: Fingerprint) -> Iterator[Move]:
         yield Move(
             what=what,
             name=key if what != "option" else f"option {key}",
-            detail=f"{key} changed from {_short(old)} to {_short(new)}",
-            before=_pretty(old),
-            after=_pretty(new),
+            detail=f"{key} changed from {_format_short(old)} to {_format_short(new)}",
+            before=_format_pretty(old),
+            after=_format_pretty(new),
         )
 
 
@@ -156,7 +161,7 @@ def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[list[s
 
 
 def _message(before: Fingerprint, after: Fingerprint) -> Move | None:
-    i = first_moved(before, after)
+    i = find_first_moved(before, after)
     if i is None:
         return None
     old, new = before.chain.messages[i], after.chain.messages[i] if i < after.length else None
@@ -194,7 +199,7 @@ def _block_text(block: Json) -> str:
         for key in ("text", "thinking", "content"):
             if isinstance(block.get(key), str):
                 return str(block[key])
-    return _pretty(block)
+    return _format_pretty(block)
 
 
 def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
@@ -211,7 +216,7 @@ def _marker(before: Fingerprint, after: Fingerprint) -> Move | None:
     )
 
 
-def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
+def find_change(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, str]:
     """Return the first name that differs, in the order sent, and how: changed, gone, moved, new."""
     for old, new in zip_longest(before, after):
         if old == new and before[old] != after[new]:
@@ -223,20 +228,20 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, s
     return "", ""
 
 
-def _was(change: str) -> str:
+def _describe_change(change: str) -> str:
     return {"gone": "is gone", "new": "is new"}.get(change, change)
 
 
-def _pretty(value: Json) -> str:
+def _format_pretty(value: Json) -> str:
     if value in (None, {}):
         return ""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def _short(value: Json) -> str:
+def _format_short(value: Json) -> str:
     return "none" if value is None else msgspec.json.encode(value).decode()[:80]
 
 
-def also(found: Iterable[Move]) -> str:
+def format_others(found: Iterable[Move]) -> str:
     names = [move.name for move in found]
     return f"; also {', '.join(names)}" if names else ""

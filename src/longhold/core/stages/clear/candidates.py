@@ -32,7 +32,7 @@ from longhold.core.messages import ToolUse
 from longhold.core.messages.measure import Measure
 from longhold.core.models.capabilities import capabilities
 from longhold.core.tools.describe import Describe, Described, description_of
-from longhold.core.tools.protocol import called
+from longhold.core.tools.protocol import unwrap_call
 from longhold.core.view import View
 from longhold.core.view.items import Item, Result, Round
 from longhold.core.view.tokens import CLAUDE
@@ -226,7 +226,7 @@ class Candidates:
 
     def _answers(self, item: Round) -> Iterator[tuple[ToolUse, Described, Result]]:
         results = {result.tool_use_id: result for result in item.results}
-        for use in map(called, item.tool_uses()):
+        for use in map(unwrap_call, item.tool_uses()):
             tool = self._describe(use.name)
             result = results.get(use.id)
             if tool.is_clearable and result is not None and not result.refused:

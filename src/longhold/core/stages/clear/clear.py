@@ -25,13 +25,13 @@ from longhold.core.log.entries import (
     Replied,
     Undone,
 )
-from longhold.core.log.spending import spent_on
+from longhold.core.log.spending import price_call
 from longhold.core.log.unique_answers import day_of
 from longhold.core.messages import Json, JsonObject, ToolUse, is_thought
 from longhold.core.messages.measure import measure_content, measure_text
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.models.capabilities import capabilities
-from longhold.core.request.edits import deleted_tokens, takes_edits
+from longhold.core.request.edits import deleted_tokens, has_edits
 from longhold.core.request.lifetime import seconds_of
 from longhold.core.request.server_side import OPTION
 from longhold.core.settings import ClearSettings
@@ -52,8 +52,14 @@ from longhold.core.stages.clear.policy import (
     usd,
 )
 from longhold.core.stages.prefix_lock import drops_thinking, may_move
-from longhold.core.tools.describe import HISTORY, Describe, Described, describing, description_of
-from longhold.core.tools.protocol import called
+from longhold.core.tools.describe import (
+    HISTORY,
+    Describe,
+    Described,
+    build_describe,
+    description_of,
+)
+from longhold.core.tools.protocol import unwrap_call
 from longhold.core.turn.engine import Engine
 from longhold.core.view import View
 from longhold.core.view.items import Round
@@ -86,7 +92,7 @@ class InputShortener(NamedTuple):
         return [one for one in found if one is not None]
 
     def _shortened(self, item: Round, use: ToolUse) -> OldInput | None:
-        meant = called(use)
+        meant = unwrap_call(use)
         tool = self.describe(meant.name)
         if tool.kind != "write" or any(map(self.is_kept, tool.paths_in(meant.input))):
             return None
@@ -112,7 +118,7 @@ class InputShortener(NamedTuple):
         if self.history_tool:
             hints.append(f"{self.history_tool} #{n} has it")
         again = f" {', or '.join(hints)}." if hints else ""
-        return f"[{counted(len(value), 'character')}, cleared to make room.{again}]"
+        return f"[{pluralize(len(value), 'character')}, cleared to make room.{again}]"
 
 
 def _texts(value: Json) -> Iterator[str]:
@@ -163,9 +169,9 @@ class Beside:
     def described(self) -> str:
         parts = []
         if self.inputs:
-            parts.append(f"the inputs of {counted(len(self.inputs), 'old call')}")
+            parts.append(f"the inputs of {pluralize(len(self.inputs), 'old call')}")
         if self.thinking:
-            parts.append(f"the thinking of {counted(len(self.thinking), 'earlier answer')}")
+            parts.append(f"the thinking of {pluralize(len(self.thinking), 'earlier answer')}")
         return f"{' and '.join(parts)}, about {self.tokens:,} tokens"
 
     def add_to(self, entry: Cleared) -> Cleared:
@@ -247,7 +253,7 @@ class ClearingBalance:
                 if response and response == self._response:
                     return
                 self._response = response
-                spent = spent_on(entry.model or self._model, usage, day_of(entry.at))
+                spent = price_call(entry.model or self._model, usage, day_of(entry.at))
                 self.billed_usd += spent.usd
                 self.saved_usd += sum(self._saving.values())
             case Cleared():
@@ -321,7 +327,7 @@ class Clearing:
         settings = engine.settings.clear
         if self._candidates is None:
             self._candidates = Candidates(
-                describing(settings.also, self._describe),
+                build_describe(settings.also, self._describe),
                 smallest=max(settings.smallest_tokens, LONGEST_WEIGHT),
                 is_kept=partial(is_memory, memory=str(engine.log.path.parent / "memory")),
             )
@@ -334,14 +340,14 @@ class Clearing:
     def _shortener(self, engine: Engine) -> InputShortener:
         settings = engine.settings.clear
         return InputShortener(
-            describing(settings.also, self._describe),
+            build_describe(settings.also, self._describe),
             max(settings.smallest_tokens, LONGEST_WEIGHT),
             self._lines.history_tool,
             partial(is_memory, memory=str(engine.log.path.parent / "memory")),
         )
 
     def _standing(self, engine: Engine, candidates: Candidates, now: Snapshot) -> CacheStanding:
-        is_able = takes_edits(engine.frame, engine.model) and self._is_main
+        is_able = has_edits(engine.frame, engine.model) and self._is_main
         grown = abs(candidates.heavy.weight - self._refused)
         return CacheStanding(
             can_move=may_move(engine),

@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import Image, Json, text_of
 from longhold.core.messages.measure import Measure, measure_result
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.stages.clear.candidates import Candidate
 from longhold.core.stages.clear.policy import time_of
 
@@ -78,7 +78,7 @@ def placeholder(cleared: Candidate, came: float, history_tool: str = "") -> str:
     `came` is when the result arrived, `history_tool` the tool that opens cleared results.
     """
     use, kind = cleared.use, cleared.tool.kind
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(possible(came)))
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clamp_time(came)))
     what = " ".join(filter(None, (use.name, _target(cleared))))
     shown = f"[{what}: {_size(cleared)}, {when}, cleared to make room."
     hints = [_AGAIN[kind]] if kind in _AGAIN else []
@@ -118,5 +118,5 @@ def _site(url: Json) -> str:
 def _size(cleared: Candidate) -> str:
     content = cleared.result.content
     images = 0 if isinstance(content, str) else sum(isinstance(block, Image) for block in content)
-    sizes = [counted(len(text_of(content)), "character")]
-    return ", ".join([*sizes, counted(images, "image")] if images else sizes)
+    sizes = [pluralize(len(text_of(content)), "character")]
+    return ", ".join([*sizes, pluralize(images, "image")] if images else sizes)

@@ -26,7 +26,7 @@ from longhold.core.log.entries import (
     Switched,
 )
 from longhold.core.messages import ToolUse
-from longhold.core.messages.text import counted
+from longhold.core.messages.text import pluralize
 from longhold.core.models.prices import TOKENS_PER_PRICE, Prices, prices
 from longhold.core.policy.cost_model import (
     CacheState,
@@ -49,7 +49,7 @@ from longhold.core.tools.describe import Describe
 from longhold.core.turn.engine import Engine, Fullness
 from longhold.core.view import View
 from longhold.core.view.items import Result, Round
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 
 EDITS_FAILED = "cache edits"
 """The subject of the `Failed` entry for a provider that ignores cache edits."""
@@ -163,7 +163,7 @@ class Snapshot:
         return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
 
     def scaled(self, tokens: int) -> int:
-        return scaled(tokens, self.full.window.limit_tokens)
+        return scale_tokens(tokens, self.full.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
         return round((batch.weight - STAND_IN_WEIGHT * len(batch)) * self.scale)
@@ -253,13 +253,13 @@ class Snapshot:
         return now + self.outlook.warm_calls * self.read_usd(tokens)
 
     def read_usd(self, tokens: int) -> float:
-        listed = self.listed.at_length(self.full.used_tokens).read if self.listed else 0.0
+        listed = self.listed.select_tier(self.full.used_tokens).read if self.listed else 0.0
         return listed * tokens / TOKENS_PER_PRICE
 
     def write_usd(self, tokens: int) -> float:
         if self.listed is None:
             return 0.0
-        flat = self.listed.at_length(self.full.used_tokens)
+        flat = self.listed.select_tier(self.full.used_tokens)
         return (
             (flat.write_1h if self.lifetime == "1h" else flat.write_5m) * tokens / TOKENS_PER_PRICE
         )
@@ -508,11 +508,11 @@ def _described(batch: Batch, now: Snapshot) -> str:
     parts = []
     if fresh or not known:
         parts.append(
-            f"cleared {counted(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
+            f"cleared {pluralize(len(fresh), 'old result')}, about {max(0, now.freed_tokens(fresh)):,} tokens"
         )
     if known:
         parts.append(
-            f"took {counted(known, 'result')} out of the text that the provider was to leave out"
+            f"took {pluralize(known, 'result')} out of the text that the provider was to leave out"
         )
     return ", and ".join(parts)
 
@@ -555,7 +555,7 @@ def plan_served(found: Batch, tokens: int, now: Snapshot) -> ClearPlan:
     saved = now.read_usd(tokens or now.freed_tokens(found))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
     why = (
-        f"the provider cleared {counted(len(found), 'result')} on its side, {size} tokens, "
+        f"the provider cleared {pluralize(len(found), 'result')} on its side, {size} tokens, "
         f"taken to be the oldest{money}"
     )
     return ClearPlan(way="server", batch=found, why=why, how="server")

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from longhold.core.log.entries import AnyEntry
 from longhold.core.messages import text_of
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.compact.digest import FactPieces, budget_for
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import DirectiveLedger
@@ -30,7 +30,7 @@ from longhold.core.stages.compact.user_words import (
 from longhold.core.stages.facts.facts import CommandFact, Facts, cite
 from longhold.core.stages.facts.names import named_in
 from longhold.core.view.items import Item
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 UNKNOWN = "[not found in the log]"
 CHECKED = frozenset({"id", "path"})
@@ -230,7 +230,7 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
     else:
         body = _written(material, tokens - index_tokens, written)
     survival = check_survival(body, material.parts.names, index_tokens)
-    parts = (prompt("lead"), body, masked(survival.index), *_end(material, manner))
+    parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
@@ -241,8 +241,8 @@ def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
 
 def _written(material: Material, budget_tokens: int, written: Judged) -> str:
     words = material.words().text
-    judged = marked(masked(written.text()), material.facts, material.segment.items)
-    left = budget_tokens - estimated_tokens(words) - estimated_tokens(judged)
+    judged = marked(mask_secrets(written.text()), material.facts, material.segment.items)
+    left = budget_tokens - estimate_tokens(words) - estimate_tokens(judged)
     added = material.parts.pieces.engine_part(max(left, LIMITS.least_added_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))
     return "\n\n".join((*filter(None, (words, judged)), *sections))

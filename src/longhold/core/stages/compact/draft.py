@@ -38,7 +38,7 @@ from longhold.core.stages.compact.writing import SOURCE
 from longhold.core.stages.prefix_lock import drops_thinking
 from longhold.core.tools.recovered import is_restored_file
 from longhold.core.turn.engine import Engine
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 from longhold.errors import ContextOverflow, PromptTooLong, RequestRejected
 
 SHARES = ((1.0, 1.0), (0.5, 1.0), (0.25, 1.0), (0.1, 1.0), (0.1, 0.5), (0.1, 0.25), (0.1, 0.1))
@@ -118,14 +118,14 @@ async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Mate
 
 def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
     """Prepare `material_of` to be called in a thread."""
-    weigh, window = engine.weigher(), engine.fullness().window
+    weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
         gathered,
         engine.view.history.copy(),
         segment,
         tokens,
-        most_words_tokens=scaled(engine.settings.compact.words_tokens, window.limit_tokens),
+        most_words_tokens=scale_tokens(engine.settings.compact.words_tokens, window.limit_tokens),
         most_tokens=max(1, int(LINE_SHARE * window.base_tokens)),
         fold=fold,
     )
@@ -143,7 +143,7 @@ def asked_for(material: Material, focus: Sequence[str]) -> str:
 
 
 def check_floor(engine: Engine, line: int) -> int:
-    weights = floor(engine.view, engine.weigher())
+    weights = floor(engine.view, engine.make_weigher())
     lowest = sum(weight.tokens for weight in weights)
     if lowest >= line:
         raise ContextOverflow(explain_floor(weights, line))
@@ -195,10 +195,10 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
         if draft.made.written is not None and (share, words_share) == SHARES[1]:
             draft = replace(draft, made=MadeSummary())  # a digest can be cut further than a summary
     bare = replace(draft, restored=())
-    if engine.weigher()(_total_after(engine, bare, ())) < line:
+    if engine.make_weigher()(_total_after(engine, bare, ())) < line:
         return bare  # by its share of the view; the gauge is off, and the next answer corrects it
     left = after_tokens(engine, bare, ())
-    raise ContextOverflow(explain_floor(floor(engine.view, engine.weigher()), line, left))
+    raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
 
 def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
@@ -240,7 +240,7 @@ def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> Compactio
 
 def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
     """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
-    stays = engine.weigher()(_without(engine, draft.material.segment))
+    stays = engine.make_weigher()(_without(engine, draft.material.segment))
     filled = max(engine.settings.compact.filled_ratio, share) * line
     return int(max(filled, stays + LEAST_SHARE * (line - stays)))
 

@@ -22,7 +22,7 @@ from longhold.core.log.entries import (
     Undone,
 )
 from longhold.core.messages import text_of
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
 from longhold.core.stages.facts.calls import Todos, extract, gather
 from longhold.core.stages.facts.carried import bounded, shortened
@@ -40,7 +40,7 @@ class KnownFacts(NamedTuple):
 class FactsFold:
     """What a log says, up to the entries it was shown last."""
 
-    def __init__(self, mask: Callable[[str], str] = masked) -> None:
+    def __init__(self, mask: Callable[[str], str] = mask_secrets) -> None:
         self._mask = mask
         self._lock = Lock()
         """Drafts are made in threads."""

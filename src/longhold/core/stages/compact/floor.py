@@ -45,7 +45,7 @@ def _parts(view: View) -> Iterator[_Part]:
     for item in view.items:
         if view.is_pinned(item):
             yield "pinned", f"pinned message #{item.id}", item.measure, "unpin it"
-    for item in view.items[view.compactable() :]:
+    for item in view.items[view.count_compactable() :]:
         if not view.is_pinned(item):
             yield from _waiting(item)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from longhold.core.messages import Text
 from longhold.core.messages.measure import Measure, measure_content
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
 from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
 from longhold.core.stages.compact.draft import CompactionDraft, after_tokens, gathering
@@ -24,7 +24,7 @@ from longhold.core.stages.notes.page import NotesPage
 from longhold.core.stages.prefix_lock import may_move
 from longhold.core.turn.engine import Engine
 from longhold.core.view.items import Item, Spoken
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError
 
 WAY = "notes"
@@ -173,14 +173,14 @@ class FromNotes:
         if item is None:
             return None
         window, items = engine.fullness().window.limit_tokens, engine.view.items
-        weigh = engine.weigher()
+        weigh = engine.make_weigher()
         taken = measure_content((Text(text=ready.composed.text),)) + engine.frame.measure
         room = int(engine.settings.compact.filled_ratio * line - weigh(taken))
-        least = scaled(settings.keep_tokens, window)
+        least = scale_tokens(settings.keep_tokens, window)
         enough = Enough(
             tokens=least,
             messages=settings.keep_messages,
-            most_tokens=min(scaled(settings.keep_most_tokens, window), max(least, room)),
+            most_tokens=min(scale_tokens(settings.keep_most_tokens, window), max(least, room)),
         )
         start = kept_from(items, items.index(item) + 1, weigh, enough)
         return segment_before(engine.view, start)
@@ -249,5 +249,5 @@ def _put(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
     material, judgement = gather(), basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)
     if judgement is not None and not basis.is_covering:
-        composed = replace(composed, text=f"{composed.text}\n\n{masked(judgement.text())}")
+        composed = replace(composed, text=f"{composed.text}\n\n{mask_secrets(judgement.text())}")
     return Ready(basis=basis, manner=manner, material=material, composed=composed)

@@ -49,7 +49,7 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
     `again` also covers a lone summary, so that it can be shortened.
     """
-    end = view.compactable()
+    end = view.count_compactable()
     if again:
         summaries = [i for i, item in enumerate(view.items) if _is_summary(item)]
         items = tuple(view.items[: max(end, *(i + 1 for i in summaries[-1:]), 0)])
@@ -61,7 +61,7 @@ def whole_segment(view: View, *, again: bool = False) -> Segment | None:
 
 
 def segment_before(view: View, start: int) -> Segment | None:
-    end = min(start, view.compactable())
+    end = min(start, view.count_compactable())
     items = tuple(view.items[:end])
     if not items or all(_is_summary(item) for item in items):
         return None
@@ -79,7 +79,7 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
     if item is None or (item.id != pivot and _is_summary(item)):
         raise RequestRejected(_not_there(view, pivot))
     at = view.items.index(item)
-    end = view.compactable()
+    end = view.count_compactable()
     if kind == "up_to":
         items, kept = view.items[: min(at + 1, end)], view.items[min(at + 1, end) :]
     else:

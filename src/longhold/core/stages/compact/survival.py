@@ -15,7 +15,7 @@ from longhold.core.stages.compact.digest.context import LIMITS, DigestLimits
 from longhold.core.stages.compact.digest.pieces import Count
 from longhold.core.stages.facts.names import NameKind, named_in
 from longhold.core.view.items import Item, Round, Spoken
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 HEADING = "Names in use lately that are not above:"
 
@@ -64,7 +64,7 @@ def recent_names(
 
 
 def check_survival(
-    text: str, names: Names, budget_tokens: int, count: Count = estimated_tokens
+    text: str, names: Names, budget_tokens: int, count: Count = estimate_tokens
 ) -> Survival:
     missing = {name: kind for name, kind in names.said.items() if name not in text}
     index, listed = _index(_ordered(missing, text), budget_tokens, count)

@@ -92,7 +92,7 @@ class Guard:
     def stop(self, engine: Engine) -> ThrashStopped:
         """Find what refills the window, act on it and describe that; raise if nothing helps."""
         line = engine.fullness().window.auto_tokens
-        culprits = find_culprits(engine.view, engine.weigher(), line)
+        culprits = find_culprits(engine.view, engine.make_weigher(), line)
         by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
         times = times_stopped(self._past.follow(engine.view.history)) + 1
@@ -102,7 +102,7 @@ class Guard:
             engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
             raise ContextOverflow(
                 f"{why}, and compacting does not help. In the window: "
-                f"{filling(engine.view, engine.weigher())}. {ADVICE}"
+                f"{filling(engine.view, engine.make_weigher())}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
             done.append("no model is asked for a summary for now unless you ask for one")

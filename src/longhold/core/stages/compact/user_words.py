@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from longhold.core.messages.text import CUT, counted, cut, head_and_tail, one_line
+from longhold.core.messages.text import CUT, cut, head_and_tail, one_line, pluralize
 from longhold.core.stages.compact.digest.pieces import remembered
 from longhold.core.stages.compact.directives import Directive, DirectiveLedger
 from longhold.core.stages.facts.facts import cite
 from longhold.core.stages.facts.user_text import without_pastes
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 BRIEF_CHARS = 480
 """For a request: its first and last sentences."""
@@ -36,7 +36,7 @@ LEFT_OUT_TOKENS = 30
 """For the line that says which messages are left out."""
 
 
-tokens = remembered(estimated_tokens)
+tokens = remembered(estimate_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
     beyond, directives = ledger.directives[:-most], ledger.directives[-most:]
     whole = {each.message: _line(each, each.text.strip("\n")) for each in directives}
     shown, sizes = dict(whole), {n: tokens(line) for n, line in whole.items()}
-    spent = estimated_tokens(HEADING) + (LEFT_OUT_TOKENS if beyond else 0)
+    spent = estimate_tokens(HEADING) + (LEFT_OUT_TOKENS if beyond else 0)
     excess = spent + sum(sizes.values()) - budget_tokens
     if excess > 0:
-        excess += estimated_tokens(SHORTENED)
+        excess += estimate_tokens(SHORTENED)
     for shorter in _shorter_forms(directives):
         if excess <= 0:
             break
@@ -72,7 +72,7 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
         line = _line(shorter.directive, shorter.text)
         if shorter.fills:
             line = _filling(shorter.directive, line, sizes[n] - excess)
-        saved = sizes[n] - estimated_tokens(line)
+        saved = sizes[n] - estimate_tokens(line)
         if saved > 0:
             shown[n], sizes[n] = line, sizes[n] - saved
             excess -= saved
@@ -89,7 +89,7 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
 
 def words_tokens(ledger: DirectiveLedger) -> int:
     lines = (_line(each, each.text.strip("\n")) for each in ledger.directives)
-    return estimated_tokens(HEADING) + sum(map(tokens, lines))
+    return estimate_tokens(HEADING) + sum(map(tokens, lines))
 
 
 def trimmed_tokens(ledger: DirectiveLedger) -> int:
@@ -100,7 +100,7 @@ def trimmed_tokens(ledger: DirectiveLedger) -> int:
         else _line(each, _pointer(each))
         for each in ledger.directives
     )
-    return estimated_tokens(HEADING) + sum(map(tokens, texts))
+    return estimate_tokens(HEADING) + sum(map(tokens, texts))
 
 
 def _oldest(
@@ -118,7 +118,7 @@ def _oldest(
 
 def _left_out(directives: Sequence[Directive]) -> str:
     first, last = cite(directives[0].message), cite(directives[-1].message)
-    return f"{counted(len(directives), 'older message')} from {first} to {last} left out; the log has them."
+    return f"{pluralize(len(directives), 'older message')} from {first} to {last} left out; the log has them."
 
 
 def _shorter_forms(directives: Sequence[Directive]) -> Iterator[_Shorter]:
@@ -138,12 +138,12 @@ def _shorter_forms(directives: Sequence[Directive]) -> Iterator[_Shorter]:
 def _filling(directive: Directive, brief: str, room_tokens: int) -> str:
     """Return as much of a message as its room holds, but no less than its brief form."""
     text, pointer = directive.text, cite(directive.message)
-    chars = int(len(text) * room_tokens / max(estimated_tokens(text), 1))
+    chars = int(len(text) * room_tokens / max(estimate_tokens(text), 1))
     for _ in range(FITTING):
         if chars <= BRIEF_CHARS:
             break
         line = _line(directive, head_and_tail(text, chars, pointer))
-        excess = estimated_tokens(line) - room_tokens
+        excess = estimate_tokens(line) - room_tokens
         if excess <= 0:
             return line
         chars -= max(excess * 4, BRIEF_CHARS // 4)

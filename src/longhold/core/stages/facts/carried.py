@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from longhold.core.messages.text import CUT, cut, one_line, sentences, tight
+from longhold.core.messages.text import CUT, cut, one_line, remove_blank_lines, sentences
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -142,7 +142,7 @@ def _shortened(steps: Iterable[StepFact]) -> Iterator[StepFact]:
     for step in steps:
         match step:
             case AnswerFact(text=text):
-                yield replace(step, text=gist(tight(text), ANSWER_CHARS))
+                yield replace(step, text=gist(remove_blank_lines(text), ANSWER_CHARS))
             case Thought(text=text):
                 if found := conclusions(text, THOUGHT_CHARS):
                     yield replace(step, text="\n".join(found))

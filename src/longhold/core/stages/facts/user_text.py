@@ -13,7 +13,7 @@ from itertools import groupby
 
 from longhold.core.messages import Content, Document, Image, text_of
 from longhold.core.messages.text import CUT
-from longhold.core.messages.wrapped import LONGEST_WRAPPED_CHARS, elements, unwrapped
+from longhold.core.messages.wrapped import LONGEST_WRAPPED_CHARS, elements, strip_wrapped
 from longhold.core.stages.facts.facts import Via
 
 FEWEST_LINES = 12
@@ -140,7 +140,7 @@ def typed(content: Content) -> Typed | None:
         return Typed(text=f"{command} {said}".strip(), via="command")
     if is_interruption(content) or text.lstrip().startswith("<task-notification>"):
         return None
-    own = unwrapped(text)
+    own = strip_wrapped(text)
     return Typed(text=own, images=images) if own or images else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from longhold.core.log.entries import AnyEntry
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut, one_line
 from longhold.core.stages.facts.calls import Todos, extract, originals
 from longhold.core.stages.facts.facts import (
@@ -80,7 +80,7 @@ class TurnRecord:
 
 @dataclass(slots=True, kw_only=True)
 class SessionAccount:
-    mask: Callable[[str], str] = masked
+    mask: Callable[[str], str] = mask_secrets
     turns: list[TurnRecord] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
     commands: dict[str, CommandRun] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class SessionAccount:
 
     @classmethod
     def of(
-        cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = masked
+        cls, history: Iterable[AnyEntry], mask: Callable[[str], str] = mask_secrets
     ) -> "SessionAccount":
         account = cls(mask=mask)
         account.follow(originals(history))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from longhold.core.settings import NotesSettings
 from longhold.core.stages.notes.page import NotesPage, read_template
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 FAVOURED = '"Current state" and "Errors and corrections"'
 
@@ -33,7 +33,7 @@ def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: P
 
 def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
     """List the sections that must be condensed, and whether the whole page must be."""
-    sizes = {heading: estimated_tokens(text) for heading, text in page.written().items() if text}
+    sizes = {heading: estimate_tokens(text) for heading, text in page.written().items() if text}
     said = [
         f'- "{heading}" has about {tokens:,} tokens. Condense it: join what belongs together, drop what is settled.'
         for heading, tokens in sizes.items()

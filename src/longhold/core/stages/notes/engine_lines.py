@@ -6,11 +6,18 @@ message n of the log.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from longhold.core.messages.text import cut, head_and_tail, one_line, outline, sentences, tight
+from longhold.core.messages.text import (
+    cut,
+    head_and_tail,
+    one_line,
+    outline,
+    remove_blank_lines,
+    sentences,
+)
 from longhold.core.stages.facts.facts import cite, times
 from longhold.core.stages.facts.names import PROSE, last_name, suffix_of
 from longhold.core.stages.notes.account import File, SessionAccount, TurnRecord
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 TITLE_CHARS = 72
 MESSAGE_CHARS = 1_200
@@ -59,7 +66,7 @@ def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
     taken: list[str] = []
     left, missed = budget_tokens, 0
     for line in lines:
-        price = estimated_tokens(line)
+        price = estimate_tokens(line)
         if price <= left:
             taken.append(line)
             left, missed = left - price, 0
@@ -91,7 +98,7 @@ def _state(account: SessionAccount) -> Iterator[str]:
         yield f"- the user last said {cite(words.id)}: {cut(one_line(words.text), QUOTE_CHARS)}"
     answers = [turn.answer for turn in account.turns if turn.answer is not None]
     if answers:
-        last = " ".join(sentences(tight(answers[-1].text))[-2:])
+        last = " ".join(sentences(remove_blank_lines(answers[-1].text))[-2:])
         yield f"- the agent last said {cite(answers[-1].id)}: {cut(one_line(last), QUOTE_CHARS)}"
     for change in reversed(account.recent[-RECENT:]):
         yield f"- {change.action} {change.path} {cite(change.id)}"
@@ -149,7 +156,7 @@ def _results(account: SessionAccount) -> Iterator[str]:
     answered = [turn for turn in account.turns if turn.answer is not None]
     for turn in reversed(answered[-ANSWERS:]):
         assert turn.answer is not None
-        text = cut(tight(turn.answer.text), ANSWER_CHARS)
+        text = cut(remove_blank_lines(turn.answer.text), ANSWER_CHARS)
         yield f"- T{turn.number} {cite(turn.answer.id)}: {_indented(text)}"
     for commit, id in reversed(account.commits.items()):
         yield f"- commit {commit} {cite(id)}"
@@ -169,7 +176,7 @@ def _line(turn: TurnRecord) -> str:
     if turn.is_interrupted:
         done.append("interrupted")
     if turn.answer is not None:
-        said = sentences(tight(turn.answer.text))[:1]
+        said = sentences(remove_blank_lines(turn.answer.text))[:1]
         done.append(f"said: {cut(one_line(' '.join(said)), SAID_CHARS)}")
     return f"- T{turn.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
 

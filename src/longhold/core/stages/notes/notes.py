@@ -20,7 +20,7 @@ import msgspec
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import AnyEntry, Asked, Failed, Noted, Replied
 from longhold.core.messages import ToolUse, Usage
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.request.lifetime import seconds_of
 from longhold.core.settings import NotesSettings, home
 from longhold.core.settings.files import Overtaken
@@ -36,8 +36,8 @@ from longhold.core.turn.engine import Engine, Fullness
 from longhold.core.turn.fork import AskFork, ForkReply, ForkRequest, Permit, Prefix
 from longhold.core.turn.round import Allowed, Denied
 from longhold.core.view.items import Item, Round, last_round
-from longhold.core.view.tokens import estimated_tokens
-from longhold.core.view.window import scaled
+from longhold.core.view.tokens import estimate_tokens
+from longhold.core.view.window import scale_tokens
 from longhold.errors import LongholdError, StoreError
 
 
@@ -56,8 +56,8 @@ def is_due(
     that of the context: after a compaction it counts anew.
     """
     if before_tokens is None:
-        return used_tokens >= scaled(settings.first_tokens, window_tokens)
-    if used_tokens - before_tokens < scaled(settings.growth_tokens, window_tokens):
+        return used_tokens >= scale_tokens(settings.first_tokens, window_tokens)
+    if used_tokens - before_tokens < scale_tokens(settings.growth_tokens, window_tokens):
         return False
     return calls >= settings.tool_calls or is_at_rest
 
@@ -73,7 +73,7 @@ def model_pays(
     near = settings.paused_ratio if is_after_pause else settings.near_ratio
     if full.used_tokens < near * full.window.base_tokens:
         return False
-    behind = scaled(settings.keep_most_tokens, full.window.limit_tokens)
+    behind = scale_tokens(settings.keep_most_tokens, full.window.limit_tokens)
     return judged_tokens == 0 or full.used_tokens - judged_tokens >= behind
 
 
@@ -305,7 +305,7 @@ class Notes:
         if reply.reason == "aborted":
             file.drop_draft()
             return None
-        mine = {h: masked(text) for h, text in file.end_draft().written().items()}
+        mine = {h: mask_secrets(text) for h, text in file.end_draft().written().items()}
         before = base.written()
         if mine == before:
             return reply.usage if reply.reason == "completed" else None
@@ -401,7 +401,7 @@ def _unsent(prefix: Prefix) -> int:
     if prefix.cached_to is None:
         return 0
     tail = prefix.messages[prefix.cached_to.message + 1 :]
-    return estimated_tokens(msgspec.json.encode(tail).decode())
+    return estimate_tokens(msgspec.json.encode(tail).decode())
 
 
 def _tell(engine: Engine, error: BaseException) -> None:

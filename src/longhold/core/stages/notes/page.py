@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 MARK_CHARS = 8
 EDITED = "0"
@@ -117,7 +117,7 @@ class NotesPage:
 
     @property
     def tokens(self) -> int:
-        return estimated_tokens(self.render())
+        return estimate_tokens(self.render())
 
 
 def read_template(text: str) -> NotesPage:

@@ -15,10 +15,10 @@ from longhold.core.log.entries import Asked, Ran
 from longhold.core.messages import text_of
 from longhold.core.settings import SpillSettings
 from longhold.core.tools.describe import MCP_CHARS, description_of
-from longhold.core.tools.protocol import called
+from longhold.core.tools.protocol import unwrap_call
 from longhold.core.view import View
 from longhold.core.view.items import Round, last_round
-from longhold.core.view.window import scaled
+from longhold.core.view.window import scale_tokens
 
 LOOKED_AT_CHARS = 200
 """Agents print it in the first line or the last."""
@@ -63,7 +63,7 @@ def arrived_in(view: View, ran: Ran) -> Arrived | None:
 
 
 def tool_of(owner: Round, tool_use_id: str) -> str:
-    return next((called(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
+    return next((unwrap_call(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
 
 
 def unsent(view: View, owner: Round) -> dict[str, Arrived]:
@@ -142,7 +142,7 @@ class Budgets:
         )
 
     def _scaled(self, constant: int, least: int) -> int:
-        return max(least, scaled(constant, self.window_tokens))
+        return max(least, scale_tokens(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
         """Choose a tool's limit: its own "never", the user's setting, its declaration, its name.

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from longhold.core.log.entries import AnyEntry, Failed, Ran, Spilled
-from longhold.core.log.results import Body, headed, is_over
+from longhold.core.log.results import Body, is_over, truncate_result
 from longhold.core.log.retention import sweep
 from longhold.core.messages import ResultContent, Text
 from longhold.core.messages.measure import Measure, measure_content
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import byte_count
 from longhold.core.stages.spill.budget import (
     Arrived,
@@ -27,9 +27,9 @@ from longhold.core.stages.spill.budget import (
 from longhold.core.stages.spill.preview import human_size, preview, repetition
 from longhold.core.tools.describe import HISTORY, description_of
 from longhold.core.turn.engine import Engine
-from longhold.core.turn.large_results import take_bounded
+from longhold.core.turn.large_results import write_result
 from longhold.core.view import View
-from longhold.core.view.items import Result, Round, wordless
+from longhold.core.view.items import Result, Round, drop_text
 from longhold.core.view.tokens import default_weights, weigh
 from longhold.core.view.window import window_for
 from longhold.errors import StoreError
@@ -96,21 +96,21 @@ class Spill:
         arrived = arrived_in(engine.view, ran)
         is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
         if arrived is None or not is_on or _is_known(engine, ran):
-            return take_bounded(engine, ran)
+            return write_result(engine, ran)
         if repeated := self._repeated(engine, arrived):
             return _write_with(engine, ran, repeated)
         budgets = budgets_of(engine)
         limit = budgets.limit_of(arrived)
         if limit is None or len(arrived.text) <= limit:
-            return take_bounded(engine, ran)
+            return write_result(engine, ran)
         spilling = plan_spill(engine, arrived, budgets, f"over its {limit:,} characters")
         if spilling is None:
-            return take_bounded(engine, ran)
+            return write_result(engine, ran)
         body, entry = spilling
         if not self._keep(engine, arrived, body):
             return engine.write(ran)
         limit_bytes = engine.settings.log.body_limit_bytes
-        ran = headed(ran, body, limit_bytes) if is_over(ran.content, limit_bytes) else ran
+        ran = truncate_result(ran, body, limit_bytes) if is_over(ran.content, limit_bytes) else ran
         return _write_with(engine, ran, entry)
 
     async def stage(self, engine: Engine) -> None:
@@ -200,7 +200,7 @@ def plan_spill(
     """Prepare a result's body and preview; None if the preview would weigh more."""
     ran, room = arrived.ran, budgets.room(has_failed=arrived.has_failed)
     body = _body(engine, ran)
-    text = preview(arrived, body, readers_of(engine), room, masked)
+    text = preview(arrived, body, readers_of(engine), room, mask_secrets)
     measure = _weight(text, ran.content)
     if not _is_lighter(engine, measure, ran.content):
         return None
@@ -245,7 +245,7 @@ def _is_known(engine: Engine, ran: Ran) -> bool:
         return False
     limit = engine.settings.log.body_limit_bytes
     if is_over(ran.content, limit):
-        ran = headed(ran, _body(engine, ran), limit)
+        ran = truncate_result(ran, _body(engine, ran), limit)
     return known.content == ran.content
 
 
@@ -255,7 +255,7 @@ def _body(engine: Engine, ran: Ran) -> Body:
 
 
 def _weight(text: str, content: ResultContent) -> Measure:
-    stays = wordless(content)
+    stays = drop_text(content)
     return measure_content((Text(text=text), *stays)) if stays else measure_content(text)
 
 

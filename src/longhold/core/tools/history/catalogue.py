@@ -124,7 +124,7 @@ class Catalogue:
     def call_of(self, entry: AnyEntry | None) -> RecordedCall | None:
         return self.calls.get(entry.tool_use_id) if isinstance(entry, Ran) else None
 
-    def touching(self, path: str) -> list[int]:
+    def find_touching(self, path: str) -> list[int]:
         """Return what names a file: by its whole path, or by the end of it."""
         wanted = path.strip().removeprefix("./")
         found = {
@@ -156,7 +156,7 @@ class Catalogue:
         results = (r for use in step.uses for r in self.results.get(use, ()) if r > first)
         return sorted({*step.answers, *results})
 
-    def behind(self, entry: AnyEntry) -> list[range]:
+    def find_covered(self, entry: AnyEntry) -> list[range]:
         """Return the numbers of what an entry stands for or took out of the view."""
         match entry:
             case Collapsed(first=first, last=last) | Compacted(first=first, last=last):

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from longhold.core.log.entries import AnyEntry, Ran, Replied
 from longhold.core.log.results import Results
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.text import clean_line
 from longhold.core.settings import HistorySettings
 from longhold.core.tools.describe import HISTORY
 from longhold.core.tools.history.catalogue import Catalogue, RecordedCall
@@ -28,7 +28,7 @@ from longhold.core.tools.history.pages import (
     LineRange,
     NoSuchRange,
     find_words,
-    masked,
+    mask_range,
     page,
     passages,
     snippet,
@@ -101,7 +101,7 @@ class History:
             directory,
             session,
             catalogue=self._catalogue,
-            read=self._searchable,
+            read=self._make_searchable,
             limit_chars=self.settings.index_limit_chars,
         )
         self._last: _Whole | None = None
@@ -119,8 +119,8 @@ class History:
     def find(self, question: HistoryQuestion) -> list[PassageMatch]:
         """Find records; by words the best first, otherwise the newest."""
         with self._lock:
-            entries = self._caught_up()
-            touching = [set(self._catalogue.touching(file)) for file in question.files]
+            entries = self._catch_up()
+            touching = [set(self._catalogue.find_touching(file)) for file in question.files]
 
             def is_asked_for(n: int) -> bool:
                 entry = _entry(entries, n)
@@ -168,7 +168,7 @@ class History:
         covered: set[int] = set()
         reached = skip
         with self._lock:
-            entries = self._caught_up()
+            entries = self._catch_up()
             for match in found[skip:]:
                 if len(hits) == (limit or self.settings.hits):
                     break
@@ -180,7 +180,9 @@ class History:
                     if any(hit.passage == other.passage for other in hits):
                         continue
                     covered.add(match.n)
-                    filled = self._filled(entries, match.n, hit.passage, passage_chars, covered)
+                    filled = self._fill_passage(
+                        entries, match.n, hit.passage, passage_chars, covered
+                    )
                     hit = replace(hit, passage=filled)
                 hits.append(hit)
         if question.has_words:
@@ -192,7 +194,7 @@ class History:
     ) -> OpenedRecord:
         """Return a page of a record, a tool use's result, or a span of records."""
         with self._lock:
-            whole = self._whole(id)
+            whole = self._assemble_whole(id)
         try:
             shown = page(whole.lines, lines=lines, chars=chars, limit_chars=limit_chars)
         except NoSuchRange as error:
@@ -200,8 +202,8 @@ class History:
         media = whole.media if shown.chars[0] <= 1 else ()
         return OpenedRecord(title=whole.title, page=shown, media=media, trouble=whole.trouble)
 
-    def searched(self) -> Iterator[tuple[int, str, str, frozenset[str]]]:
-        entries = self._caught_up()
+    def list_searched(self) -> Iterator[tuple[int, str, str, frozenset[str]]]:
+        entries = self._catch_up()
         by_number = {entry.n: entry for entry in entries}
         for n, text, names in self._words.texts(entries):
             yield n, text, names, self._kinds(by_number[n])
@@ -210,7 +212,7 @@ class History:
         with self._lock:
             self._words.close()
 
-    def _caught_up(self) -> Entries:
+    def _catch_up(self) -> Entries:
         entries = self._entries()
         for entry in entries[self._catalogued :]:
             self._catalogue.take(entry)
@@ -223,7 +225,7 @@ class History:
         entry = _entry(entries, match.n)
         assert entry is not None, "only entries are found"
         record, _ = self._record(entry)
-        searched = self._searchable(entry)
+        searched = self._make_searchable(entry)
         assert record is not None and searched is not None, "only what has text is found"
         call = self._catalogue.call_of(entry)
         start, stop = next(islice(passages(searched.text), match.passage, None), (0, 0))
@@ -245,10 +247,10 @@ class History:
             snippet=snippet(
                 searched.text, start if place is None else place, self.settings.snippet_chars
             ),
-            passage=masked(searched.text, start, stop),
+            passage=mask_range(searched.text, start, stop),
         )
 
-    def _filled(
+    def _fill_passage(
         self, entries: Entries, n: int, passage: str, limit_chars: int, covered: set[int]
     ) -> str:
         """Fill a passage up with the records that follow; those that fit whole are then covered."""
@@ -257,16 +259,16 @@ class History:
             room = limit_chars - len(passage)
             if room <= 0 or entry.n in covered:
                 break
-            searched = self._searchable(entry) if (kinds := self._kinds(entry)) else None
+            searched = self._make_searchable(entry) if (kinds := self._kinds(entry)) else None
             if searched and searched.text.strip():
                 name = "result" if "result" in kinds else min(kinds)
-                shown = masked(searched.text, 0, min(room, len(searched.text)))
+                shown = mask_range(searched.text, 0, min(room, len(searched.text)))
                 passage = f"{passage.rstrip()}\n[#{entry.n} {name}] {shown}"
                 if len(searched.text) <= room:
                     covered.add(entry.n)
         return passage[:limit_chars]
 
-    def _searchable(self, entry: AnyEntry) -> Searchable | None:
+    def _make_searchable(self, entry: AnyEntry) -> Searchable | None:
         """Return a record's text; a result's has its call before it, and an answer's leaves that out."""
         if isinstance(entry, Replied):
             known = self._catalogue.results
@@ -280,11 +282,11 @@ class History:
         asked = f"{call_text(call.use)}\n"
         return Searchable(text=asked + record.text, body=len(asked))
 
-    def _whole(self, id: str) -> _Whole:
+    def _assemble_whole(self, id: str) -> _Whole:
         """Assemble what an id refers to, or reuse the last one assembled."""
-        entries = self._caught_up()
+        entries = self._catch_up()
         spans, is_step = self._spans(entries, id)
-        chosen = [entry for span in spans for entry in _within(entries, span)]
+        chosen = [entry for span in spans for entry in _slice_entries(entries, span)]
         key = (*(entry.n for entry in chosen), -len(self._catalogue.swept), is_step)
         if self._last is None or self._last.key != key:
             self._last = self._assemble(key, id, chosen, is_step)
@@ -298,7 +300,7 @@ class History:
         numbers = self._catalogue.numbers(id)
         if numbers is None:
             raise NotInHistory(
-                f"{printable_line(id, ID_CHARS)!r} is not a message or tool use here; search for its words"
+                f"{clean_line(id, ID_CHARS)!r} is not a message or tool use here; search for its words"
             )
         if isinstance(numbers, range):
             _check_span(entries, numbers)
@@ -309,12 +311,12 @@ class History:
         step = self._catalogue.step(entry.n) if isinstance(entry, Replied) else []
         if len(step) > 1:
             return [range(n, n + 1) for n in step], True
-        return [range(n, n + 1) for n in numbers] + self._catalogue.behind(entry), False
+        return [range(n, n + 1) for n in numbers] + self._catalogue.find_covered(entry), False
 
     def _assemble(self, key: tuple[int, ...], id: str, chosen: Entries, is_step: bool) -> _Whole:
         found = [(record, trouble) for record, trouble in map(self._record, chosen) if record]
         if not found:
-            name = printable_line(id, ID_CHARS)
+            name = clean_line(id, ID_CHARS)
             raise NotInHistory(f"{name!r} holds no text; search for the words it should hold")
         records = [record for record, _ in found]
         if is_step:
@@ -357,7 +359,7 @@ def _check_span(entries: Entries, span: range) -> None:
     first, last = span.start, span.stop - 1
     if not span:
         raise NotInHistory(f"#{first}-#{last} ends before it begins; ask for #{last}-#{first}")
-    if not _within(entries, span):
+    if not _slice_entries(entries, span):
         raise NotInHistory(f"there is no #{first} to #{last}; {_extent(entries)}")
 
 
@@ -372,7 +374,7 @@ def _entry(entries: Entries, n: int) -> AnyEntry | None:
     return entries[i] if i < len(entries) and entries[i].n == n else None
 
 
-def _within(entries: Entries, span: range) -> Entries:
+def _slice_entries(entries: Entries, span: range) -> Entries:
     lo = bisect_left(entries, span.start, key=_n)
     return entries[lo : bisect_left(entries, span.stop, key=_n)]
 

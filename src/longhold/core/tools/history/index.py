@@ -99,9 +99,9 @@ class Index:
 
     def search(self, question: HistoryQuestion) -> tuple[list[TermRows], set[int] | None]:
         """Return where the words of a question stand, and the records that have all its phrases."""
-        phrases = [_quoted(phrase) for phrase in question.phrases]
+        phrases = [_quote(phrase) for phrase in question.phrases]
         total: int = self._connection.execute("SELECT passages FROM stamp").fetchone()[0]
-        found = self._rarest(question.words)
+        found = self._find_rarest(question.words)
         required = [self._rows(phrase) for phrase in phrases]
         having = [{row >> PASSAGE_BITS for row in rows} for rows in required]
         terms = [
@@ -111,7 +111,7 @@ class Index:
         ]
         return terms, set.intersection(*having) if having else None
 
-    def _rarest(self, words: Iterable[str]) -> list[list[int]]:
+    def _find_rarest(self, words: Iterable[str]) -> list[list[int]]:
         """Return the rows of the rarest words; one that is not there may be in another form."""
         found = [
             next((rows for term in _forms(word) if (rows := self._rows(term))), [])
@@ -204,11 +204,11 @@ def _weight(count: int, total: int) -> float:
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    plain, other = _quoted(word), _quoted(_BRITISH.sub(r"\1", word).replace("is", "iz"))
+    plain, other = _quote(word), _quote(_BRITISH.sub(r"\1", word).replace("is", "iz"))
     return plain, *([other] if other != plain else []), f"{plain} *"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -251,8 +251,8 @@ class WordSearch:
         question: HistoryQuestion,
         is_allowed: Callable[[int], bool],
     ) -> list[PassageMatch]:
-        return self._indexed(entries, question, is_allowed) or [
-            match for match in self._scanned(entries, question) if is_allowed(match.n)
+        return self._search_index(entries, question, is_allowed) or [
+            match for match in self._scan_texts(entries, question) if is_allowed(match.n)
         ]
 
     def close(self) -> None:
@@ -260,20 +260,20 @@ class WordSearch:
             self._index.close()
         self._index = None
 
-    def _indexed(
+    def _search_index(
         self,
         entries: Sequence[AnyEntry],
         question: HistoryQuestion,
         is_allowed: Callable[[int], bool],
     ) -> list[PassageMatch]:
-        terms, having = self._searched(entries, question)
+        terms, having = self._query_index(entries, question)
         return rank(
             terms,
             self._catalogue.place,
             lambda n: (having is None or n in having) and is_allowed(n),
         )
 
-    def _searched(
+    def _query_index(
         self, entries: Sequence[AnyEntry], question: HistoryQuestion
     ) -> tuple[list[TermRows], set[int] | None]:
         index = self._index = self._index or Index(self._directory, self._session)
@@ -303,7 +303,7 @@ class WordSearch:
             if found is not None and found.text:
                 yield entry.n, found.text[: self._limit_chars], call.target if call else ""
 
-    def _scanned(
+    def _scan_texts(
         self, entries: Iterable[AnyEntry], question: HistoryQuestion
     ) -> list[PassageMatch]:
         """Search for the text as it stands: for scripts without spaces, and for parts of words."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from longhold.core.messages.secrets import find_secrets
-from longhold.core.messages.text import printable_line
+from longhold.core.messages.text import clean_line
 from longhold.core.tools.history.question import HistoryQuestion
 
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:(-|:|\.\.)\s*(\d{1,12})?)?\s*")
@@ -144,7 +144,7 @@ def find_words(
     text: str, question: HistoryQuestion, start: int = 0, stop: int | None = None
 ) -> int | None:
     """Return the line of a text on which most words of a question stand, by where it begins."""
-    forms = [_begins(word) for word in (*question.words, *question.phrases)]
+    forms = [_match_beginning(word) for word in (*question.words, *question.phrases)]
     if not forms:
         return None
     best, place, at = 0, None, start
@@ -156,7 +156,7 @@ def find_words(
     return place
 
 
-def _begins(word: str) -> re.Pattern[str]:
+def _match_beginning(word: str) -> re.Pattern[str]:
     """Match a word at its beginning, in most of its forms, and the words of a phrase in order."""
     parts = re.findall(r"[^\W_]+", word) or [word]
     stems = [re.escape(part[: max(4, len(part) - 2)]) + r"[^\W_]*" for part in parts]
@@ -168,11 +168,11 @@ def snippet(text: str, place: int, limit_chars: int) -> str:
     start = max(text.rfind("\n", 0, place) + 1, place - limit_chars // 3)
     line_end = text.find("\n", place)
     stop = min(start + limit_chars, len(text) if line_end < 0 else line_end)
-    shown = printable_line(masked(text, start, stop), limit_chars)
+    shown = clean_line(mask_range(text, start, stop), limit_chars)
     return f"{shown}…" if stop < len(text) and shown else shown
 
 
-def masked(text: str, start: int, stop: int) -> str:
+def mask_range(text: str, start: int, stop: int) -> str:
     """Return a part of a text with stars for its secrets, also those that the cut would split."""
     lo = max(0, start - AROUND_CHARS)
     around = text[lo : stop + AROUND_CHARS]

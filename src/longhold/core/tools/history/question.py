@@ -139,14 +139,14 @@ def parse_question(query: str, file: str = "") -> HistoryQuestion:
                     (phrases if phrase else words).append(text)
     return HistoryQuestion(
         text=" ".join([*words, *(f'"{phrase}"' for phrase in phrases)]),
-        words=_searched([word for word in words[:QUERY_WORDS] if word != "user"] or words),
+        words=_list_search_words([word for word in words[:QUERY_WORDS] if word != "user"] or words),
         phrases=tuple(phrases[:QUERY_WORDS]),
         files=tuple(files),
         kinds=frozenset(kinds),
     )
 
 
-def _searched(written: list[str]) -> tuple[str, ...]:
+def _list_search_words(written: list[str]) -> tuple[str, ...]:
     """Return the words worth searching for; a name of several is one and each of its parts."""
     found = words_of(" ".join(written))
     whole = [word for word in written if len(re.findall(r"[^\W_]+", word)) > 1]

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.log.entries import AnyEntry, Collapsed, Compacted, Ran, Replied, Restored, Said
 from longhold.core.log.results import Results
 from longhold.core.messages import (
@@ -32,7 +32,7 @@ from longhold.core.messages import (
     block_to_wire,
     is_thought,
 )
-from longhold.core.messages.text import printable, printable_line
+from longhold.core.messages.text import clean_line, clean_text
 from longhold.core.tools.describe import description_of
 from longhold.core.tools.history.pages import RecordPage
 from longhold.errors import StoreError
@@ -155,7 +155,7 @@ def step_records(entry: AnyEntry) -> list[Record]:
 
 def answer_text(entry: Replied, leave_out: Callable[[ToolUse], bool]) -> str:
     kept = (b for b in entry.content if not (isinstance(b, ToolUse) and leave_out(b)))
-    return "\n".join(map(_written, kept))
+    return "\n".join(map(_write_block, kept))
 
 
 def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
@@ -163,12 +163,12 @@ def _record(n: int, kind: RecordKind, content: Iterable[Block]) -> Record:
     return Record(
         n=n,
         kind=kind,
-        text="\n".join(map(_written, blocks)),
+        text="\n".join(map(_write_block, blocks)),
         media=tuple(block for block in blocks if isinstance(block, Image | Document)),
     )
 
 
-def _written(block: Block) -> str:
+def _write_block(block: Block) -> str:
     match block:
         case Text(text=text):
             return text
@@ -211,7 +211,7 @@ class RecordHit:
         call = f" of {self.tool} {self.tool_use_id}" if self.tool else ""
         target = f": {self.target}" if self.target else ""
         when = (
-            f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(possible(self.at)))} UTC"
+            f", {time.strftime('%Y-%m-%d %H:%M', time.gmtime(clamp_time(self.at)))} UTC"
             if self.at
             else ""
         )
@@ -220,11 +220,11 @@ class RecordHit:
         marks += ", in view" if self.is_shown and marks_view else ""
         place = f" line {self.line:,}:" if self.line else ""
         line = f"#{self.n} {self.kind}{call}{target} ({facts}{marks}){place}"
-        return printable_line(line, len(line))
+        return clean_line(line, len(line))
 
-    def quoted(self) -> str:
+    def quote_passage(self) -> str:
         """Write its passage with a mark before each line, so that none passes for ours."""
-        return "\n".join(f"| {printable(line)}" for line in self.passage.splitlines())
+        return "\n".join(f"| {clean_text(line)}" for line in self.passage.splitlines())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from longhold.core.turn.fork.asking import (
     Permit,
     check_may_fork,
     deny_all,
-    out_of_reach,
-    wanted,
+    make_placeholders,
+    mark_wanted,
 )
 from longhold.core.turn.fork.prefix import Prefix
 from longhold.core.turn.fork.run import Forks
@@ -28,6 +28,6 @@ __all__ = [
     "Prefix",
     "check_may_fork",
     "deny_all",
-    "out_of_reach",
-    "wanted",
+    "make_placeholders",
+    "mark_wanted",
 ]

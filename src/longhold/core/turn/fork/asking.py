@@ -106,7 +106,7 @@ def check_may_fork(tool_context: ToolContext) -> None:
         raise RequestRejected("a fork may not fork; do the work here or report what is left")
 
 
-def wanted(ask: AskFork) -> AskFork:
+def mark_wanted(ask: AskFork) -> AskFork:
     """Return a way to ask on purpose, which the engine's own share does not limit."""
 
     async def on_purpose(request: ForkRequest) -> ForkReply:
@@ -119,7 +119,7 @@ def wanted(ask: AskFork) -> AskFork:
 OUT_OF_REACH = "This tool cannot be used here. Answer now, in text, from what you already know."
 
 
-async def bounded(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
+async def shorten_result(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
     """Keep the beginning of a long result, and say how much is not there."""
     text = text_of(outcome.content)
     if len(text) <= LIMIT_CHARS:
@@ -133,7 +133,7 @@ async def bounded(use: ToolUse, outcome: Outcome, seconds: float) -> Outcome:
     return replace(outcome, content=(Text(text=head), *rest))
 
 
-def out_of_reach(frame: Framed) -> dict[str, Tool]:
+def make_placeholders(frame: Framed) -> dict[str, Tool]:
     return {str(tool.get("name", "")): _placeholder(tool) for tool in frame.tools}
 
 

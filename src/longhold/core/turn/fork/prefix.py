@@ -51,7 +51,7 @@ class Prefix:
         marked = self.shared_places() if where is None else tuple(where)
         return build(
             self.frame,
-            joined(self.messages, own),
+            join_messages(self.messages, own),
             model=self.model,
             max_output_tokens=self.max_output_tokens,
             caching=Caching(
@@ -77,12 +77,12 @@ class Prefix:
         """Mark for a fork that writes: first the end of what siblings share, then its own end."""
         if cached is None and (at := self.cached_to) is not None:
             cached = CachedPrefix(place=at, message=self.messages[at.message])
-        messages = joined(self.messages, own)
+        messages = join_messages(self.messages, own)
         return places(messages, cached, len(messages), slots=free_slots(self.frame))
 
-    def at_answer(self, placeholder: str = STARTED) -> "Prefix":
+    def end_at_answer(self, placeholder: str = STARTED) -> "Prefix":
         """Let the conversation end at its last answer, each of its tool uses answered alike."""
-        return self.with_messages(answered_alike(self.messages, placeholder))
+        return self.with_messages(answer_alike(self.messages, placeholder))
 
     def with_messages(self, messages: Sequence[JsonObject]) -> "Prefix":
         """Let the conversation end with another last message; what precedes it is unchanged."""
@@ -112,7 +112,7 @@ class Prefix:
         return digest([*frame, head, self.messages[at]["content"][: block + 1]])
 
 
-def joined(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
+def join_messages(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[JsonObject]:
     """Put a fork's messages behind its parent's; two of one side become one, the parent's first."""
     if own_place(prefix, own).message == len(prefix):
         return [*prefix, *own]
@@ -127,7 +127,7 @@ def own_place(prefix: Sequence[JsonObject], own: Sequence[JsonObject]) -> Marker
     return MarkerPlace(len(prefix) - 1, len(prefix[-1]["content"]))
 
 
-def answered_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
+def answer_alike(messages: Sequence[JsonObject], placeholder: str) -> list[JsonObject]:
     """End a conversation at its last answer, with the same words as the result of each tool use.
 
     Results that have come by now are left out: whenever a fork starts, and for whichever tool

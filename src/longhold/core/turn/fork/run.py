@@ -17,7 +17,7 @@ from msgspec import structs
 
 from longhold.core.log import OpenLog
 from longhold.core.log.cursor import last_n
-from longhold.core.log.entries import AnyEntry, Forked, Said, Switched, measured
+from longhold.core.log.entries import AnyEntry, Forked, Said, Switched, add_measure
 from longhold.core.log.protocol import AgentLog
 from longhold.core.log.spending import Budget, is_own
 from longhold.core.messages import JsonObject, Text, Usage, text_of
@@ -27,20 +27,20 @@ from longhold.core.models.steady import PATIENCE, Patience
 from longhold.core.request.cache.monitor import CacheMonitor, SentCall, keep_diff
 from longhold.core.request.markers import CachedPrefix, MarkerPlace
 from longhold.core.request.request import Wire
-from longhold.core.turn.abort import until
+from longhold.core.turn.abort import stream_until_aborted
 from longhold.core.turn.fork.asking import (
     ForkEnd,
     ForkReply,
     ForkRequest,
-    bounded,
     check_may_fork,
     check_says_something,
+    shorten_result,
 )
-from longhold.core.turn.fork.prefix import Prefix, joined
+from longhold.core.turn.fork.prefix import Prefix, join_messages
 from longhold.core.turn.repair import plan_repair
-from longhold.core.turn.round import Played, RoundEvent, Toolbox, play
+from longhold.core.turn.round import Played, RoundEvent, Toolbox, run_round
 from longhold.core.view import View, fold
-from longhold.core.view.block_roles import speakable
+from longhold.core.view.block_roles import to_spoken
 from longhold.errors import BudgetSpent, PromptTooLong, RequestRejected, StoreError
 
 WAIT_SECONDS = 30.0
@@ -86,7 +86,7 @@ class PrefixLeader:
         if key in self._leaders:
             self._leaders.pop(key).set()
 
-    def gave_up(self, key: str, leader: asyncio.Event) -> None:
+    def give_up(self, key: str, leader: asyncio.Event) -> None:
         """Let the next caller lead, unless another has begun since."""
         if self._leaders.get(key) is leader:
             self._leaders.pop(key).set()
@@ -140,7 +140,11 @@ class Forks:
             tool_context.files.record(seen)
         known = {name: request.instead.get(name, tool) for name, tool in toolbox.tools.items()}
         mine = replace(
-            toolbox, tools=known, tool_context=tool_context, gate=request.permit, after=bounded
+            toolbox,
+            tools=known,
+            tool_context=tool_context,
+            gate=request.permit,
+            after=shorten_result,
         )
         own = Own(self._log(request.keeps_log))
         try:
@@ -150,7 +154,7 @@ class Forks:
             await tool_context.close()
 
     def check_may_spend(self) -> None:
-        if self.budget is not None and (spent := self.budget.exhausted()):
+        if self.budget is not None and (spent := self.budget.describe_limit()):
             raise BudgetSpent(f"no call was made: {spent}; raise the limit to go on")
 
     def _log(self, kept: AgentLog | None) -> OpenLog | None:
@@ -177,7 +181,7 @@ class Own:
 
     def record(self, entry: AnyEntry) -> AnyEntry:
         if self._log is None:
-            written = structs.replace(measured(entry), n=len(self._view.history) + 1)
+            written = structs.replace(add_measure(entry), n=len(self._view.history) + 1)
         else:
             written = self._log.append(entry)
             self._log.entries.clear()
@@ -225,13 +229,13 @@ class Fork:
         words = (Text(text=say),) if isinstance(say, str) else say
         reason = f"forked for {self.request.source}"
         self.own.record(Switched(model=self.prefix.model, reason=reason))
-        self.own.record(Said(content=speakable(words), mail=self.request.mail))
+        self.own.record(Said(content=to_spoken(words), mail=self.request.mail))
         while self._turn < self.request.turns:
             if self.forks.abort.is_set():
                 return self._replied("aborted")
             self.forks.check_may_spend()
             self._turn += 1
-            end = self._ending(await self._play())
+            end = self._find_end(await self._play())
             if end is not None:
                 return self._replied(end)
         return self._replied("max_turns")
@@ -242,14 +246,14 @@ class Fork:
         request = self.prefix.forked(self.own.messages(), where)
         parent = self.forks.parent
         names = [section.name for section in self.prefix.frame.sections]
-        call = parent.monitor.sending_fork(
+        call = parent.monitor.track_fork(
             request, parent.view.history, before=self._before, names=names
         )
         key = self.prefix.shared_key(where, call.sent) if self._turn == 1 else ""
         if key and (lives := self.prefix.warm_seconds(call, where)) > 0:
             self.forks.leader.began(key, lives)
         played: Played | None = None
-        events = until(self.forks.abort, self._events(request, key))
+        events = stream_until_aborted(self.forks.abort, self._events(request, key))
         try:
             async with aclosing(events):
                 async for event in events:
@@ -282,17 +286,17 @@ class Fork:
         )
         try:
             async with aclosing(
-                play(answer, self.toolbox, self.own.record, self.own.committed)
+                run_round(answer, self.toolbox, self.own.record, self.own.committed)
             ) as events:
                 async for event in events:
                     if isinstance(event, Started) and key:
                         forks.leader.began(key, self.prefix.lives_seconds)
                     if isinstance(event, Restarted) and ahead is not None:
-                        forks.leader.gave_up(key, ahead)
+                        forks.leader.give_up(key, ahead)
                     yield event
         finally:
             if ahead is not None:
-                forks.leader.gave_up(key, ahead)
+                forks.leader.give_up(key, ahead)
 
     def _retries(self) -> Retries:
         """Try as often as the conversation does, or less often if the request says so."""
@@ -337,7 +341,7 @@ class Fork:
             parent.record(keep_diff(broke, parent.log.keep_text))
         self._before = done
         if where:
-            messages = joined(self.prefix.messages, self.own.messages())
+            messages = join_messages(self.prefix.messages, self.own.messages())
             self._cached = CachedPrefix(place=where[-1], message=messages[where[-1].message])
 
     def _pay(self, model: str, usage: Usage, stop_reason: str) -> None:
@@ -364,7 +368,7 @@ class Fork:
         with suppress(StoreError):  # a session that is closed takes no more entries
             self._pay(started.model, started.usage or Usage(), stop_reason)
 
-    def _ending(self, played: Played | None) -> ForkEnd | None:
+    def _find_end(self, played: Played | None) -> ForkEnd | None:
         """Return why to stop after a round, or None to go on."""
         if played is None:
             return "aborted"

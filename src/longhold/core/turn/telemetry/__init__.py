@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from longhold.core.log.cursor import LogCursor
 from longhold.core.log.entries import Failed
-from longhold.core.messages.secrets import masked
+from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
 from longhold.core.settings import TelemetrySettings
 from longhold.core.turn.engine import Engine
@@ -30,7 +30,7 @@ class Telemetry:
         self._is_off = not engine.settings.telemetry.on
         self._signals = Signals(
             session=engine.log.header.session,
-            shown=_shown(engine.settings.telemetry),
+            shown=_build_masker(engine.settings.telemetry),
             model=engine.model,
             is_compacted=any(item.id != item.order for item in engine.view.items),
         )
@@ -64,7 +64,7 @@ def _reporter() -> Callable[[Signal], None]:
     return Reporter().report
 
 
-def _shown(settings: TelemetrySettings) -> Callable[[str], str]:
+def _build_masker(settings: TelemetrySettings) -> Callable[[str], str]:
     if not settings.content:
         return lambda _text: ""
-    return lambda text: cut(masked(text), settings.content_chars)
+    return lambda text: cut(mask_secrets(text), settings.content_chars)

@@ -40,7 +40,7 @@ from longhold.core.messages import ToolUse, Usage, text_of
 from longhold.core.models.capabilities import capabilities
 from longhold.core.models.prices import usage_cost
 from longhold.core.view import View
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...]
 Attributes: TypeAlias = Mapping[str, Value]
@@ -225,7 +225,7 @@ class Signals:
                     "longhold.survived": entry.survived,
                 } | _sizes(entry.before_tokens, entry.after_tokens)
             case Cleared():
-                sizes = _cleared(entry, view)
+                sizes = _measure_cleared(entry, view)
                 return "clear", {
                     "longhold.by": entry.how,
                     "longhold.results": len(entry.ids),
@@ -241,7 +241,7 @@ class Signals:
             case Snipped():
                 return "snip", {"longhold.messages": len(entry.targets)}
             case Collapsed():
-                return "collapse", {"longhold.after_tokens": estimated_tokens(entry.text)}
+                return "collapse", {"longhold.after_tokens": estimate_tokens(entry.text)}
             case Undone() | Redone():
                 return type(entry).__name__.lower(), {"longhold.entry": entry.target}
             case Rewound():
@@ -324,11 +324,11 @@ def _sizes(before: int, after: int) -> dict[str, Value]:
     return {"longhold.before_tokens": before, "longhold.after_tokens": after}
 
 
-def _cleared(entry: Cleared, view: View) -> dict[str, Value]:
+def _measure_cleared(entry: Cleared, view: View) -> dict[str, Value]:
     rounds = ((id, view.round_of(id)) for id in entry.ids)
     results = [owner.result_of(id) for id, owner in rounds if owner is not None]
-    before = sum(estimated_tokens(text_of(each.content)) for each in results if each is not None)
-    after = sum(map(estimated_tokens, entry.texts))
+    before = sum(estimate_tokens(text_of(each.content)) for each in results if each is not None)
+    after = sum(map(estimate_tokens, entry.texts))
     return _sizes(max(before, after + entry.saved_tokens), after)
 
 

@@ -14,7 +14,7 @@ from longhold.core.log.unique_answers import answers_of
 from longhold.core.messages import Json, JsonObject, content_from_wire
 from longhold.core.messages.measure import measure_content
 from longhold.errors import LongholdError
-from longhold.insight.transcripts.formats import open_transcript, printable
+from longhold.insight.transcripts.formats import decode_path, open_transcript
 from longhold.session.importing.records import seconds
 from longhold.session.importing.writer import TranscriptWriter
 
@@ -49,7 +49,7 @@ def calls_beside(file: Path) -> list[Forked]:
                 entries = list(transcript.entries)
         except LongholdError:
             continue
-        name = printable(agent_name(path))
+        name = decode_path(agent_name(path))
         source = "compact" if name.startswith(SUMMARY_AGENT) else f"agent:{name}"
         found += [
             Forked(

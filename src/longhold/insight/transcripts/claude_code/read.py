@@ -39,11 +39,11 @@ from longhold.core.messages import (
     text_of,
 )
 from longhold.core.messages.measure import measure_content
-from longhold.core.view.block_roles import speakable
-from longhold.core.view.items import unanswered
+from longhold.core.view.block_roles import to_spoken
+from longhold.core.view.items import make_unanswered
 from longhold.insight.transcripts.claude_code.agents import SideCalls
-from longhold.session.importing.parts import parted
-from longhold.session.importing.records import count, decoded, records, seconds, spoken_lines
+from longhold.session.importing.parts import split_results
+from longhold.session.importing.records import count, decode_record, number_lines, records, seconds
 from longhold.session.importing.writer import TranscriptWriter
 
 ABSORBED = "absorbed_mid_turn"
@@ -99,7 +99,7 @@ class MessageQueue:
         words, self._removed = self._removed, []
         return words
 
-    def undelivered(self) -> Iterable[QueuedWords]:
+    def list_undelivered(self) -> Iterable[QueuedWords]:
         """Return what the user typed and no answer came to; commands were for the program."""
         return (
             each
@@ -222,8 +222,8 @@ _TITLES = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiT
 
 
 def sniff(first: bytes) -> bool:
-    lines = spoken_lines(first.split(b"\n")[:SNIFFED_LINES])
-    return any(_is_record(decoded(line)) for _, line in lines)
+    lines = number_lines(first.split(b"\n")[:SNIFFED_LINES])
+    return any(_is_record(decode_record(line)) for _, line in lines)
 
 
 def _is_record(record: Json) -> bool:
@@ -274,7 +274,7 @@ class _Reader:
             self._skip("sidechain")
             self._side_calls.take(record)
         elif kind in _SPOKEN:
-            yield from self._spoken(record, kind, number)
+            yield from self._read_message(record, kind, number)
         elif kind == "system":
             yield from self._system(record)
         elif kind == "queue-operation":
@@ -295,7 +295,7 @@ class _Reader:
 
     def end(self) -> Iterator[AnyEntry]:
         """Write what is known only now: words that nobody answered, and the title."""
-        for words in self._queue.undelivered():
+        for words in self._queue.list_undelivered():
             yield self._put(self._writer.said((Text(text=words.text),), at=words.at))
         yield from self._side_calls.write(math.inf)
         if self._boundary is not None:
@@ -310,10 +310,10 @@ class _Reader:
     def _mend(self, what: str) -> None:
         self._writer.account.repaired[what] += 1
 
-    def _spoken(self, record: JsonObject, kind: str, number: int) -> Iterator[AnyEntry]:
+    def _read_message(self, record: JsonObject, kind: str, number: int) -> Iterator[AnyEntry]:
         message = record.get("message")
         if kind == "attachment":
-            message = {"content": _attached(record.get("attachment"))}
+            message = {"content": _render_attachment(record.get("attachment"))}
         if not isinstance(message, dict) or message.get("content") is None:
             self._writer.account.malformed.append((number, f"a {kind} record without content"))
             return
@@ -363,7 +363,7 @@ class _Reader:
         response = str(message.get("id") or record.get("requestId") or record.get("uuid") or "")
         if response != self._answer_to:
             yield from self._side_calls.write(_time(record))
-            yield from self._delivered()
+            yield from self._write_delivered()
         self._called(response, [block.id for block in content if isinstance(block, ToolUse)])
         entry = self._writer.replied(
             response,
@@ -394,10 +394,10 @@ class _Reader:
             self._skip("transcript-only")
             return
         yield from self._side_calls.write(_time(record))
-        results, rest = parted(content)
+        results, rest = split_results(content)
         self._queue.show(tuple(rest))
         if not results:
-            yield from self._delivered()
+            yield from self._write_delivered()
         if not results and "attachment" not in record:
             yield from self._go_back(record)
         for block in results:
@@ -417,7 +417,7 @@ class _Reader:
             refused=refusal(block, record),
         )
 
-    def _delivered(self) -> Iterator[AnyEntry]:
+    def _write_delivered(self) -> Iterator[AnyEntry]:
         for words in self._queue.delivered():
             said = self._writer.said(
                 (Text(text=words.text),), at=words.at, hidden=not words.is_users
@@ -457,7 +457,7 @@ class _Reader:
             yield self._writer.write(Undone(target=n), at)
         if self._last_piece in left.messages:
             for id in self._waiting:  # an open round could not leave the view
-                yield self._writer.ran(unanswered(id), at=at)
+                yield self._writer.ran(make_unanswered(id), at=at)
             self._waiting.clear()
         if left.messages:
             yield self._writer.write(Snipped(targets=tuple(left.messages), why=why), at)
@@ -493,7 +493,7 @@ class _Reader:
 
     def _summary(self, record: JsonObject, content: Content) -> Iterator[AnyEntry]:
         """Write a compaction once its summary is there; one that covers nothing is just a message."""
-        yield from self._delivered()
+        yield from self._write_delivered()
         boundary, self._boundary = self._boundary or {}, None
         metadata = boundary.get("compactMetadata")
         metadata = metadata if isinstance(metadata, dict) else {}
@@ -501,7 +501,7 @@ class _Reader:
         if not cut.covered:
             yield self._say(record, content)
             return
-        spoken = speakable(content)
+        spoken = to_spoken(content)
         entry = self._writer.write(
             Compacted(
                 first=cut.covered[0],
@@ -538,7 +538,7 @@ def _api_error(error: Json) -> str:
     return msgspec.json.encode(error).decode() if error else "unknown"
 
 
-def _attached(attachment: Json) -> Json:
+def _render_attachment(attachment: Json) -> Json:
     if not isinstance(attachment, dict):
         return None
     if (prompt := queued_prompt(attachment)) is not None:

@@ -7,7 +7,7 @@ and the entry's number, so the same view always gives the same file.
 import uuid
 from collections.abc import Iterator
 
-from longhold.core.log.cursor import possible
+from longhold.core.log.cursor import clamp_time
 from longhold.core.messages import Block, JsonObject, block_to_wire, usage_to_wire
 from longhold.core.view import View
 from longhold.core.view.items import Round, Spoken
@@ -38,7 +38,7 @@ class _Chain:
 
     def reach(self, at: float) -> None:
         """Go on to the time of the next item; records are a millisecond apart and never go back."""
-        self._at = max(self._at, possible(at))
+        self._at = max(self._at, clamp_time(at))
 
     def spoken(self, item: Spoken) -> Iterator[bytes]:
         """Write something said; a summary at the very start has its boundary before it.

@@ -20,7 +20,7 @@ from longhold.core.stages.compact.digest import SECTIONS, budget_for, digest, en
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.facts.calls import extract
 from longhold.core.view.items import Result, Round, Spoken
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 PLENTY = 4_000
 ROOT = "/home/ann/shop"
@@ -173,7 +173,7 @@ def test_a_huge_paste_keeps_its_ends_and_a_pointer(talk):
     assert "T1 [#1] User: Why does this fail?\nnoise 123" in told
     assert "all in [#1] …]" in told
     assert "It worked yesterday." in told
-    assert estimated_tokens(told) <= PLENTY
+    assert estimate_tokens(told) <= PLENTY
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def views(draw):
 @given(views(), st.integers(300, 3_000))
 def test_any_view_is_told_within_its_budget_and_the_same_each_time(items, budget):
     told = digest(extract(items), budget)
-    assert estimated_tokens(told) <= budget
+    assert estimate_tokens(told) <= budget
     assert told == digest(extract(items), budget)
 
 

@@ -83,12 +83,12 @@ class PostgresLog(Closing):
         return numbered
 
     async def committed(self) -> None:
-        done = self._writer.pending(self._lease)
+        done = self._writer.find_pending(self._lease)
         if done is not None:
             await asyncio.shield(asyncio.wrap_future(done))
 
     def flush(self) -> None:
-        done = self._writer.pending(self._lease)
+        done = self._writer.find_pending(self._lease)
         if done is not None:
             done.result()
 
@@ -96,7 +96,7 @@ class PostgresLog(Closing):
         self.flush()
 
     def sync_soon(self) -> None:
-        self._writer.pending(self._lease)  # raises if nothing can be written any more
+        self._writer.find_pending(self._lease)  # raises if nothing can be written any more
 
     def leave(self, report: AnyEntry) -> None:
         self._beside.leave(self._lease.key, encode_report(report))

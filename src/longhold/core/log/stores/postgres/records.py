@@ -202,7 +202,7 @@ ROWS = 500
 """Entries in one statement while a whole session is written."""
 
 
-def loaded_from(connection: Connection[Any], key: int, header: bytes, *, after: int) -> Loaded:
+def load_entries(connection: Connection[Any], key: int, header: bytes, *, after: int) -> Loaded:
     loaded = Loaded(header=msgspec.json.decode(header, type=Header))
     rows = select(
         connection,
@@ -214,7 +214,7 @@ def loaded_from(connection: Connection[Any], key: int, header: bytes, *, after: 
     return loaded
 
 
-def stored_in(connection: Connection[Any], key: int) -> list[StoredBody]:
+def list_bodies(connection: Connection[Any], key: int) -> list[StoredBody]:
     rows = select(
         connection,
         "SELECT name, bytes, extract(epoch FROM modified)::float8 FROM longhold.bodies "
@@ -227,7 +227,7 @@ def stored_in(connection: Connection[Any], key: int) -> list[StoredBody]:
     ]
 
 
-def stored_session(id: str, modified: float, size: int, header: bytes) -> StoredSession:
+def decode_session(id: str, modified: float, size: int, header: bytes) -> StoredSession:
     decoded = msgspec.json.decode(header, type=Header)
     return StoredSession(id=id, modified=modified, bytes=size, header=decoded)
 

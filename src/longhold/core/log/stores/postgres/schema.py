@@ -123,7 +123,7 @@ def version(connection: Connection[Any]) -> int:
     return int(row[0] or 0) if row else 0
 
 
-def pending(connection: Connection[Any]) -> list[str]:
+def list_pending(connection: Connection[Any]) -> list[str]:
     """Return the statements that this version would run on a database, one text for each migration."""
     done = version(connection)
     texts = [
@@ -144,7 +144,7 @@ def migrate(connection: Connection[Any]) -> int:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         try:
             connection.execute(_VERSIONS)
-            texts = pending(connection)
+            texts = list_pending(connection)
             for text in texts:
                 connection.execute(text)
         except errors.InsufficientPrivilege as error:

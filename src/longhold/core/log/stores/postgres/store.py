@@ -31,8 +31,8 @@ from longhold.core.log.store import (
     FileStore,
     Store,
     StoredSession,
-    checked_id,
-    checked_name,
+    check_id,
+    check_name,
     is_id,
     new_id,
 )
@@ -47,10 +47,10 @@ from longhold.core.log.stores.postgres.log import (
 from longhold.core.log.stores.postgres.records import (
     PostgresMail,
     PostgresRecords,
+    decode_session,
     fill,
-    loaded_from,
-    stored_in,
-    stored_session,
+    list_bodies,
+    load_entries,
 )
 from longhold.core.log.stores.postgres.writer import Holder, Lease, Writer
 from longhold.core.log.titles import NOTES, title_in
@@ -81,7 +81,7 @@ def copy_one(store: Store, copies: FileStore, session: str) -> FileStore:
     _copy(store, copies, found)
     directory = copies.find(found.id).directory
     for name, data in store.beside(found.id).items():
-        write_private(directory / checked_name(name), data, is_synced=False)
+        write_private(directory / check_name(name), data, is_synced=False)
     return copies
 
 
@@ -148,7 +148,7 @@ class PostgresStore:
         self._database.run(schema.migrate)
 
     def create(self, *, directory: Path, session: str | None = None) -> PostgresLog:
-        id = checked_id(session or new_id())
+        id = check_id(session or new_id())
         return self.begin(id, Header(session=id, created=time.time(), directory=str(directory)))
 
     def begin(self, id: str, header: Header) -> PostgresLog:
@@ -183,15 +183,15 @@ class PostgresStore:
                 raise LogLocked(Path(found.id), self._writer_of(connection, found.id))
             key, fence, header, has_reports = row
             lease = Lease(key=key, fence=fence, session=found.id, has_reports=has_reports)
-            loaded = loaded_from(connection, key, header, after=0)
-            return lease, loaded, stored_in(connection, key)
+            loaded = load_entries(connection, key, header, after=0)
+            return lease, loaded, list_bodies(connection, key)
 
         return self._log(*self._database.run(take))
 
     def load(self, session: str, *, after: int = 0) -> Loaded:
         found = self.find(session)
         return self._database.run(
-            lambda connection: loaded_from(connection, *self._key(found.id), after=after)
+            lambda connection: load_entries(connection, *self._key(found.id), after=after)
         )
 
     def branch(self, session: str, *, upto: int | None = None) -> PostgresLog:
@@ -231,9 +231,9 @@ class PostgresStore:
     ) -> str:
         id = agent or header.session
         for part in id.split("/") if agent else (id,):
-            checked_id(part)
+            check_id(part)
         for name in beside:
-            checked_name(name)
+            check_name(name)
 
         def insert(connection: Connection[Any]) -> None:
             with connection.transaction():
@@ -259,7 +259,7 @@ class PostgresStore:
 
     def results(self, session: str) -> Results:
         key, _ = self._key(self.find(session).id)
-        stored = self._database.run(lambda connection: stored_in(connection, key))
+        stored = self._database.run(lambda connection: list_bodies(connection, key))
         return PostgresResults(BodiesToRead(self, key), stored)
 
     def agents(self, session: str) -> list[str]:
@@ -445,4 +445,4 @@ class PostgresStore:
         return str(row[0]) if row else "another process"
 
     def _list(self, query: str, given: Mapping[str, object]) -> list[StoredSession]:
-        return [stored_session(*row) for row in self._database.rows(query, given)]
+        return [decode_session(*row) for row in self._database.rows(query, given)]

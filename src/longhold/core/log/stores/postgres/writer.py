@@ -148,7 +148,7 @@ class Writer:
                 self._thread.start()
             self._wake.notify()
 
-    def pending(self, lease: Lease) -> "Future[None] | None":
+    def find_pending(self, lease: Lease) -> "Future[None] | None":
         """Return what is done once everything is committed; None if that is so already."""
         with self._wake:
             if lease.lost is not None:
@@ -197,9 +197,9 @@ class Writer:
                     self._commit([one])
                 return
             else:
-                batch = [one for one in batch if not self._decided(*one, written)]
+                batch = [one for one in batch if not self._resolve(*one, written)]
 
-    def _decided(
+    def _resolve(
         self, lease: Lease, changes: QueuedChanges, written: dict[int, bool | None]
     ) -> bool:
         """Tell who waits; False if the change must be tried again."""
@@ -211,7 +211,7 @@ class Writer:
                 lease.confirm(changes, has_reports=has_reports)
             changes.done.set_result(None)
             return True
-        self._fail([(lease, changes)], taken_over(lease.session))
+        self._fail([(lease, changes)], takeover_error(lease.session))
         return True
 
     def _fail(self, batch: Batch, error: StoreError) -> None:
@@ -226,7 +226,7 @@ class Writer:
         """Commit what may be written; return by session whether reports wait, None: try again."""
         connection = self._connected()
         with connection.transaction():
-            ours = _ours(connection, [one for one in batch if one[1].bodies])
+            ours = _lock_ours(connection, [one for one in batch if one[1].bodies])
             _keep(connection, [one for one in batch if one[0].key in ours], self._objects)
             found: dict[int, bool | None] = dict.fromkeys(ours, False)
             with_entries = [one for one in batch if one[1].entries]
@@ -251,14 +251,14 @@ class Writer:
             self._connection = None
 
 
-def taken_over(session: str) -> LeaseLost:
+def takeover_error(session: str) -> LeaseLost:
     return LeaseLost(
         f"another process became the writer of session {session} while this one was silent; what "
         "it had not committed is not in the log: resume the session to go on from what is"
     )
 
 
-def _ours(connection: Connection[Any], batch: Batch) -> set[int]:
+def _lock_ours(connection: Connection[Any], batch: Batch) -> set[int]:
     """Lock the rows of the sessions that are still ours."""
     if not batch:
         return set()

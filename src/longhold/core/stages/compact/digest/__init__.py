@@ -25,7 +25,7 @@ from longhold.core.stages.compact.digest.state import explanation_pieces, last_s
 from longhold.core.stages.compact.digest.timeline import message_pieces, turn_pieces, work_pieces
 from longhold.core.stages.facts.facts import Facts, cite
 from longhold.core.stages.facts.names import named_in
-from longhold.core.view.tokens import estimated_tokens
+from longhold.core.view.tokens import estimate_tokens
 
 SECTIONS = {
     1: "Request and intent",
@@ -63,9 +63,9 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
     Ordinary messages are part of the share; what long ones have beyond that comes on top.
     """
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
-    spoken = _spoken_tokens(facts, remembered(estimated_tokens))
+    spoken = _spoken_tokens(facts, remembered(estimate_tokens))
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
-    long = sum(estimated_tokens(text) for text in beyond if text)
+    long = sum(estimate_tokens(text) for text in beyond if text)
     return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
 
 
@@ -93,7 +93,7 @@ def digest(
     budget_tokens: int,
     *,
     marks: Mapping[int, str] | None = None,
-    count: Count = estimated_tokens,
+    count: Count = estimate_tokens,
     has_log: bool = True,
     words_tokens: int = 0,
 ) -> str:
@@ -121,11 +121,11 @@ class FactPieces:
         self,
         budget_tokens: int,
         *,
-        count: Count = estimated_tokens,
+        count: Count = estimate_tokens,
         has_log: bool = True,
         words_tokens: int = 0,
     ) -> str:
-        count = remembered(estimated_tokens) if count is estimated_tokens else count
+        count = remembered(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         hidden = context.hidden_turns
         pieces = (
@@ -147,7 +147,7 @@ class FactPieces:
 
     def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
         pieces = (*self._state, *(_uncovered(piece, written) for piece in self._beside_written))
-        return fit(pieces, budget_tokens, estimated_tokens)
+        return fit(pieces, budget_tokens, estimate_tokens)
 
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
         facts, marks = self.facts, self.marks

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from longhold.core.messages.text import cut, tight
+from longhold.core.messages.text import cut, remove_blank_lines
 
 _NUMBERED = re.compile(
     r"^[ \t]*(?P<mark>#+[ \t]*\**|\*\*)?[ \t]*(?P<number>[1-9])[.)][ \t]*\**[ \t]*"
@@ -92,7 +92,7 @@ def judgement(text: str) -> str:
     body = _WRAPPING.sub("", body)
     _, sections = parts(body, _named)
     kept = "\n".join(part.whole for part in sections if not _PAST.search(part.title))
-    return tight(kept if sections else body)
+    return remove_blank_lines(kept if sections else body)
 
 
 def carried(text: str, chars: int) -> str:

@@ -8,7 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from longhold.core.messages.text import cut, head_and_tail, one_line, sentences, tight, without_code
+from longhold.core.messages.text import (
+    cut,
+    head_and_tail,
+    one_line,
+    remove_blank_lines,
+    sentences,
+    without_code,
+)
 from longhold.core.stages.compact.digest.context import DigestContext
 from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from longhold.core.stages.facts.facts import (
@@ -218,7 +225,7 @@ def _next(context: DigestContext) -> Iterator[DigestPiece]:
         )
     answers = [s for _, s in context.facts.steps() if isinstance(s, AnswerFact)]
     if answers:
-        body = tight(answers[-1].text)
+        body = remove_blank_lines(answers[-1].text)
         last = question(body) or " ".join(sentences(body)[-2:])
         line = f'The agent last said {cite(answers[-1].id)}: "{cut(one_line(last), QUOTE_CHARS)}"'
         yield line_piece(9, (1,), line, Worth.NEXT_STEP)

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from longhold.core.messages.text import CUT, counted, cut, head_and_tail, one_line, tight
+from longhold.core.messages.text import (
+    CUT,
+    cut,
+    head_and_tail,
+    one_line,
+    pluralize,
+    remove_blank_lines,
+)
 from longhold.core.stages.compact.digest.context import DigestContext
 from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
 from longhold.core.stages.facts.facts import (
@@ -44,7 +51,7 @@ def message_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     left_out = context.left_out
     if left_out:
         first, last = left_out[0], left_out[-1]
-        line = f"{counted(len(left_out), 'older message')} from {cite(first[1].id)} to {cite(last[1].id)}"
+        line = f"{pluralize(len(left_out), 'older message')} from {cite(first[1].id)} to {cite(last[1].id)}"
         yield line_piece(6, (-1,), f"{line} left out; the log has them.", Worth.LAST_WORDS)
     for turn in context.facts.turns:
         if turn.number in context.hidden_turns:
@@ -185,7 +192,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
 
 
 def _answer(context: DigestContext, turn: int, step: AnswerFact) -> _Form:
-    limits, body, lead = context.limits, tight(step.text), f"- said {cite(step.id)}: "
+    limits, body, lead = context.limits, remove_blank_lines(step.text), f"- said {cite(step.id)}: "
     is_last = turn == context.last_turn  # a question is shown with the reply to it
     texts = (
         lead + gist(body, limits.brief_answer_chars, with_question=is_last),
@@ -216,7 +223,7 @@ def _report(context: DigestContext, turn: int, step: Report) -> _Form:
     lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
     if step.task:  # it goes on elsewhere, and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
-    limits, body = context.limits, tight(step.text)
+    limits, body = context.limits, remove_blank_lines(step.text)
     texts = (
         lead,
         f"{lead} → {gist(body, limits.brief_report_chars, with_question=False)}",
