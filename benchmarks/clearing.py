@@ -31,7 +31,7 @@ from longhold.core.messages import text_of
 from longhold.core.models.prices import prices
 from longhold.core.settings import CacheSettings, GaugeSettings, Settings, WindowSettings
 from longhold.core.stages.clear.candidates import Candidates
-from longhold.core.stages.clear.clear import Clearing, cleared
+from longhold.core.stages.clear.clear import Clearing, make_cleared
 from longhold.core.stages.clear.placeholder import PlaceholderLines
 from longhold.core.stages.clear.policy import ClearPlan
 from longhold.core.stages.compact.owner import CompactionHooks
@@ -103,7 +103,7 @@ def instantly(engine: Engine, stock: Candidates) -> None:
     stock.follow(engine.view)
     batch = stock.batch(KEPT_RESULTS)
     if batch:
-        entry = cleared(
+        entry = make_cleared(
             engine, ClearPlan(way="paid", batch=batch, why="the ceiling"), PlaceholderLines()
         )
         if entry.ids:

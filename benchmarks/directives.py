@@ -24,7 +24,7 @@ from longhold.core.messages import Text, ToolResult, ToolUse
 from longhold.core.stages.compact.digest import budget_for, digest
 from longhold.core.stages.compact.digest.context import LIMITS
 from longhold.core.stages.compact.directives import DirectiveLedger, keep_ledger
-from longhold.core.stages.compact.user_words import show_words, words_tokens
+from longhold.core.stages.compact.user_words import render_user_messages, words_tokens
 from longhold.core.stages.facts.calls import gather
 from longhold.core.stages.facts.facts import Facts
 from longhold.core.view import fold
@@ -201,7 +201,7 @@ class Course:
             first=items[0].id, last=items[-1].id, summary=(Text(text=text),), by="digest"
         )
         self.entries.append(self.scribe.write(entry))
-        return text, show_words(ledger, LIMITS.words_tokens).text
+        return text, render_user_messages(ledger, LIMITS.words_tokens).text
 
 
 def keep(facts: Facts) -> DirectiveLedger:

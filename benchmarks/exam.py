@@ -34,7 +34,7 @@ from exam_sessions import Question, planted
 from longhold.core.messages import JsonObject, Text, message_to_wire
 from longhold.core.models import Model, open_model
 from longhold.core.models.protocol import Request, collect
-from longhold.core.stages.compact.compose import Manner, compose, gathered
+from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.digest.headings import judgement
 from longhold.core.stages.compact.segment import Segment as Covered
 from longhold.core.view import fold
@@ -137,7 +137,7 @@ def without_model(count: Count) -> dict[str, Compactor]:
         if not segment.summary:
             return ""
         covered = Covered(items=tuple(segment.items))
-        material = gathered(segment.history, covered, segment.tokens)
+        material = gather_material(segment.history, covered, segment.tokens)
         return compose(material, Recorded(segment.summary), Manner(is_auto=False)).text
 
     return {

@@ -32,7 +32,7 @@ from pathlib import Path
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
 from longhold.core.memory.recall import Recall
-from longhold.core.memory.search import MemorySearch, installed
+from longhold.core.memory.search import MemorySearch, load_installed
 from longhold.core.memory.store import MemoryStore
 
 SMALL, LARGE = 200, 10_000
@@ -311,7 +311,7 @@ def main() -> None:
     result = {
         "data": options.file.name if options.file else "generated (no LoCoMo file was given)",
         "questions": len(questions),
-        "meaning": installed() is not None,
+        "meaning": load_installed() is not None,
         str(SMALL): figures(*small),
         str(LARGE): figures(*large),
         "own": own,

@@ -40,14 +40,14 @@ from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.compact.survival import check_survival, recent_names
 from longhold.core.stages.compact.user_words import words_tokens
 from longhold.core.stages.facts.calls import gather
-from longhold.core.stages.facts.user_text import typed
+from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.tools.describe import description_of
 from longhold.core.view import fold_stepwise
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 from longhold.errors import LongholdError
 from longhold.insight.transcripts.formats import open_transcript
-from longhold.session.scratch_session import on_paper, tried
+from longhold.session.scratch_session import draft_compaction, open_scratch
 
 RECORDED = Path(__file__).parents[2] / "shared" / "data" / "transcripts"
 TOKENIZER = "o200k_base"
@@ -111,7 +111,7 @@ def measure(text: str, segment: Segment, count: Count, is_ours: bool) -> Scores:
 def typed_by_user(segment: Segment) -> list[tuple[int, str]]:
     """List what the user typed in a segment, with the messages' numbers."""
     asked = [item for item in segment.items if isinstance(item, Spoken) and item.is_asked()]
-    said = [(item.id, typed(item.content)) for item in asked]
+    said = [(item.id, read_typed(item.content)) for item in asked]
     return [(id, own.text) for id, own in said if own and own.text and own.via != "shell"]
 
 
@@ -159,8 +159,8 @@ def by_digest(segment: Segment, size_tokens: int | None, count: Count) -> str:
 
 async def by_model(segment: Segment, name: str, client: Model) -> tuple[str, bool]:
     """Have a model write the summary, as in a session, and say whether it did."""
-    with on_paper(segment.history, Settings(), client=client, model=name) as session:
-        draft = await tried(session, CompactRequest(trigger="manual"), Manner())
+    with open_scratch(segment.history, Settings(), client=client, model=name) as session:
+        draft = await draft_compaction(session, CompactRequest(trigger="manual"), Manner())
         return draft.composed.text, draft.by == "model"
 
 

@@ -38,15 +38,21 @@ from longhold.core.messages.text import (
 from longhold.core.settings import front_matter
 from longhold.core.stages.compact.directives import cancellings, clauses, read_claims
 from longhold.core.stages.facts.gist import conclusions, gist, question
-from longhold.core.stages.facts.names import defined_in, named_in, quoted_in, settings_in
+from longhold.core.stages.facts.names import find_defined, find_names, find_quoted, settings_in
 from longhold.core.stages.facts.outcome import (
     commits_in,
     error_head,
     has_failed,
     telling_lines,
-    unwrapped,
+    unwrap,
 )
-from longhold.core.stages.facts.user_text import is_interruption, is_summary, notices, reply, typed
+from longhold.core.stages.facts.user_text import (
+    is_interruption,
+    is_summary,
+    notices,
+    read_typed,
+    reply,
+)
 from longhold.insight.transcripts.claude_code.read import refusal
 
 CHARS = 50_000
@@ -70,7 +76,7 @@ def _glob(text: str) -> object:
 
 
 READERS: dict[str, Reader] = {
-    "typed": lambda text: typed((Text(text=text),)),
+    "typed": lambda text: read_typed((Text(text=text),)),
     "is_interruption": lambda text: is_interruption((Text(text=text),)),
     "is_summary": lambda text: is_summary((Text(text=text),)),
     "notices": lambda text: list(notices((Text(text=text),))),
@@ -94,15 +100,15 @@ READERS: dict[str, Reader] = {
     "cut": lambda text: cut(text, len(text) // 2),
     "outline": lambda text: outline(text, 1_000),
     "sentences": sentences,
-    "named_in": named_in,
-    "quoted_in": quoted_in,
-    "defined_in": defined_in,
+    "named_in": find_names,
+    "quoted_in": find_quoted,
+    "defined_in": find_defined,
     "settings_in": settings_in,
     "commits_in": commits_in,
     "has_failed": has_failed,
     "telling_lines": lambda text: telling_lines(text, 1_000),
     "error_head": lambda text: error_head(text, 1_000),
-    "unwrapped": unwrapped,
+    "unwrapped": unwrap,
     "conclusions": lambda text: conclusions(text, 1_000),
     "gist": lambda text: gist(text, 1_000),
     "question": question,

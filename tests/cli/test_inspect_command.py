@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from command_line import longhold
-from longhold.cli.serve_command import known_sessions, listed
+from longhold.cli.serve_command import known_sessions, list_sessions
 from longhold.simulator.sessions import write
 
 
@@ -84,7 +84,7 @@ def test_serve_prints_an_address_that_works_until_it_is_stopped(transcript):
 def test_the_list_has_the_figures_of_the_report(transcript):
     total = json.loads(longhold("report", transcript, "--json").stdout)["total"]
     (known,) = known_sessions([transcript]).values()
-    (one,) = listed([transcript])
+    (one,) = list_sessions([transcript])
     assert known.id == one.id
     assert known.calls == total["calls"]
     assert known.usd == pytest.approx(total["recorded_usd"] + total["unrecorded_usd"])

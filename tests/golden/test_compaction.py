@@ -5,7 +5,7 @@ from pathlib import Path
 
 from longhold.core.log.entries import Ran, Replied, Said
 from longhold.core.messages import Text, ToolUse
-from longhold.core.stages.compact.compose import Manner, compose, gathered
+from longhold.core.stages.compact.compose import Manner, compose, gather_material
 from longhold.core.stages.compact.segment import whole_segment
 from longhold.core.stages.compact.summary import HEADINGS, Written, ask_for_summary
 from longhold.core.view import fold
@@ -63,7 +63,7 @@ WRITTEN = Written(
 
 def material():
     view = fold(HISTORY)
-    return gathered(HISTORY, whole_segment(view), 20_000)
+    return gather_material(HISTORY, whole_segment(view), 20_000)
 
 
 def test_what_a_model_is_asked():

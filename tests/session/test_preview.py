@@ -10,7 +10,7 @@ from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.view import fold
 from longhold.session import Session
 from longhold.session.preview import natural_seams, preview
-from longhold.session.scratch_session import on_paper, tried
+from longhold.session.scratch_session import draft_compaction, open_scratch
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)
@@ -33,11 +33,11 @@ def turns(*starts: float):
 
 
 async def shown(paper: Session):
-    return preview(paper, await tried(paper, MANUAL, Manner()))
+    return preview(paper, await draft_compaction(paper, MANUAL, Manner()))
 
 
 async def test_what_goes_is_counted_and_what_stays_too():
-    with on_paper(turns(1, 100, 200), Settings(), model="claude-opus-4-6") as paper:
+    with open_scratch(turns(1, 100, 200), Settings(), model="claude-opus-4-6") as paper:
         told = await shown(paper)
     assert (told.covered, told.kept, told.first, told.last) == (9, 0, 1, 12)
     assert (told.gone.said, told.gone.verbatim, told.gone.answers) == (3, 3, 6)
@@ -51,16 +51,16 @@ async def test_pictures_are_counted_wherever_they_stand():
     entries = turns(1, 100)
     entries[0] = add_measure(Said(n=1, at=1, content=(Text(text="look"), picture)))
     entries[2] = add_measure(Ran(n=3, at=3, tool_use_id="t0", content=(Text(text=BODY), picture)))
-    with on_paper(entries, Settings(), model="claude-opus-4-6") as paper:
+    with open_scratch(entries, Settings(), model="claude-opus-4-6") as paper:
         assert (await shown(paper)).gone.pictures == 2
 
 
 async def test_prices_are_those_of_the_model_and_unknown_where_none_is_published():
-    with on_paper(turns(1, 100), Settings(), model="claude-opus-4-6") as paper:
+    with open_scratch(turns(1, 100), Settings(), model="claude-opus-4-6") as paper:
         price = (await shown(paper)).price
     assert price is not None
     assert 0 < price.call_after < price.call_before < price.asking
-    with on_paper(turns(1, 100), Settings(), model="nobody-knows-me") as paper:
+    with open_scratch(turns(1, 100), Settings(), model="nobody-knows-me") as paper:
         assert (await shown(paper)).price is None
 
 

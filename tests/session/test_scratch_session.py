@@ -13,7 +13,13 @@ from longhold.core.stages.compact.compose import Manner
 from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.session import Session
-from longhold.session.scratch_session import carry_over, edited, on_paper, take, tried
+from longhold.session.scratch_session import (
+    carry_over,
+    draft_compaction,
+    edit_draft,
+    open_scratch,
+    take,
+)
 
 BODY = "\n".join(f"value_{i} = compute(value_{i - 1}, {i})" for i in range(400))
 MANUAL = CompactRequest(trigger="manual", by_model=False)
@@ -32,41 +38,41 @@ def history():
 
 async def test_paper_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with on_paper(history(), Settings()) as paper:
-        await take(paper, await tried(paper, MANUAL, Manner()), MANUAL)
+    with open_scratch(history(), Settings()) as paper:
+        await take(paper, await draft_compaction(paper, MANUAL, Manner()), MANUAL)
         assert list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []
     assert list(home().rglob("*")) == []
 
 
 async def test_a_draft_points_at_the_original_and_never_at_the_paper():
-    with on_paper(history(), Settings()) as paper:
+    with open_scratch(history(), Settings()) as paper:
         log = str(paper.engine.log.path)
-        pointed = await tried(paper, MANUAL, Manner(log="/their/session.jsonl"))
-        bare = await tried(paper, MANUAL, Manner())
+        pointed = await draft_compaction(paper, MANUAL, Manner(log="/their/session.jsonl"))
+        bare = await draft_compaction(paper, MANUAL, Manner())
     assert "/their/session.jsonl" in pointed.composed.text
     assert log not in pointed.composed.text + bare.composed.text
 
 
 async def test_a_draft_changes_nothing_until_it_is_taken():
-    with on_paper(history(), Settings()) as paper:
+    with open_scratch(history(), Settings()) as paper:
         before = paper.view.messages()
-        await tried(paper, MANUAL, Manner())
+        await draft_compaction(paper, MANUAL, Manner())
         assert paper.view.messages() == before
 
 
 async def test_a_persons_words_are_taken_as_such():
-    with on_paper(history(), Settings()) as paper:
-        draft = edited(await tried(paper, MANUAL, Manner()), "My words.")
+    with open_scratch(history(), Settings()) as paper:
+        draft = edit_draft(await draft_compaction(paper, MANUAL, Manner()), "My words.")
         entry = await take(paper, draft, MANUAL)
         assert (entry.by, text_of(entry.summary)) == ("person", "My words.")
         assert text_of(paper.view.items[0].content) == "My words."
 
 
 async def test_the_figures_of_a_changed_summary_are_its_own():
-    with on_paper(history(), Settings()) as paper:
-        draft = await tried(paper, MANUAL, Manner())
-        mine = edited(draft, "My words.")
+    with open_scratch(history(), Settings()) as paper:
+        draft = await draft_compaction(paper, MANUAL, Manner())
+        mine = edit_draft(draft, "My words.")
         entry = await take(paper, mine, MANUAL)
     assert draft.composed.survival.share == 1.0
     assert entry.survived < 1.0
@@ -75,14 +81,14 @@ async def test_the_figures_of_a_changed_summary_are_its_own():
 
 
 async def test_words_that_were_left_as_they_are_are_nobody_elses():
-    with on_paper(history(), Settings()) as paper:
-        draft = await tried(paper, MANUAL, Manner())
-        assert edited(draft, draft.composed.text) is draft
+    with open_scratch(history(), Settings()) as paper:
+        draft = await draft_compaction(paper, MANUAL, Manner())
+        assert edit_draft(draft, draft.composed.text) is draft
 
 
 async def test_a_changed_summary_that_is_longer_is_refused():
-    with on_paper(history(), Settings()) as paper:
-        draft = edited(await tried(paper, MANUAL, Manner()), BODY * 3)
+    with open_scratch(history(), Settings()) as paper:
+        draft = edit_draft(await draft_compaction(paper, MANUAL, Manner()), BODY * 3)
         with pytest.raises(NotShorter, match="nothing was changed"):
             await take(paper, draft, MANUAL)
         assert not any(isinstance(entry, Compacted) for entry in paper.view.history)
@@ -92,10 +98,10 @@ async def test_what_a_draft_on_paper_cost_is_known_where_it_is_taken(tmp_path):
     default_store().add(Header(session="s1", directory=str(tmp_path)), history())
     usage = Usage(input_tokens=900, output_tokens=30)
     with (
-        on_paper(history(), Settings()) as paper,
+        open_scratch(history(), Settings()) as paper,
         Session.over(default_store().open("s1"), Settings()) as session,
     ):
-        draft = await tried(paper, MANUAL, Manner())
+        draft = await draft_compaction(paper, MANUAL, Manner())
         paper.engine.record(Forked(source="compact", model="m", usage=usage))
         entry = await take(session, carry_over(paper, session, draft), MANUAL)
         kinds = [type(each) for each in session.view.history[-2:]]

@@ -58,11 +58,11 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         """Call the model with the managed view, once more where that helped."""
         session = self._session(request)
         while True:
-            managed = await session.follow(**_followed(request))
+            managed = await session.follow(**_read_request(request))
             try:
-                response = await handler(_sendable(request, managed))
+                response = await handler(_make_sendable(request, managed))
             except Exception as error:  # noqa: BLE001 - raised again if nothing helps
-                await _recovered(session, error)
+                await _recover(session, error)
                 continue
             await _record_answer(session, response)
             return response
@@ -75,11 +75,11 @@ class LongholdMiddleware(AgentMiddleware[Any, Any, Any]):
         """Do the same where the agent is not run asynchronously."""
         session = self._session(request)
         while True:
-            managed = sync(session.follow(**_followed(request)))
+            managed = sync(session.follow(**_read_request(request)))
             try:
-                response = handler(_sendable(request, managed))
+                response = handler(_make_sendable(request, managed))
             except Exception as error:  # noqa: BLE001 - raised again if nothing helps
-                sync(_recovered(session, error))
+                sync(_recover(session, error))
                 continue
             sync(_record_answer(session, response))
             return response
@@ -113,7 +113,7 @@ def _thread() -> str | None:
     return get_config().get("configurable", {}).get("thread_id")
 
 
-def _followed(request: ModelRequest[Any]) -> dict[str, Any]:
+def _read_request(request: ModelRequest[Any]) -> dict[str, Any]:
     system = request.system_message
     return {
         "messages": [_block_message(one) for one in request.messages if not _is_empty(one)],
@@ -135,11 +135,11 @@ def _block_message(message: BaseMessage) -> JsonObject:
         return {"role": "assistant", "content": list(_answer_blocks(message))}
     role = "system" if isinstance(message, SystemMessage) else "user"
     content = message.content
-    blocks = [content] if isinstance(content, str) else map(_said_block, content)
+    blocks = [content] if isinstance(content, str) else map(_from_langchain, content)
     return {"role": role, "content": list(blocks)}
 
 
-def _said_block(block: Any) -> Any:
+def _from_langchain(block: Any) -> Any:
     """Return a picture or a file as a block of the Messages API; the rest is one, or passes."""
     if isinstance(block, str) or block.get("type") not in ("image", "image_url", "file"):
         return block
@@ -153,7 +153,7 @@ def _said_block(block: Any) -> Any:
     return {"type": "document" if kind == "file" else kind, "source": source}
 
 
-def _own_block(block: JsonObject) -> JsonObject:
+def _to_langchain(block: JsonObject) -> JsonObject:
     kind = "file" if block["type"] == "document" else block["type"]
     match block.get("source"):
         case {"type": "base64", "media_type": media, "data": data}:
@@ -175,10 +175,10 @@ def _answer_blocks(message: AIMessage) -> Iterator[JsonObject]:
         yield {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["args"]}
 
 
-def _sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest[Any]:
+def _make_sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest[Any]:
     kwargs = managed.kwargs
     takes_blocks = request.model._llm_type == "anthropic-chat"
-    worded = _with_blocks if takes_blocks else _without_blocks
+    worded = _render_blocks if takes_blocks else _render_plain
     messages = [one for message in kwargs["messages"] for one in worded(message)]
     system: Any = kwargs.get("system") or ""
     if not takes_blocks and not isinstance(system, str):
@@ -188,16 +188,16 @@ def _sendable(request: ModelRequest[Any], managed: Request) -> ModelRequest[Any]
     )
 
 
-def _with_blocks(message: JsonObject) -> Iterator[AnyMessage]:
+def _render_blocks(message: JsonObject) -> Iterator[AnyMessage]:
     kind = AIMessage if message["role"] == "assistant" else HumanMessage
     yield kind(content=message["content"])
 
 
-def _without_blocks(message: JsonObject) -> Iterator[AnyMessage]:
+def _render_plain(message: JsonObject) -> Iterator[AnyMessage]:
     """Yield LangChain's own messages: results first, and no cache markers."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    bare = list(map(_own_block, blocks))
+    bare = list(map(_to_langchain, blocks))
     for block in bare:
         if block["type"] == "tool_result":
             yield ToolMessage(
@@ -215,7 +215,7 @@ def _without_blocks(message: JsonObject) -> Iterator[AnyMessage]:
         yield HumanMessage(content=[*said])
 
 
-async def _recovered(session: Session, error: Exception) -> None:
+async def _recover(session: Session, error: Exception) -> None:
     """Wait or make room; what neither helps against is raised as the program knows it."""
     try:
         await session.failed(error)

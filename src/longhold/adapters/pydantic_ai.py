@@ -86,9 +86,9 @@ class LongholdCapability(AbstractCapability[Any]):
             ],
         )
         settings: Any = request_context.model_settings or {}
-        if ttl := _marked(request.kwargs.get("system") or ()):
+        if ttl := _find_marker(request.kwargs.get("system") or ()):
             settings = {"anthropic_cache_instructions": ttl} | settings
-        view = _own_messages(request.kwargs["messages"], opening, request_context.model.system)
+        view = _to_pydantic(request.kwargs["messages"], opening, request_context.model.system)
         return replace(request_context, messages=view, model_settings=settings)
 
     async def after_model_request(
@@ -178,7 +178,7 @@ def _blocks(part: ModelRequestPart) -> Iterator[JsonObject]:
             failed = {"is_error": True} if part.outcome in ERROR_OUTCOMES else {}
             yield result | {"content": [*said, *files] if files else text} | failed
         case _:
-            yield _carried(ModelRequest(parts=[part]))
+            yield _carry(ModelRequest(parts=[part]))
 
 
 def _block(item: UserContent) -> JsonObject:
@@ -190,7 +190,7 @@ def _block(item: UserContent) -> JsonObject:
             return {"type": "image", "source": source}
         case ImageUrl(url=url):
             return {"type": "image", "source": {"type": "url", "url": url}}
-    return _carried(ModelRequest(parts=[UserPromptPart([item])]))
+    return _carry(ModelRequest(parts=[UserPromptPart([item])]))
 
 
 def _answer_block(part: ModelResponsePart) -> JsonObject:
@@ -204,15 +204,15 @@ def _answer_block(part: ModelResponsePart) -> JsonObject:
             return {"type": REDACTED, "data": data or ""}
         case ThinkingPart(content=text, signature=signature):
             return {"type": "thinking", "thinking": text, "signature": signature or ""}
-    return _carried(ModelResponse(parts=[part]))
+    return _carry(ModelResponse(parts=[part]))
 
 
-def _carried(message: ModelMessage) -> JsonObject:
+def _carry(message: ModelMessage) -> JsonObject:
     [plain] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
     return {"type": CARRIED, "kind": plain["kind"], "parts": plain["parts"]}
 
 
-def _own_messages(
+def _to_pydantic(
     view: Sequence[JsonObject], opening: Sequence[SystemPromptPart], system: str
 ) -> list[ModelMessage]:
     found: list[ModelMessage] = []
@@ -224,7 +224,7 @@ def _own_messages(
             names |= {b["id"]: b["name"] for b in blocks if b["type"] == "tool_use"}
             parts = [part for block in blocks for part in _answer_parts(block, system)]
             found.append(ModelResponse(parts=parts, provider_name=system))
-            waiting = [CachePoint(ttl)] if (ttl := _marked(blocks)) else []
+            waiting = [CachePoint(ttl)] if (ttl := _find_marker(blocks)) else []
             continue
         own = [part for block in blocks for part in _parts(block, names)]
         before = [UserPromptPart(waiting)] if waiting else []
@@ -251,7 +251,7 @@ def _parts(block: JsonObject, names: dict[str, str]) -> Iterator[ModelRequestPar
             yield from message.parts
         case _:
             yield UserPromptPart([_item(block)])
-    if ttl := _marked([block]):
+    if ttl := _find_marker([block]):
         yield UserPromptPart([CachePoint(ttl)])
 
 
@@ -286,6 +286,6 @@ def _answer_parts(block: JsonObject, system: str) -> Iterator[ModelResponsePart]
             yield from message.parts
 
 
-def _marked(blocks: Sequence[JsonObject]) -> Any:
+def _find_marker(blocks: Sequence[JsonObject]) -> Any:
     markers = [block["cache_control"] for block in blocks if "cache_control" in block]
     return markers[-1].get("ttl", "5m") if markers else None

@@ -75,7 +75,7 @@ class Fitted(NamedTuple):
     """What the user should know about it."""
 
 
-def fitted(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
+def fit_window(model: str, settings: Settings, tools: tuple[Tool, ...]) -> Fitted:
     """Leave out what a window has no room for."""
     limit, full = window_for(model, settings.window).limit_tokens, settings.prompt.full_tokens
     if limit >= full:
@@ -113,17 +113,17 @@ async def build_agent(
     keeps it; `clock` tells what its cache still holds.
     """
     store, directory = store or default_store(), (directory or Path.cwd()).resolve()
-    settings, tools, said = fitted(model.name, settings or load_settings(directory), tools)
+    settings, tools, said = fit_window(model.name, settings or load_settings(directory), tools)
     servers, hooks = load_servers(directory), load_hooks(directory)
     permissions = load_permissions(directory)
     untrusted = (*permissions.untrusted, *hooks.untrusted, *servers.untrusted)
-    notices, spill = Notices(kept=(*_not_trusted(untrusted), *hooks.skipped, *said)), Spill()
+    notices, spill = Notices(kept=(*_warn_untrusted(untrusted), *hooks.skipped, *said)), Spill()
     log = store.open(resume) if resume else store.create(directory=directory)
     with log.close_on_failure():
         engine = Engine(log, settings, on_result=spill.arrive, clock=clock)
         notices.extend(_resume(engine, model.name) if resume else ())
         context = _tool_context(engine, directory, permissions.directories, notices)
-        mcp = await _connected(servers.servers, engine, notices)
+        mcp = await _connect(servers.servers, engine, notices)
     return await assemble(
         Blueprint(
             engine=engine,
@@ -160,7 +160,7 @@ def _resume(engine: Engine, model: str) -> list[str]:
     return told
 
 
-def _not_trusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
+def _warn_untrusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
     for section in sections:
         yield f"{section.file} is not trusted yet and not used; `longhold trust` shows it"
 
@@ -168,13 +168,13 @@ def _not_trusted(sections: Iterable[SettingsSection]) -> Iterator[str]:
 async def assemble(plan: Blueprint) -> Agent:
     """Build an agent, give a new session its frame, and run SessionStart hooks."""
     try:
-        return await _assembled(plan)
+        return await _assemble_agent(plan)
     except BaseException:
         await plan.abandon()
         raise
 
 
-async def _assembled(plan: Blueprint) -> Agent:
+async def _assemble_agent(plan: Blueprint) -> Agent:
     engine, settings = plan.engine, plan.engine.settings
     parts = _parts(plan)
     ask = watch_forks(parts.forks().ask)
@@ -290,7 +290,7 @@ def _framing(
         prompt=parts.engine.settings.prompt,
         skills=partial(skills_at, context),
         scratchpad=parts.scratchpad,
-        memory=memory.section if memory and _has(equipment, MEMORY) else str,
+        memory=memory.section if memory and _has_tool(equipment, MEMORY) else str,
         system=equipment.system,
         more=equipment.sections,
         servers=lambda: parts.mcp.offers if parts.mcp else (),
@@ -298,7 +298,7 @@ def _framing(
     return Framing(framer=framer, toolkit=toolkit, parts=parts)
 
 
-def _has(equipment: Equipment, name: str) -> bool:
+def _has_tool(equipment: Equipment, name: str) -> bool:
     return any(tool.name == name for tool in equipment.tools)
 
 
@@ -340,7 +340,7 @@ async def _begin(agent: Agent, framing: Framing, plan: Blueprint) -> None:
         await framing.announce(made.gathered, "startup")
 
 
-async def _connected(
+async def _connect(
     servers: tuple[McpServer, ...], engine: Engine, notices: Notices
 ) -> McpTools | None:
     """Connect to the MCP servers; tools that the session had found count as found again.

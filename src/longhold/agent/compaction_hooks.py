@@ -34,7 +34,7 @@ class CompactionEvents:
     """Tells the model something, behind the summary."""
 
     async def before(self, trigger: Trigger, focus: str) -> Before:
-        fields: JsonObject = {"trigger": _shown(trigger), "custom_instructions": focus}
+        fields: JsonObject = {"trigger": _name_trigger(trigger), "custom_instructions": focus}
         verdict = await self.ask("PreCompact", fields)
         blocked = verdict.reason if verdict.is_blocked else ""
         if verdict.should_stop:
@@ -48,7 +48,7 @@ class CompactionEvents:
     async def after(self, entry: Compacted) -> None:
         """Run PostCompact hooks; what they add to the context is said to the model."""
         fields: JsonObject = {
-            "trigger": _shown(entry.trigger),
+            "trigger": _name_trigger(entry.trigger),
             "compact_summary": text_of(entry.summary),
         }
         verdict = await self.ask("PostCompact", fields)
@@ -92,6 +92,6 @@ def compaction_hooks(
     )
 
 
-def _shown(trigger: Trigger) -> str:
+def _name_trigger(trigger: Trigger) -> str:
     """Name a trigger as hooks written for other programs know it."""
     return "manual" if trigger == "manual" else "auto"

@@ -129,17 +129,17 @@ class Announced:
     def servers(self, frame: Framed) -> dict[str, str]:
         """Return a digest of what was said last of each MCP server; "" for one that left."""
         told = dict(frame.servers)
-        for entry in self._since(frame):
+        for entry in self._list_since(frame):
             told |= entry.servers
         return told
 
     def files(self, frame: Framed) -> dict[str, Source]:
         told = {source.file: source for source in frame.sources}
-        for entry in self._since(frame):
+        for entry in self._list_since(frame):
             told |= {source.file: source for source in entry.sources}
         return told
 
-    def _since(self, frame: Framed) -> list[Said]:
+    def _list_since(self, frame: Framed) -> list[Said]:
         return [entry for entry in self._said if entry.n > frame.n]
 
 

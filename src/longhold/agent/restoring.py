@@ -216,20 +216,20 @@ class Restoring:
         wanted = list(self._wanted(view, kept))
         room = RereadRoom(
             files=self.settings.restore_files,
-            each_tokens=self._scaled(self.settings.restore_file_tokens),
-            all_tokens=self._scaled(self.settings.restore_tokens),
+            each_tokens=self._scale(self.settings.restore_file_tokens),
+            all_tokens=self._scale(self.settings.restore_tokens),
         )
         return await read_again(wanted, self.tool_context, room, self.may_read)
 
     def _wanted(self, view: View, kept: Sequence[Round]) -> Iterator[Wanted]:
         """Yield files worth showing, newest first: those known here, then those in the log."""
         touched = self._trace.files()
-        named = {self._real(each.path): each for each in reversed(touched)}
+        named = {self._resolve(each.path): each for each in reversed(touched)}
         known = [seen.path for seen in self.tool_context.files.list_newest()]
         instructions = view.frame.sources if view.frame else ()
         passed = {Path(source.file).resolve() for source in instructions}
-        passed |= {self._real(path) for path in shown_paths(kept)}
-        for path in (*known, *(self._real(each.path) for each in touched)):
+        passed |= {self._resolve(path) for path in shown_paths(kept)}
+        for path in (*known, *(self._resolve(each.path) for each in touched)):
             if path in passed or self._is_apart(path):
                 continue
             passed.add(path)
@@ -240,7 +240,7 @@ class Restoring:
                 else Wanted(path=path)
             )
 
-    def _real(self, path: str) -> Path:
+    def _resolve(self, path: str) -> Path:
         return self.tool_context.resolve(path).resolve()
 
     def _is_apart(self, path: Path) -> bool:
@@ -254,7 +254,7 @@ class Restoring:
 
     def _known(self, again: Iterable[Again], kept: Sequence[Round]) -> Files:
         files = Files(max_files=self.tool_context.files.max_files)
-        still = {self._real(path) for path in shown_paths(kept)}
+        still = {self._resolve(path) for path in shown_paths(kept)}
         seen = [each for each in self.tool_context.files.list_newest() if each.path in still]
         for each in reversed((*(each.seen for each in again), *seen)):
             files.record(each)
@@ -277,7 +277,7 @@ class Restoring:
         text = (await asyncio.to_thread(_text_of, file)).strip()
         parts = []
         if text:
-            most = self._scaled(self.settings.restore_tokens)
+            most = self._scale(self.settings.restore_tokens)
             parts.append(cut_to(f"[Restored plan, from {file}]\n{text}", most, f"reading {file}"))
         if plan.is_on:
             parts.append(
@@ -289,8 +289,8 @@ class Restoring:
     def _skills(self, kept: Sequence[Round]) -> Iterator[str]:
         there = {result.tool_use_id for item in kept for result in item.results if is_whole(result)}
         each, room = (
-            self._scaled(self.settings.skill_tokens),
-            self._scaled(self.settings.skills_tokens),
+            self._scale(self.settings.skill_tokens),
+            self._scale(self.settings.skills_tokens),
         )
         for skill in self._trace.skills():
             if skill.tool_use_id in there:
@@ -305,7 +305,7 @@ class Restoring:
                 room -= weight
                 yield text
 
-    def _scaled(self, tokens: int) -> int:
+    def _scale(self, tokens: int) -> int:
         return scale_tokens(tokens, self.window_tokens())
 
 

@@ -48,7 +48,7 @@ class ToolGuard:
 
         async def ask_hooks(question: Question) -> Decision | None:
             nonlocal answered
-            answered = await self.hooks.fire("PermissionRequest", _asked(question))
+            answered = await self.hooks.fire("PermissionRequest", _describe_question(question))
             return answered.decision()
 
         decision = await gate.check(
@@ -103,7 +103,7 @@ class ToolGuard:
         if isinstance(verdict.updated_output, str):
             content = verdict.updated_output
         if verdict.is_blocked:
-            content = _with(content, f"A hook objects: {verdict.reason}")
+            content = _append_text(content, f"A hook objects: {verdict.reason}")
         return replace(outcome, content=content)
 
     def places(self, readable: tuple[Path, ...] = ()) -> Places:
@@ -136,7 +136,7 @@ class ToolGuard:
                 self.nearby.touch(self.tool_context.resolve(path))
 
 
-def _asked(question: Question) -> JsonObject:
+def _describe_question(question: Question) -> JsonObject:
     """Describe a question as PermissionRequest hooks expect it, with the rule a lasting yes would add."""
     rule = question.suggestion
     suggestions: list[Json] = []
@@ -161,5 +161,5 @@ def _fields(use: ToolUse) -> JsonObject:
     return {"tool_name": use.name, "tool_input": use.input, "tool_use_id": use.id}
 
 
-def _with(content: ResultContent, text: str) -> ResultContent:
+def _append_text(content: ResultContent, text: str) -> ResultContent:
     return f"{content}\n{text}" if isinstance(content, str) else (*content, Text(text=text))

@@ -34,7 +34,7 @@ class Toolkit:
         """
         self._know()
         found = self.mcp.loaded if self.mcp else ()
-        listed = tuple(tool.definition() for tool in (*self._fixed(), *found))
+        listed = tuple(tool.definition() for tool in (*self._list_fixed(), *found))
         if self.mcp is None or not capabilities(self.parts.models.current().name).tool_references:
             return listed
         others = (tool for tool in self.mcp.tools if tool not in found)
@@ -43,16 +43,16 @@ class Toolkit:
     def is_listed_in(self, frame: Framed) -> bool:
         """Whether a frame lists the agent's own tools as they are; those of servers may differ."""
         self._know()
-        own = {tool.name: tool.definition() for tool in self._fixed()}
+        own = {tool.name: tool.definition() for tool in self._list_fixed()}
         listed = {str(tool.get("name")): tool for tool in frame.tools}
         servers = {name for name in listed if name.startswith("mcp__")}
         return own == {name: tool for name, tool in listed.items() if name not in servers}
 
-    def _fixed(self) -> tuple[Tool, ...]:
+    def _list_fixed(self) -> tuple[Tool, ...]:
         return (*self.tools, *((self.mcp.search_tool, CALL_TOOL) if self.mcp else ()))
 
     def _know(self) -> None:
-        tools = (*self._fixed(), *(self.mcp.tools if self.mcp else ()))
+        tools = (*self._list_fixed(), *(self.mcp.tools if self.mcp else ()))
         self.parts.known.update((tool.name, tool) for tool in tools)
         self.parts.engine.limits_chars.update((tool.name, tool.limit_chars) for tool in tools)
 

@@ -44,7 +44,7 @@ def command(
     store = default_store()
     found = store.find(opened.name)
     if named:
-        one = _named(known, named)
+        one = _find_agent(known, named)
         said = _log_of(found, one)
         if stopped:
             said = _stop(store, found, one)
@@ -61,7 +61,7 @@ def _foreign_line(one: ForeignAgent) -> str:
     return plain(f"#{one.n}  {one.kind or 'agent'}  {one.state}{took}: {one_line(one.task)}")
 
 
-def _named(known: dict[str, Known], name: str) -> Known:
+def _find_agent(known: dict[str, Known], name: str) -> Known:
     named = [one for one in known.values() if name in (one.id, one.spawned.name)]
     if not named:
         there = ", ".join(known) or "none"

@@ -34,10 +34,10 @@ def command(targets: tuple[str, ...], is_all: bool, as_json: bool) -> None:
     what cold calls cost and why they were cold, then each of them, then what an ideal cache and
     none would have cost, and when the cache expires. Forks are included.
     """
-    report_all(as_json, (_described(opened, is_all) for opened in open_targets(targets)))
+    report_all(as_json, (_describe(opened, is_all) for opened in open_targets(targets)))
 
 
-def _described(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:
+def _describe(opened: CommandTarget, is_all: bool) -> tuple[object, Iterator[str]]:
     calls = explain_calls(opened.view.history)
     total, last = totals(calls), last_of_conversation(calls)
     left = expires_at(last) - time.time() if last else 0.0

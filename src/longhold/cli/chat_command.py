@@ -50,7 +50,7 @@ async def choose_model(
         screen.say("`longhold config set model.offline false` lets you choose again.", "dim")
         return replace(chosen, offline=True, model="", base_url="")
     screen.say("There is no key for the model yet. Your choice is remembered.", "notice")
-    local = {f"A local model: {name}, {_described(name)}": name for name in CATALOG}
+    local = {f"A local model: {name}, {_describe_model(name)}": name for name in CATALOG}
     rows = [KEY_CLAUDE, KEY_OPENAI, SERVER, *local, OFFLINE]
     picked = await screen.choose("Who answers?", rows)
     row = rows[picked] if picked is not None else ""
@@ -66,7 +66,7 @@ async def choose_model(
     raise error
 
 
-def _described(name: str) -> str:
+def _describe_model(name: str) -> str:
     where = "installed" if installed_path(name) else f"{size(CATALOG[name].size_bytes)} to download"
     return f"{where}, good for {_GOOD_FOR[name]}"
 
@@ -81,14 +81,14 @@ async def _with_key(
     screen.say(f"Saved in {home() / 'keys.json'}, readable by you alone.", "dim")
     if is_claude:
         return chosen
-    return _remembered(chosen, next(name for name in known_models() if name.startswith("gpt-")))
+    return _remember(chosen, next(name for name in known_models() if name.startswith("gpt-")))
 
 
 async def _with_server(screen: Screen, chosen: AgentOptions) -> AgentOptions:
     address = (await screen.answer("Address, such as http://127.0.0.1:8080/v1: ")).strip()
     name = (await screen.answer("Name of the model there: ")).strip()
     set_value(home() / "settings.toml", "model.base_url", address)
-    return _remembered(chosen, name)
+    return _remember(chosen, name)
 
 
 async def _with_local(screen: Screen, chosen: AgentOptions, name: str) -> AgentOptions:
@@ -97,10 +97,10 @@ async def _with_local(screen: Screen, chosen: AgentOptions, name: str) -> AgentO
     if installed_path(name) is None:
         words = ["model", "install", name]
         await screen.hand_over(lambda: cli.main(words, standalone_mode=False))
-    return _remembered(chosen, f"local/{name}")
+    return _remember(chosen, f"local/{name}")
 
 
-def _remembered(chosen: AgentOptions, name: str) -> AgentOptions:
+def _remember(chosen: AgentOptions, name: str) -> AgentOptions:
     set_value(home() / "settings.toml", "model.name", name)
     return replace(chosen, model="", base_url="")
 
@@ -134,7 +134,7 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
         there = replace(there, system=None if move.resume else chosen.system)
         async with AsyncExitStack() as stack:
             try:
-                agent = await stack.enter_async_context(_running(there, screen, ask))
+                agent = await stack.enter_async_context(_open_agent(there, screen, ask))
             except AuthenticationFailed as error:
                 if not sys.stdin.isatty():
                     raise
@@ -143,13 +143,13 @@ async def _chat(chosen: AgentOptions, *, is_plain: bool) -> None:
                 there = replace(
                     there, offline=chosen.offline, model=chosen.model, base_url=chosen.base_url
                 )
-                agent = await stack.enter_async_context(_running(there, screen, ask))
+                agent = await stack.enter_async_context(_open_agent(there, screen, ask))
             yield agent
 
     await screen.run(Chat(screen, open_session, SLASH).run(SessionMove(resume=chosen.resume)))
 
 
-def _running(
+def _open_agent(
     chosen: AgentOptions, screen: Screen, ask: "AskUser"
 ) -> "AbstractAsyncContextManager[Agent]":
     return chosen.running(ask=ask, source="chat", listener=lambda line: screen.say(line, "notice"))

@@ -31,7 +31,7 @@ from longhold.core.messages.text import pluralize
 from longhold.core.models import open_model
 from longhold.core.settings import Settings, home, load_settings
 from longhold.core.stages.compact.compose import Manner
-from longhold.core.stages.compact.draft import spent_in
+from longhold.core.stages.compact.draft import sum_usage
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest, manual_request
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.describe import HISTORY
@@ -41,7 +41,13 @@ from longhold.insight.resume import client_session
 from longhold.insight.transcripts.formats import CLIENTS, FORMATS, decode_path, load_format
 from longhold.session import Session
 from longhold.session.preview import Preview, Seam, natural_seams, preview
-from longhold.session.scratch_session import carry_over, edited, on_paper, take, tried
+from longhold.session.scratch_session import (
+    carry_over,
+    draft_compaction,
+    edit_draft,
+    open_scratch,
+    take,
+)
 
 MINUTE_SECONDS, HOUR_SECONDS = 60, 3_600
 SEAM_CHARS = 60
@@ -209,7 +215,7 @@ async def _compact(arguments: CompactArguments) -> CompactDone:
             session = stack.enter_context(
                 Session.over(log, arguments.settings, hooks=partial(_after_hooks, arguments))
             )
-        paper = on_paper(
+        paper = open_scratch(
             session.view.history if session else arguments.target.history,
             arguments.settings,
             client=client,
@@ -224,20 +230,20 @@ async def _draft_and_apply(
     arguments: CompactArguments, paper: Session, session: Session | None
 ) -> CompactDone:
     began = time.monotonic()
-    draft = await tried(paper, arguments.request, _manner(arguments))
+    draft = await draft_compaction(paper, arguments.request, _manner(arguments))
     shown, seams = preview(paper, draft), tuple(natural_seams(paper.view))
     if arguments.is_preview:
-        spent = spent_in(paper.view.history[draft.since :])
+        spent = sum_usage(paper.view.history[draft.since :])
         return CompactDone(arguments=arguments, shown=shown, seams=seams, spent=spent)
     if arguments.edits:
-        draft = edited(draft, edited_text(draft.composed.text))
+        draft = edit_draft(draft, edited_text(draft.composed.text))
         shown = preview(paper, draft)
     where = session or paper
     if session is not None:
         draft = carry_over(paper, session, draft)
     entry = await take(where, draft, arguments.request, seconds=time.monotonic() - began)
     if arguments.is_written:
-        return _written(arguments, shown, paper)
+        return _write_file(arguments, shown, paper)
     return CompactDone(arguments=arguments, shown=shown, n=entry.n)
 
 
@@ -314,7 +320,7 @@ def edited_text(text: str) -> str:
     return changed.rstrip("\n")
 
 
-def _written(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
+def _write_file(arguments: CompactArguments, shown: Preview, session: Session) -> CompactDone:
     format = arguments.client or arguments.out_format or arguments.target.format
     place = client_session(format, arguments.target.worked_in) if format in CLIENTS else None
     out = place.path if place and arguments.client else arguments.out

@@ -67,10 +67,10 @@ def set_command(name: str, value: str, is_project: bool, as_json: bool) -> None:
     place = project_root(Path.cwd()) / ".longhold" if is_project else home()
     file = place / "settings.toml"
     written = set_value(file, name, value, is_project=is_project)
-    lines = [f"{name} = {_shown(written)}, in {file}"]
+    lines = [f"{name} = {_format_value(written)}, in {file}"]
     (now,) = (one for one in show_settings(Path.cwd()) if one.name == name)
     if now.value != written:
-        lines.append(f"but {_shown(now.value)} is in force, from {now.source}")
+        lines.append(f"but {_format_value(now.value)} is in force, from {now.source}")
     report(as_json, {"name": name, "value": written, "file": str(file), "now": now.value}, lines)
 
 
@@ -84,9 +84,9 @@ def _lines(settings: Iterable[ShownSetting]) -> Iterator[str]:
         yield f"\n[{group}]"
         for one in members:
             source = "" if one.source == "default" else f"  (from {one.source})"
-            yield f"{one.name.partition('.')[2]} = {_shown(one.value)}{source}"
+            yield f"{one.name.partition('.')[2]} = {_format_value(one.value)}{source}"
             yield f"    # {one.why}"
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower()

@@ -9,7 +9,7 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import bar, plain, report_all, tokens
-from longhold.cli.target import CommandTarget, calibrated, open_targets
+from longhold.cli.target import CommandTarget, calibrate, open_targets
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import WindowSettings, load_settings
 from longhold.core.view.gauge import replay
@@ -35,11 +35,11 @@ def command(targets: tuple[str, ...], model: str | None, as_json: bool) -> None:
     size is the last one that the provider reported, plus an estimate of what came after. The
     window is what the transcript proves, else the model's.
     """
-    report_all(as_json, (_described(opened, model) for opened in open_targets(targets)))
+    report_all(as_json, (_describe(opened, model) for opened in open_targets(targets)))
 
 
-def _described(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
-    view, gauge = replay(opened.history, calibrated())
+def _describe(opened: CommandTarget, model: str | None) -> tuple[object, Iterator[str]]:
+    view, gauge = replay(opened.history, calibrate())
     cost = load_settings(Path.cwd()).cost
     window = window_at_cost(model or view.model, window_settings(opened, model), cost, view.frame)
     context = describe(view, gauge, window)
@@ -106,7 +106,7 @@ def _columns() -> tuple[int, int]:
     return name, min(BAR_COLUMNS, max(0, columns - name - FIGURE_COLUMNS))
 
 
-def _short(name: str, chars: int) -> str:
+def _shorten(name: str, chars: int) -> str:
     """Shorten a long name; the end of a path says more than its start."""
     name = plain(name)
     if len(name) <= chars:
@@ -116,10 +116,10 @@ def _short(name: str, chars: int) -> str:
 
 def _part_lines(part: ContextPart, used: int, name: int, bars: int) -> Iterator[str]:
     drawn = bar(part.tokens / used, bars)
-    yield f"{_short(part.name, name):<{name}} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {drawn}".rstrip()
+    yield f"{_shorten(part.name, name):<{name}} {tokens(part.tokens):>8} {part.tokens / used:>6.1%} {part.count:>6,}  {drawn}".rstrip()
     inside = name - 2
     for inner in part.parts[:INNER_PARTS]:
-        yield f"  {_short(inner.name, inside):<{inside}} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
+        yield f"  {_shorten(inner.name, inside):<{inside}} {tokens(inner.tokens):>8} {inner.tokens / used:>6.1%} {inner.count:>6,}"
     if rest := part.parts[INNER_PARTS:]:
         total = sum(inner.tokens for inner in rest)
         yield f"  {f'{len(rest)} more':<{inside}} {tokens(total):>8} {total / used:>6.1%}"

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from longhold.cli import options
-from longhold.cli.output import ago, dollars, one_line, percent, recorded, report_all, say, tokens
+from longhold.cli.output import (
+    ago,
+    dollars,
+    format_recorded,
+    one_line,
+    percent,
+    report_all,
+    say,
+    tokens,
+)
 from longhold.cli.target import OURS, CommandTarget, open_targets
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import Spent, is_own
@@ -53,14 +62,14 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
     cost of sending everything, of clearing first and of compacting first. `longhold report` adds
     up all sessions.
     """
-    found = [_described(opened) for opened in open_targets(targets)]
+    found = [_describe(opened) for opened in open_targets(targets)]
     report_all(as_json, found)
     if not as_json and len(found) > 1:
         total = sum((value["bill"].total for value, _ in found), CostItem())
-        say(f"\nall {len(found):,}: {_spent(total)} for {pluralize(total.calls, 'call')}")
+        say(f"\nall {len(found):,}: {_format_spent(total)} for {pluralize(total.calls, 'call')}")
 
 
-def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
+def _describe(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
     history = opened.view.history
     found, days = bill(history), default_store().shared(Path.cwd()).ledger.by_day()
     calls = explain_calls(history)
@@ -86,8 +95,8 @@ def _described(opened: CommandTarget) -> tuple[dict[str, Any], list[str]]:
     return document, lines
 
 
-def _spent(item: CostItem) -> str:
-    return recorded(
+def _format_spent(item: CostItem) -> str:
+    return format_recorded(
         item.cost.total,
         estimated_usd=item.unrecorded_usd,
         output=item.unrecorded_output,
@@ -101,7 +110,7 @@ def bill_lines(name: str, found: Bill, days: dict[str, Spent]) -> Iterator[str]:
     if not total.calls:
         yield f"{name}: no call here reports its usage"
         return
-    yield f"{name}: {_spent(total)}"
+    yield f"{name}: {_format_spent(total)}"
     yield pluralize(total.calls, "call")
     if total.unpriced_calls:
         calls = pluralize(total.unpriced_calls, "call")

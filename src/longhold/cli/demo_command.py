@@ -197,7 +197,7 @@ def last_screen(found: JsonObject) -> list[str]:
         ("from the cache", f"{found['cache_read_share']:.1%}", f"{filled['cache_read_share']:.1%}"),
         ("list price", f"${found['usd']:.3f}", f"${filled['usd']:.3f}"),
         ("tasks word for word", _verbatim_lines(found), _verbatim_lines(filled)),
-        ("summaries by a model", _by_model(found), _by_model(filled)),
+        ("summaries by a model", _format_by_model(found), _format_by_model(filled)),
     )
     return [
         "",
@@ -223,7 +223,7 @@ def _verbatim_lines(found: JsonObject) -> str:
     return f"{found['layers']['tasks_still_verbatim']} of {len(TASKS)}"
 
 
-def _by_model(found: JsonObject) -> str:
+def _format_by_model(found: JsonObject) -> str:
     made = found["layers"]["compacted"]
     return f"{sum(one['by'] == 'model' for one in made)} of {len(made)}"
 
@@ -235,7 +235,7 @@ def _layer_lines(found: JsonObject) -> list[str]:
     return [
         f"window    [{bar(used / limit, 30)}] {tokens(used)} of {tokens(limit)}",
         f"spilled   {len(spilled)} results, {size(sum(spilled))}, to disk with a preview",
-        f"cleared   {_counted(layers['cleared'])} old results left the view where that was free or paid",
+        f"cleared   {_count_cleared(layers['cleared'])} old results left the view where that was free or paid",
         f"compacted {len(made)} times; the model's call read {percent(first['prefix_read_share'], 1)} of "
         f"its prompt from the cache: {tokens(first['before_tokens'])} → {tokens(first['after_tokens'])}",
         f"notes     updated {found['notes']['updates']} times, and stood in for "
@@ -243,7 +243,7 @@ def _layer_lines(found: JsonObject) -> list[str]:
     ]
 
 
-def _counted(cleared: Sequence[str]) -> str:
+def _count_cleared(cleared: Sequence[str]) -> str:
     """Count the results in the reasons that clearing gives: `cleared 8 old results, …`."""
     counts = [int(word) for why in cleared for word in why.split()[1:2] if word.isdecimal()]
     return str(sum(counts) or len(cleared))
@@ -287,7 +287,7 @@ def command(keep: Path | None, as_json: bool) -> None:
         found = asyncio.run(_work(model, project, demo_settings(), shown))
         found |= {"tests_before": before, "tests_after": _tests(project)}
         found["memory"] = asyncio.run(memory_demo(project))
-        found["filled"] = _filled(shown)
+        found["filled"] = _fill_window(shown)
     kept = f"LONGHOLD_HOME={shlex.quote(str(place / 'home'))} longhold explain {found['session']}"
     found["look_inside"] = kept if keep else ""
     report(as_json, found, last_screen(found))
@@ -313,7 +313,7 @@ def _tests(project: Path) -> str:
     return "passed" if done.returncode == 0 else "failed"
 
 
-def _filled(shown: DemoLines | None) -> JsonObject:
+def _fill_window(shown: DemoLines | None) -> JsonObject:
     """Do the same work as people live with it: the window fills, then the model summarises it."""
     if shown is not None:
         shown.say("the same once more, letting the window fill and summarising it")
@@ -384,7 +384,7 @@ def _layers(agent: Agent, history: Sequence[AnyEntry]) -> JsonObject:
         "cleared": [entry.why for entry in history if isinstance(entry, Cleared)],
         "compacted": [_compaction(entry, history) for entry in compacted],
         "restored": sum(isinstance(entry, Restored) for entry in history),
-        "tasks_still_verbatim": _verbatim(agent.session.view),
+        "tasks_still_verbatim": _format_verbatim(agent.session.view),
     }
 
 
@@ -408,7 +408,7 @@ def _prefix_read(before: Sequence[AnyEntry]) -> float:
     return round(min(1.0, forks[-1].usage.cache_read_tokens / left), 4) if left else 0.0
 
 
-def _verbatim(view: View) -> int:
+def _format_verbatim(view: View) -> int:
     seen = "\n".join(text_of(message.content) for message in view.messages())
     return sum(task in seen for task in TASKS)
 
@@ -433,7 +433,7 @@ async def memory_demo(project: Path) -> JsonObject:
     learnt = [name for entry in first if isinstance(entry, Remembered) for name in entry.names]
     second = await _session(settings, project, ASKED)
     shown = [name for entry in second if isinstance(entry, Recalled) for name in entry.names]
-    return {"learnt": learnt, "recalled": shown} | _dreamt(project, settings)
+    return {"learnt": learnt, "recalled": shown} | _run_dream(project, settings)
 
 
 async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[AnyEntry]:
@@ -446,7 +446,7 @@ async def _session(settings: Settings, project: Path, prompt: str) -> Sequence[A
     return agent.session.view.history
 
 
-def _dreamt(project: Path, settings: Settings) -> JsonObject:
+def _run_dream(project: Path, settings: Settings) -> JsonObject:
     """Add a duplicate of the first memory, dream, and undo the dream."""
     place = memory_directory(home(), project)
     with MemoryStore(place, settings.memory) as store:

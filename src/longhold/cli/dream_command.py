@@ -31,13 +31,13 @@ def command(dry_run: bool, model: str | None, base_url: str, as_json: bool) -> N
     settings = load_settings(Path.cwd())
     if model is not None:
         address = base_url or settings.model.base_url
-        done = asyncio.run(_with_model(model, address, settings, is_trial=dry_run))
+        done = asyncio.run(_dream_with_model(model, address, settings, is_trial=dry_run))
     else:
-        done = _without_model(settings, is_trial=dry_run)
+        done = _dream_alone(settings, is_trial=dry_run)
     report(as_json, done, [f"{done.diff}{_summary(done, dry_run)}"])
 
 
-def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
+def _dream_alone(settings: Settings, *, is_trial: bool) -> DreamReport:
     repository = team_directory(Path.cwd()).parent.parent
     with memory_store() as store:
         if is_trial:
@@ -49,7 +49,7 @@ def _without_model(settings: Settings, *, is_trial: bool) -> DreamReport:
             return dream(store, settings.dream, repository=repository)
 
 
-async def _with_model(
+async def _dream_with_model(
     name: str, base_url: str, settings: Settings, *, is_trial: bool
 ) -> DreamReport:
     """Dream in a session of its own, so that its calls are recorded and paid for like any others."""

@@ -22,10 +22,10 @@ def command(targets: tuple[str, ...], as_json: bool) -> None:
     each turn: answers, tool calls, cost, the share read from the cache, and every change to what
     the model sees with the tokens it saved.
     """
-    report_all(as_json, (_described(opened) for opened in open_targets(targets)))
+    report_all(as_json, (_describe(opened) for opened in open_targets(targets)))
 
 
-def _described(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]]:
+def _describe(opened: CommandTarget) -> tuple[list[ExplainedTurn], Iterator[str]]:
     turns = explain(opened.history)
     return turns, chain(
         (f"{opened.name}  ({opened.format})",),

@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from longhold.cli import options as shared
 from longhold.cli.output import report
-from longhold.cli.serve_command import listed, read_session
+from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.handover import GATEWAY
 from longhold.core.settings import home, load_settings
 from longhold.errors import ConfigError
@@ -56,7 +56,7 @@ def dashboard(planner: Planner, key: str, port: int) -> Starlette:
     """Show the sessions of gateways, with what each has saved."""
     settings = load_settings()
     sessions = FollowedSessions(
-        lambda: (one for one in listed([home()]) if one.name.startswith(GATEWAY)),
+        lambda: (one for one in list_sessions([home()]) if one.name.startswith(GATEWAY)),
         partial(read_session, settings=settings),
         settings.page,
         billed=planner.figures,

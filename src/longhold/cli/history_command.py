@@ -57,7 +57,7 @@ def command(
     summaries, also those since cleared, collapsed or compacted. --id prints what it opens exactly
     as it was; of an answer also the results of its calls.
     """
-    targets, query = _parted(words, is_opening=id is not None, file=file)
+    targets, query = _split_words(words, is_opening=id is not None, file=file)
     if id is None and not query.strip() and not file:
         raise click.UsageError("give words to search for, --file or --id; try --help")
     if id is None and (lines or chars):
@@ -78,7 +78,9 @@ def command(
         history.close()
 
 
-def _parted(words: tuple[str, ...], *, is_opening: bool, file: str) -> tuple[tuple[str, ...], str]:
+def _split_words(
+    words: tuple[str, ...], *, is_opening: bool, file: str
+) -> tuple[tuple[str, ...], str]:
     """Tell what to look into from what to look for: the query comes last."""
     if is_opening and len(words) > 1:
         raise click.UsageError("--id opens a record of one session, words search; choose one")

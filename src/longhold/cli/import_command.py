@@ -36,7 +36,7 @@ def command(file: Path, again: bool, as_json: bool) -> None:
     """
     store = default_store()
     earlier = _earlier_imports(store, file)
-    same = [one for one in earlier if one.header.created == _modified(file)]
+    same = [one for one in earlier if one.header.created == _read_modified(file)]
     if same and not again:
         _report_known(same[0], as_json)
     else:
@@ -56,7 +56,7 @@ def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: boo
     session = new_id()
     header = Header(
         session=session,
-        created=_modified(file),
+        created=_read_modified(file),
         directory=decode_path(Path.cwd()),
     )
     with reading(file) as progress, open_transcript(file.absolute(), progress) as transcript:
@@ -96,7 +96,7 @@ def _import(store: Store, file: Path, earlier: list[StoredSession], as_json: boo
     )
 
 
-def _modified(file: Path) -> float:
+def _read_modified(file: Path) -> float:
     return file.stat().st_mtime if file.exists() else 0.0
 
 
@@ -110,7 +110,9 @@ def _earlier_imports(store: Store, file: Path) -> list[StoredSession]:
     In a database only imports of the file as it is are looked for: they have its time.
     """
     source = decode_path(file.absolute())
-    return [one for one in store.sessions() if _source_of(store, one, _modified(file)) == source]
+    return [
+        one for one in store.sessions() if _source_of(store, one, _read_modified(file)) == source
+    ]
 
 
 def _source_of(store: Store, found: StoredSession, modified: float) -> str:

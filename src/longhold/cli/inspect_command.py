@@ -53,13 +53,13 @@ def _sessions(target: str, settings: Settings) -> Iterator[SessionData]:
     if not path.is_dir():
         yield page_data(open_target(target), settings)
         return
-    files = sorted(find_sessions([path]), key=modified, reverse=True)
+    files = sorted(find_sessions([path]), key=read_modified, reverse=True)
     if not files:
         raise TranscriptError(path, "holds no session; name a file or another directory")
     most = settings.page.sessions
     if len(files) > most:
         say(f"{len(files):,} sessions; the page has the newest {most} (page.sessions)", err=True)
-    shared = _shared(settings.page, min(len(files), most))
+    shared = _share_room(settings.page, min(len(files), most))
     for number, file in enumerate(files[:most], 1):
         try:
             yield page_data(open_target(str(file.path)), settings, page=shared, id=str(number))
@@ -76,14 +76,14 @@ def write_page(path: Path, page: bytes) -> None:
     write_private(path, page)
 
 
-def modified(file: SessionFile) -> float:
+def read_modified(file: SessionFile) -> float:
     try:
         return file.path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _shared(page: PageSettings, sessions: int) -> PageSettings:
+def _share_room(page: PageSettings, sessions: int) -> PageSettings:
     return replace(page, text_bytes=page.text_bytes // sessions)
 
 

@@ -22,7 +22,7 @@ from longhold.core.log.stores import default_store
 from longhold.core.memory.commits import Commit, MemoryChange, Tombstone
 from longhold.core.memory.inbox import Inbox, Proposal
 from longhold.core.memory.memory import Memory, MemoryConflict, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, checked_name, memory_place, team_directory
+from longhold.core.memory.paths import INDEX, check_name, memory_place, team_directory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.team import PREFIX, TeamMemories
 from longhold.core.settings import home, load_settings
@@ -90,7 +90,9 @@ def log(file: str, count: int, gone: bool, as_json: bool) -> None:
     with memory_store() as store:
         if gone:
             stones = store.history.tombstones()
-            lines = [f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}{_rested_on(s)}" for s in stones]
+            lines = [
+                f"{s.file}  {s.by}, {ago(s.at)}: {s.reason}{_cite_evidence(s)}" for s in stones
+            ]
             report(as_json, stones, lines or ["Nothing was removed."])
             return
         commits = store.history.log(count, file=file)
@@ -154,7 +156,7 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
 @options.as_json
 def edit(file: str, text: str | None, why: str, as_json: bool) -> None:
     """Edit FILE, or a new one, in $EDITOR."""
-    name = checked_name(file)
+    name = check_name(file)
     with memory_store() as store:
         expected = store.version(name)
         new = Memory(file=name, name=Path(name).stem, description="one line to find it by")
@@ -247,10 +249,10 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
             lines = [line for one in box.waiting() for line in _proposal_lines(box, one)]
             report(as_json, box.waiting(), lines or ["No proposals."])
             if not as_json and not _chosen_agent()[0]:
-                report(False, None, _waiting_elsewhere())
+                report(False, None, _list_waiting_elsewhere())
             return
         word, decide = ("accepted", box.accept) if accept else ("declined", box.decline)
-        done, conflicts = _decide_all(decide, _chosen(box, which))
+        done, conflicts = _decide_all(decide, _choose_proposals(box, which))
         named = "; ".join(f"{id}: {plain(why)}" for id, why in conflicts.items())
         beside = f", {len(conflicts)} conflicts ({named})" if conflicts else ""
         report(as_json, {word: done, "conflicts": conflicts}, [f"{len(done)} {word}{beside}."])
@@ -258,11 +260,11 @@ def inbox(accept: str | None, decline: str | None, as_json: bool) -> None:
             raise SystemExit(1)
 
 
-def _rested_on(stone: Tombstone) -> str:
+def _cite_evidence(stone: Tombstone) -> str:
     return f" (rested on {', '.join(stone.evidence)})" if stone.evidence else ""
 
 
-def _waiting_elsewhere() -> Iterator[str]:
+def _list_waiting_elsewhere() -> Iterator[str]:
     here, limits = Path.cwd(), load_settings(Path.cwd()).memory
     for name, scope in agents_with_memories(here, home()):
         with open_store(name, scope, here, home(), limits) as store:
@@ -286,7 +288,7 @@ def _find(store: MemoryStore, team: TeamMemories, file: str) -> Memory:
     return found[0]
 
 
-def _chosen(box: Inbox, which: str) -> list[Proposal]:
+def _choose_proposals(box: Inbox, which: str) -> list[Proposal]:
     if which == "all":
         return box.waiting()
     if (id := _number(which)) is None:

@@ -16,12 +16,12 @@ from longhold.core.stages.notes.file import (
     NAME,
     NotesFile,
     NotesToRead,
-    edited,
     last_noted,
+    load_page,
+    make_edit_entry,
+    merge_edits,
     notes_of,
-    rebuilt,
-    shown,
-    together,
+    rebuild_page,
 )
 from longhold.core.stages.notes.page import NotesPage, read_page
 from longhold.errors import LogLocked, LongholdError
@@ -46,7 +46,7 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
         return
     store = default_store()
     if not isinstance(store, FileStore):
-        _over_store(store, store.find(session), edit, rebuild, as_json)
+        _run_over_store(store, store.find(session), edit, rebuild, as_json)
         return
     found = store.find(session)
     file = NotesFile(found.directory, template(home()))
@@ -54,14 +54,14 @@ def command(session: str, edit: bool, rebuild: bool, as_json: bool) -> None:
     history = load(found.path).entries
     if rebuild:
         before = file.read()
-        file.write(rebuilt(before, history, settings), before)
+        file.write(rebuild_page(before, history, settings), before)
     if edit:
-        _edit(found, file, shown(file, history, settings))
-    page = shown(file, history, settings)
+        _edit(found, file, load_page(file, history, settings))
+    page = load_page(file, history, settings)
     report(as_json, _as_json(found, file, page), [page.render().removesuffix("\n")])
 
 
-def _over_store(
+def _run_over_store(
     store: Store, found: StoredSession, edit: bool, rebuild: bool, as_json: bool
 ) -> None:
     """Do the same where notes are kept with the log; they are changed as the session's writer."""
@@ -71,22 +71,22 @@ def _over_store(
             kept = notes_of(log, template(home()))
             before = kept.read()
             if rebuild:
-                kept.write(rebuilt(before, log.entries, settings), before)
-            page = shown(kept, log.entries, settings)
+                kept.write(rebuild_page(before, log.entries, settings), before)
+            page = load_page(kept, log.entries, settings)
             theirs = click.edit(page.render(), extension=".md") if edit else None
             if theirs is not None:
                 kept.write(read_page(theirs, kept.template), kept.read())
-                log.append(edited(kept.read(), kept.read().page, last_noted(log.entries)))
+                log.append(make_edit_entry(kept.read(), kept.read().page, last_noted(log.entries)))
     text = store.beside(found.id).get(NAME, b"").decode("utf-8", "replace")
     file = NotesToRead(text, template(home()))
-    page = shown(file, store.load(found.id).entries, settings)
+    page = load_page(file, store.load(found.id).entries, settings)
     document = {"session": found.id, "path": "", "is_kept": bool(text), **_sections(page)}
     report(as_json, document, [page.render().removesuffix("\n")])
 
 
 def _show_file(target: CommandTarget, as_json: bool) -> None:
     file = NotesFile(target.directory or Path(target.name), template(home()))
-    page = shown(file, target.history, load_settings().notes)
+    page = load_page(file, target.history, load_settings().notes)
     document = {"session": target.name, "path": "", "is_kept": False, **_sections(page)}
     report(as_json, document, [page.render().removesuffix("\n")])
 
@@ -99,10 +99,10 @@ def _edit(session: FoundSession, file: NotesFile, page: NotesPage) -> None:
         say("Nothing was changed.", err=True)
         return
     theirs = read_page(written, file.template)
-    file.change(lambda found: together(found, before, page, theirs))
+    file.change(lambda found: merge_edits(found, before, page, theirs))
     try:
         with Log.open(session.path) as log:
-            log.append(edited(file.read(), file.read().page, last_noted(log.entries)))
+            log.append(make_edit_entry(file.read(), file.read().page, last_noted(log.entries)))
     except LogLocked:
         return  # the process that has the session open sees the page itself
     except LongholdError as error:

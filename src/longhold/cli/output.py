@@ -57,19 +57,19 @@ def json_out(value: Any) -> None:
 def json_text(value: Any) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
-    return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    return _escape(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
 def json_line(value: Any) -> None:
-    click.echo(_escaped(msgspec.json.encode(value)))
+    click.echo(_escape(msgspec.json.encode(value)))
 
 
 def encoded_out(encoded: bytes) -> None:
     """Print a part of a JSON document, such as a line, as it is but for the escapes."""
-    click.echo(_escaped(encoded), nl=False)
+    click.echo(_escape(encoded), nl=False)
 
 
-def _escaped(encoded: bytes) -> str:
+def _escape(encoded: bytes) -> str:
     return _UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode())
 
 
@@ -78,7 +78,7 @@ def text_out(text: str) -> None:
     click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
-def text_painted(text: str) -> None:
+def print_painted(text: str) -> None:
     """Print what `terminal.paint` drew, which made it harmless and added its own colours."""
     click.echo(text, nl=False, color=True)
 
@@ -107,14 +107,14 @@ def report(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         say(line)
 
 
-def recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
+def format_recorded(usd: float, *, estimated_usd: float, output: int, summaries: int) -> str:
     if not output and not summaries:
         return dollars(usd)
-    missing = not_recorded(output, summaries)
+    missing = format_unrecorded(output, summaries)
     return f"about {dollars(usd + estimated_usd)}: {dollars(usd)} recorded, and {missing}"
 
 
-def not_recorded(output: int, summaries: int) -> str:
+def format_unrecorded(output: int, summaries: int) -> str:
     missing = [f"~{tokens(output)} output tokens"] if output else []
     if summaries:
         missing.append("a summary" if summaries == 1 else f"{summaries:,} summaries")

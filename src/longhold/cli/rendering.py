@@ -8,7 +8,7 @@ from pathlib import Path
 from longhold.agent.agent import Agent
 from longhold.agent.terminal.spacing import has_colours, has_libraries, is_drawable
 from longhold.agent.terminal.status import where_lines
-from longhold.cli.output import one_line, plain, say, show_notice, text_painted
+from longhold.cli.output import one_line, plain, print_painted, say, show_notice
 from longhold.core.messages import JsonObject, text_of
 from longhold.core.models import Finished, Restarted, TextDelta, ThinkingDelta
 from longhold.core.settings import load_settings
@@ -32,7 +32,7 @@ def show_notices(agent: Agent) -> None:
         show_notice(notice)
 
 
-def shower() -> Callable[[LoopEvent], None]:
+def make_renderer() -> Callable[[LoopEvent], None]:
     """Return what shows events: as in a chat where the terminal can, else line by line."""
     is_able = has_libraries() and is_drawable(sys.stdout) and is_drawable(sys.stderr)
     if not is_able or load_settings(Path.cwd()).terminal.plain:
@@ -42,7 +42,7 @@ def shower() -> Callable[[LoopEvent], None]:
     from longhold.agent.terminal.turn_drawing import TurnDrawing
 
     paint = Paint(columns=lambda: shutil.get_terminal_size().columns, has_colours=has_colours())
-    return TurnDrawing(emit=Spacing(text_painted), paint=paint).take
+    return TurnDrawing(emit=Spacing(print_painted), paint=paint).take
 
 
 def show(event: LoopEvent) -> None:

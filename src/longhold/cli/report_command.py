@@ -17,7 +17,7 @@ from longhold.cli import options
 from longhold.cli.output import (
     dollars,
     encoded_out,
-    not_recorded,
+    format_unrecorded,
     one_line,
     percent,
     plain,
@@ -141,7 +141,7 @@ def _verdict(found: SpendingReport) -> Iterator[str]:
         f"{tokens(total.all)} tokens"
     )
     if about:
-        missing = not_recorded(total.unrecorded_output, total.unrecorded_calls)
+        missing = format_unrecorded(total.unrecorded_output, total.unrecorded_calls)
         yield f"  {dollars(total.recorded_usd)} recorded, and {missing}"
     if total.unpriced_calls:
         yield f"  {pluralize(total.unpriced_calls, 'call')} of models without a known price: not included"

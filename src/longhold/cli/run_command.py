@@ -14,7 +14,7 @@ from longhold.agent.permissions.decide import SESSIONS_OWN
 from longhold.cli import options
 from longhold.cli.agent_options import AgentOptions, agent_options
 from longhold.cli.output import json_line, json_out, one_line, say
-from longhold.cli.rendering import INPUT_CHARS, event_json, show_notices, show_where, shower
+from longhold.cli.rendering import INPUT_CHARS, event_json, make_renderer, show_notices, show_where
 from longhold.core.log.entries import AnyEntry
 from longhold.core.log.spending import Spent, sum_spending
 from longhold.core.messages import JsonObject, ToolUse, text_of
@@ -131,7 +131,7 @@ async def _work(chosen: AgentOptions, prompt: str, *, quiet: bool, as_stream: bo
         show_notices(agent)
         if as_stream:
             json_line({"type": "session", "id": agent.session.id})
-        show = shower()
+        show = make_renderer()
         async for event in agent.work(prompt):
             done.take(event, agent.parts.known)
             if as_stream:

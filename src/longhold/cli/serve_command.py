@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 
 from longhold.cli import options
-from longhold.cli.inspect_command import modified, page_data
+from longhold.cli.inspect_command import page_data, read_modified
 from longhold.cli.output import report
 from longhold.cli.report_command import fresh_index
 from longhold.cli.target import open_target
 from longhold.core.settings import Settings, load_settings
 from longhold.errors import ConfigError
-from longhold.insight.index import within
+from longhold.insight.index import select_below
 from longhold.insight.pages.followed import FollowedSessions, ListedSession, ReadSession
 from longhold.insight.pages.html import SessionRow
-from longhold.insight.pages.tables import shown
+from longhold.insight.pages.tables import sanitise
 from longhold.insight.places import default_roots, find_sessions, index_path
 from longhold.insight.transcripts.claude_code.agents import session_name
 
@@ -41,7 +41,7 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
         raise ConfigError(f"{error}; install it with: pip install 'longhold[serve]'") from error
     settings, roots = load_settings(), list(paths) or default_roots()
     sessions = FollowedSessions(
-        lambda: listed(list(paths) or default_roots()),
+        lambda: list_sessions(list(paths) or default_roots()),
         partial(read_session, settings=settings),
         settings.page,
         known=known_sessions(roots),
@@ -53,14 +53,14 @@ def command(paths: tuple[Path, ...], port: int, as_json: bool) -> None:
     serve(sessions, port=port, follow_seconds=settings.page.follow_seconds, started=started)
 
 
-def listed(roots: Sequence[Path]) -> Iterator[ListedSession]:
+def list_sessions(roots: Sequence[Path]) -> Iterator[ListedSession]:
     for file in find_sessions(roots):
         yield ListedSession(
             id=_id(index_path(file.path)),
             name=session_name(file.path.name) or file.path.name,
             path=file.path,
             stamp=file.stamp,
-            modified=modified(file),
+            modified=read_modified(file),
             directory=str(file.path.parent),
         )
 
@@ -71,7 +71,7 @@ def _id(path: str) -> str:
 
 def known_sessions(roots: Sequence[Path]) -> dict[str, SessionRow]:
     """Return what the index of `longhold report` knows of the sessions, by id."""
-    scope, values = within(roots)
+    scope, values = select_below(roots)
     with fresh_index(find_sessions(roots)) as index:
         return {
             _id(row["path"]): _row_of(row)
@@ -93,7 +93,7 @@ def _row_of(row: sqlite3.Row) -> SessionRow:
         id=_id(row["path"]),
         name=row["session"],
         format=row["agent"],
-        title=shown(row["title"], TITLE_CHARS),
+        title=sanitise(row["title"], TITLE_CHARS),
         model=row["model"],
         directory=row["directory"],
         last_at=row["at"],

@@ -68,7 +68,7 @@ def command(
         _report_removed(_remove(store, [store.find(delete)], yes), 0, as_json)
     elif prune:
         settings = load_settings(Path.cwd())
-        removed = _remove(store, _expired(store, settings.log.retention_days), yes)
+        removed = _remove(store, _find_expired(store, settings.log.retention_days), yes)
         swept = 0
         if isinstance(store, FileStore):
             store.sweep()
@@ -80,7 +80,7 @@ def command(
         _list(store, None if everywhere else Path.cwd(), as_json)
 
 
-def _expired(store: Store, retention_days: int) -> list[StoredSession]:
+def _find_expired(store: Store, retention_days: int) -> list[StoredSession]:
     oldest = time.time() - retention_days * DAY_SECONDS
     return [found for found in store.sessions() if retention_days and found.modified < oldest]
 

@@ -8,7 +8,7 @@ import click
 from longhold.agent.terminal.status import make_status
 from longhold.cli import options
 from longhold.cli.output import report
-from longhold.cli.target import calibrated, open_target
+from longhold.cli.target import calibrate, open_target
 from longhold.core.log.spending import OwnSpending
 from longhold.core.policy.advice import window_at_cost
 from longhold.core.settings import load_settings
@@ -29,7 +29,7 @@ def command(session: str, as_json: bool) -> None:
     """
     opened = open_target(session)
     settings = load_settings(Path.cwd())
-    view, gauge = replay(opened.history, calibrated())
+    view, gauge = replay(opened.history, calibrate())
     lifetime = view.frame.lifetime if view.frame is not None else ""
     full = Fullness(
         used_tokens=gauge.size_tokens(view.total),

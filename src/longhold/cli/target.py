@@ -59,7 +59,7 @@ class CommandTarget:
             yield f"malformed: {len(self.imported.malformed)} lines of the file were left out"
 
 
-def calibrated() -> Follower:
+def calibrate() -> Follower:
     return Follower(partial(load_calibration, default_store().shared(Path.cwd())))
 
 

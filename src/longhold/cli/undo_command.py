@@ -9,7 +9,7 @@ import click
 
 from longhold.cli import options
 from longhold.cli.output import plain, report, tokens
-from longhold.cli.target import calibrated, open_target
+from longhold.cli.target import calibrate, open_target
 from longhold.core.log import OpenLog
 from longhold.core.log.entries import AnyEntry, Redone, Undone, ViewChange
 from longhold.core.log.handover import GATEWAY, open_when_free
@@ -87,7 +87,7 @@ def edit(session: str, entry: int, change: Callable[[Engine, int], str], as_json
 
 
 def _used_tokens(history: Sequence[AnyEntry]) -> int:
-    view, gauge = replay(history, calibrated())
+    view, gauge = replay(history, calibrate())
     return gauge.size_tokens(view.total)
 
 

@@ -56,14 +56,14 @@ def project(
     is_changed = bool(put)
     for message, end in zip(messages[head:], known.ends, strict=True):
         while following is not None and following.order <= end:
-            sent.append(_worded(following, dialect))
+            sent.append(_render_item(following, dialect))
             following = next(waiting)
         shown = patch.apply(message, end)
         is_changed = is_changed or shown is not message
         if shown is not None:
             sent.append(shown)
     while following is not None:
-        sent.append(_worded(following, dialect))
+        sent.append(_render_item(following, dialect))
         following = next(waiting)
     return sent if is_changed else None
 
@@ -165,7 +165,7 @@ def _with_content(block: JsonObject, result: Result, field: str) -> JsonObject:
     return {**block, field: wire}
 
 
-def _worded(item: Spoken, dialect: DialectName) -> JsonObject:
+def _render_item(item: Spoken, dialect: DialectName) -> JsonObject:
     """Word what a compaction put into the view."""
     match dialect:
         case "anthropic":
@@ -176,7 +176,7 @@ def _worded(item: Spoken, dialect: DialectName) -> JsonObject:
     return {"type": "message", "role": "user", "content": [text]}
 
 
-def encoded(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
+def encode_body(body: JsonObject, field: str, messages: Sequence[JsonObject]) -> bytes:
     """Encode a request with other messages, its fields in the client's order."""
     return msgspec.json.encode({**body, field: list(messages)})
 
@@ -272,9 +272,9 @@ class Conversation:
             sent: list[list[JsonObject] | None] = []
 
             def build() -> Request:
-                shown = self._projected(call)
+                shown = self._project_call(call)
                 if shown is not None and call.endpoint.dialect == "anthropic":
-                    shown = self._marked(call, shown)
+                    shown = self._mark_cleared(call, shown)
                 sent.append(shown)
                 return self._as_sent(call, sent[-1] or call.messages)
 
@@ -285,11 +285,11 @@ class Conversation:
             self._in_flight += 1
         body = None
         if sent[-1] is not None:
-            body = encoded(call.body, call.endpoint.list_field, sent[-1])
+            body = encode_body(call.body, call.endpoint.list_field, sent[-1])
         asked = view.asked.n if view.asked else 0
         return Prepared(body=body, asked=asked, decisions=decisions)
 
-    def counted(self, call: Call) -> bytes | None:
+    def prepare_count(self, call: Call) -> bytes | None:
         """Word a request to count tokens like the one before it; None leaves it as it is."""
         kept, size = self.known(call)
         head = system_head(call.messages)
@@ -300,7 +300,7 @@ class Conversation:
         if shown is None:
             return None
         rest = call.messages[head + kept :]
-        return encoded(call.body, call.endpoint.list_field, [*shown, *rest])
+        return encode_body(call.body, call.endpoint.list_field, [*shown, *rest])
 
     def record_reply(self, reply: Reply, asked: int) -> None:
         """Record an answer, unless another request was prepared meanwhile."""
@@ -320,7 +320,7 @@ class Conversation:
         self._layers.close(self._engine)
         self._engine.close()
 
-    def _projected(self, call: Call) -> list[JsonObject] | None:
+    def _project_call(self, call: Call) -> list[JsonObject] | None:
         return self._project(call.messages, system_head(call.messages), call)
 
     def _project(
@@ -329,7 +329,7 @@ class Conversation:
         view, known = self._engine.view, self._program.followed
         return project(messages, head, view, known, call.endpoint.dialect)
 
-    def _marked(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
+    def _mark_cleared(self, call: Call, messages: list[JsonObject]) -> list[JsonObject]:
         """Mark the end of what was cleared, if the client left a mark unused.
 
         A provider reads only up to a mark, and the next clearing begins there. It finds an older
@@ -338,7 +338,7 @@ class Conversation:
         marks, end = [*_marks(call.body)], self._cleared_end()
         if not 0 < len(marks) < SLOTS or end == 0:
             return messages
-        shown, before = in_blocks(messages), self._marked_end
+        shown, before = to_blocks(messages), self._marked_end
         self._marked_end = end = system_head(messages) + end
         place, older = last_place(shown[:end]), last_place(shown[: min(before, end)])
         if older and place and distance(shown, older, place) >= LOOK_BACK_BLOCKS:
@@ -363,7 +363,7 @@ class Conversation:
 
     def _as_sent(self, call: Call, messages: list[JsonObject]) -> Request:
         """Give the request as the cache sees it: a text is a block, no block is about billing."""
-        self._last = reused(in_blocks(messages), self._last)
+        self._last = reuse_objects(to_blocks(messages), self._last)
         kwargs = {key: value for key, value in call.body.items() if key not in NOT_IN_PREFIX}
         kwargs["messages"] = self._last
         if (system := _system_of(call)) is not None:
@@ -385,7 +385,7 @@ def _is_billing(block: Json) -> bool:
     return isinstance(block, dict) and str(block.get("text", "")).startswith(BILLING)
 
 
-def reused(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
+def reuse_objects(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
     """Put the objects of the last request in the place of equal ones, up to the first change.
 
     From there on all are new, as a fingerprint expects; a mark that moved is no change.
@@ -401,12 +401,12 @@ def reused(messages: list[JsonObject], before: list[JsonObject]) -> list[JsonObj
     return [*kept, *messages[len(kept) :]]
 
 
-def in_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:
+def to_blocks(messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Write a plain text as the block that the cache takes it for; an item is a block itself."""
-    return [_in_blocks(message) for message in messages]
+    return [_to_blocks(message) for message in messages]
 
 
-def _in_blocks(message: JsonObject) -> JsonObject:
+def _to_blocks(message: JsonObject) -> JsonObject:
     match message.get("content"):
         case str(text):
             return {**message, "content": [{"type": "text", "text": text}]}

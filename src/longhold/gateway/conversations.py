@@ -61,7 +61,7 @@ def identify(call: Call, headers: Mapping[str, str], salt: bytes, *, apart: bool
     first = call.messages[min(head, len(call.messages) - 1)]
     return Identity(
         tenant=tenant_of(headers, salt) if apart else "",
-        session=_first(headers, SESSION_HEADERS) or _named_in(call.body),
+        session=_first(headers, SESSION_HEADERS) or _find_name(call.body),
         agent=_first(headers, AGENT_HEADERS),
         model=call.model,
         dialect=call.endpoint.dialect,
@@ -81,7 +81,7 @@ def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((headers[name] for name in names if headers.get(name)), "")
 
 
-def _named_in(body: JsonObject) -> str:
+def _find_name(body: JsonObject) -> str:
     metadata = body.get("metadata")
     user = metadata.get("user_id") if isinstance(metadata, dict) else None
     return str(body.get("prompt_cache_key") or user or "")
@@ -117,7 +117,7 @@ def choose(lineages: Sequence[Lineage], *, is_named: bool) -> int | None:
     return max(possible)[2] if possible else None
 
 
-def for_clients(settings: Settings) -> Settings:
+def adapt_settings(settings: Settings) -> Settings:
     """Return the settings of a client's session.
 
     The line is the window's own, near which a client compacts by itself; where the cost policy
@@ -147,7 +147,7 @@ class Conversations:
     ) -> None:
         """`opens_files` says that clients' tools reach the files of this machine."""
         self._directory = directory or Path.cwd()
-        self._settings = for_clients(settings or load_settings(self._directory))
+        self._settings = adapt_settings(settings or load_settings(self._directory))
         self._store: Store = store or default_store()
         self._opens_files = opens_files
         self.clock = clock
@@ -189,9 +189,9 @@ class Conversations:
 
     def peek(self, identity: Identity, call: Call) -> Conversation | None:
         ids = self._ids_of(identity.name)
-        lineages = [self._lineage(self._reopened(id), call) for id in ids]
+        lineages = [self._lineage(self._reopen(id), call) for id in ids]
         place = choose(lineages, is_named=bool(identity.session))
-        return self._reopened(ids[place]) if place is not None else None
+        return self._reopen(ids[place]) if place is not None else None
 
     def let_go(self) -> None:
         before = self.clock() - self._settings.gateway.idle_seconds
@@ -241,7 +241,7 @@ class Conversations:
             self._listed_until = now + LISTING_SECONDS
         return self._listed
 
-    def _reopened(self, id: str) -> Conversation:
+    def _reopen(self, id: str) -> Conversation:
         one = self._open.pop(id, None)
         if one is None:
             self._make_room()

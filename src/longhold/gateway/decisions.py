@@ -32,12 +32,12 @@ class Decisions:
         self._cursor = LogCursor()
 
     def in_force(self, view: View, model: str) -> tuple[PricedDecision, ...]:
-        self._made += _priced(self._cursor.advance(view.history), view, model)
+        self._made += _price(self._cursor.advance(view.history), view, model)
         dead = view.in_force.dead
         return tuple(one for one in self._made if one.n not in dead)
 
 
-def _priced(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[PricedDecision]:
+def _price(entries: Iterable[AnyEntry], view: View, model: str) -> Iterator[PricedDecision]:
     for entry in entries:
         match entry:
             case Cleared():

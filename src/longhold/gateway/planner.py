@@ -33,7 +33,7 @@ class GatewayCounts:
     """Requests by how long deciding about them took."""
     failures: dict[str, int] = field(default_factory=dict)
 
-    def planned(self, seconds: float, *, is_changed: bool) -> None:
+    def count_plan(self, seconds: float, *, is_changed: bool) -> None:
         self.requests += 1
         self.changed += is_changed
         self.plan_seconds += seconds
@@ -136,17 +136,17 @@ class Planner:
             self._counts.refused()
         return reason
 
-    def unmanaged(self, body: bytes, headers: Mapping[str, str]) -> Plan:
+    def pass_through(self, body: bytes, headers: Mapping[str, str]) -> Plan:
         return Plan(body=body, tenant=self._tenant(headers))
 
     async def plan(self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]) -> Plan:
         """Say what to send; the caller ends a plan with `end`."""
         began = time.perf_counter()
-        plan = await self._planned(endpoint, body, headers)
-        self._counts.planned(time.perf_counter() - began, is_changed=plan.body is not body)
+        plan = await self._make_plan(endpoint, body, headers)
+        self._counts.count_plan(time.perf_counter() - began, is_changed=plan.body is not body)
         return plan
 
-    async def _planned(
+    async def _make_plan(
         self, endpoint: ApiEndpoint, body: bytes, headers: Mapping[str, str]
     ) -> Plan:
         conversation, tenant = None, self._tenant(headers)
@@ -157,13 +157,13 @@ class Planner:
             identity = identify(call, headers, self._salt, apart=self._apart)
             if endpoint.is_count:
                 known = self._conversations.peek(identity, call)
-                return Plan(body=(known and known.counted(call)) or body)
+                return Plan(body=(known and known.prepare_count(call)) or body)
             at = self._conversations.clock()
             conversation = await self._conversations.find(identity, call)
             self._callers[conversation.id] = (call.model, identity.client)
             prepared = await conversation.prepare(call)
         except Exception as error:  # noqa: BLE001 - the client's request goes on without us
-            reason = _said(error)
+            reason = _describe_error(error)
             self._note(reason, conversation)
             return Plan(body=body, reason=reason, tenant=tenant)
         return Plan(
@@ -194,7 +194,7 @@ class Planner:
             if plan.conversation is not None:
                 plan.conversation.record_reply(reply, plan.asked)
         except Exception as error:  # noqa: BLE001 - the client has its answer
-            self._note(_said(error), plan.conversation)
+            self._note(_describe_error(error), plan.conversation)
             return
         if self._shadow is None or plan.call is None or plan.conversation is None:
             return
@@ -282,8 +282,8 @@ class Planner:
             conversation.fail("gateway", reason)
             self._conversations.forget(conversation.id)
         except Exception as error:  # noqa: BLE001 - the log may be what failed
-            self._counts.failed(f"not in the log: {_said(error)}")
+            self._counts.failed(f"not in the log: {_describe_error(error)}")
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

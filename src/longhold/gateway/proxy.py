@@ -35,26 +35,28 @@ HOP_BY_HOP = frozenset(
 LONGEST_REASON = 200
 
 
-def forwarded(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
+def forward_headers(headers: Iterable[tuple[bytes, bytes]], *, is_plain: bool = False) -> Headers:
     """Return what goes upstream; `is_plain` asks for an answer that can be read as it passes."""
-    left = _end_to_end(headers, (b"host", b"content-length", b"expect"))
+    left = _select_end_to_end(headers, (b"host", b"content-length", b"expect"))
     if not is_plain:
         return left
     plain = [(name, value) for name, value in left if name != b"accept-encoding"]
     return [*plain, (b"accept-encoding", b"identity")]
 
 
-def returned(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def return_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return what goes back to the client, `content-length` included: the bytes are the same."""
-    return _end_to_end(headers, ())
+    return _select_end_to_end(headers, ())
 
 
-def passed(reason: str) -> tuple[bytes, bytes]:
+def make_reason_header(reason: str) -> tuple[bytes, bytes]:
     line = " ".join(reason.split())[:LONGEST_REASON]
     return PASSED, "".join(c if " " <= c <= "~" else "?" for c in line).encode()
 
 
-def _end_to_end(headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ...]) -> Headers:
+def _select_end_to_end(
+    headers: Iterable[tuple[bytes, bytes]], without: tuple[bytes, ...]
+) -> Headers:
     listed = [(name.lower(), value) for name, value in headers]
     named = {
         part.strip().lower()
@@ -87,7 +89,7 @@ class Connections:
     @asynccontextmanager
     async def open(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
         """Send a request; its answer has its head, and is closed with the block."""
-        pool = self._with_room()
+        pool = self._find_pool()
         pool.in_flight += 1
         try:
             response = await pool.client.send(request, stream=True)
@@ -102,7 +104,7 @@ class Connections:
         for pool in self._pools:
             await pool.client.aclose()
 
-    def _with_room(self) -> _Pool:
+    def _find_pool(self) -> _Pool:
         for pool in self._pools:
             if pool.in_flight < POOL_REQUESTS:
                 return pool
@@ -147,7 +149,7 @@ class Proxy:
             check_caller(request, self._token)
             await self._answer(request, send)
         except GatewayRefusal as refusal:
-            await refused(request.url.path, refusal)(scope, receive, send)
+            await make_refusal(request.url.path, refusal)(scope, receive, send)
         except ClientDisconnect:
             return
 
@@ -164,10 +166,10 @@ class Proxy:
         if self._settings.on and BYPASS not in request.headers:
             plan = await self._planner.plan(endpoint, given, request.headers)
         else:
-            plan = self._planner.unmanaged(given, request.headers)
+            plan = self._planner.pass_through(given, request.headers)
         try:
             async with (
-                connected(request.receive),
+                watch_client(request.receive),
                 self._sent(request, given, plan) as (response, final),
             ):
                 await self._relay(response, final, given, endpoint, send)
@@ -177,7 +179,7 @@ class Proxy:
     async def _pass(self, request: Request, send: Send) -> None:
         has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
         body = request.stream() if has_body else b""
-        async with self._send(request, body) as response, connected(request.receive):
+        async with self._send(request, body) as response, watch_client(request.receive):
             await relay(response, response.aiter_raw(), send)
 
     @asynccontextmanager
@@ -218,7 +220,7 @@ class Proxy:
         if plan.conversation is not None:
             more.append((SESSION, plan.conversation.id.encode()))
         if plan.reason:
-            more.append(passed(plan.reason))
+            more.append(make_reason_header(plan.reason))
         await relay(response, chunks(), send, more)
 
     async def _body(self, request: Request) -> bytes:
@@ -246,7 +248,7 @@ class Proxy:
         path = request.scope.get("raw_path") or request.url.path.encode()
         query = request.scope["query_string"]
         url = base + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
-        headers = forwarded(request.scope["headers"], is_plain=is_plain)
+        headers = forward_headers(request.scope["headers"], is_plain=is_plain)
         async with AsyncExitStack() as stack:
             try:
                 out = httpx2.Request(request.method, url, headers=headers, content=body or None)
@@ -259,7 +261,7 @@ class Proxy:
 
 
 @asynccontextmanager
-async def connected(receive: Receive) -> AsyncIterator[None]:
+async def watch_client(receive: Receive) -> AsyncIterator[None]:
     """Stop the block once the client is gone, so that the provider is not asked for the rest."""
     loop = asyncio.get_running_loop()
     try:
@@ -288,7 +290,7 @@ async def relay(
     more: Sequence[tuple[bytes, bytes]] = (),
 ) -> None:
     """Answer with the headers that came, also those that are there twice, and each chunk as it comes."""
-    headers = [*returned(response.headers.raw), *more]
+    headers = [*return_headers(response.headers.raw), *more]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     async with aclosing(chunks):
         async for chunk in chunks:
@@ -322,13 +324,13 @@ def _is_here(name: str) -> bool:
     return name == "localhost" or is_loopback(name)
 
 
-def refused(path: str, refusal: GatewayRefusal) -> Response:
+def make_refusal(path: str, refusal: GatewayRefusal) -> Response:
     """Word a refusal as the API of the path does."""
     said = f"longhold gateway: {refusal}"
     error = {"type": refusal.kind, "message": said}
     is_openai = path.startswith(("/v1/chat/", "/v1/responses"))
     body = {"error": error} if is_openai else {"type": "error", "error": error}
     response = Response(msgspec.json.encode(body), refusal.status, media_type="application/json")
-    name, value = passed(str(refusal))
+    name, value = make_reason_header(str(refusal))
     response.headers[name.decode()] = value.decode()
     return response

@@ -31,7 +31,7 @@ from longhold.gateway.proxy import (
     GatewayRefusal,
     Proxy,
     check_caller,
-    refused,
+    make_refusal,
 )
 from longhold.gateway.shadow import Shadow
 from longhold.gateway.tenants import TenantBudgets
@@ -165,7 +165,7 @@ def _reports(planner: Planner, token: str) -> list[Route]:
             try:
                 check_caller(request, token)
             except GatewayRefusal as refusal:
-                return refused(request.url.path, refusal)
+                return make_refusal(request.url.path, refusal)
             return await endpoint(request)
 
         return guard

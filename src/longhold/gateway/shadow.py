@@ -186,11 +186,11 @@ class Shadow:
         if call.endpoint.dialect == "anthropic":
             given = self._prompt(call, call.given)
             sent = given if call.sent is call.given else self._prompt(call, call.sent)
-            theirs = self._looked_up(call, given, "given")
-            ours = self._looked_up(call, sent, "sent")
+            theirs = self._look_up(call, given, "given")
+            ours = self._look_up(call, sent, "sent")
         else:
-            theirs = self._matched(call, call.given, "given")
-            ours = self._matched(call, call.sent, "sent")
+            theirs = self._match_prefix(call, call.given, "given")
+            ours = self._match_prefix(call, call.sent, "sent")
         scale = call.usage.prompt_tokens / ours.prompt_tokens if ours.prompt_tokens else 1.0
         return _prompt_usd(call.model, theirs, scale) - _prompt_usd(call.model, ours, scale)
 
@@ -198,7 +198,7 @@ class Shadow:
         caller = Caller(workspace="", version="", betas=frozenset(call.betas))
         return prepare(parse_request(body), caller, self._bench)
 
-    def _matched(self, call: BilledCall, body: bytes, side: str) -> CachePlan:
+    def _match_prefix(self, call: BilledCall, body: bytes, side: str) -> CachePlan:
         """Look a prompt up where prefixes are cached by themselves; four bytes are a token."""
         raw = msgspec.json.decode(body)
         fields = ("tools", call.endpoint.system_field, call.endpoint.list_field)
@@ -215,7 +215,7 @@ class Shadow:
             uncached_tokens=0 if is_written else fresh,
         )
 
-    def _looked_up(self, call: BilledCall, prepared: PreparedPrompt, side: str) -> CachePlan:
+    def _look_up(self, call: BilledCall, prepared: PreparedPrompt, side: str) -> CachePlan:
         workspace = f"{call.session} {side}"
         minimum = prepared.able.cache_minimum_tokens
         plan = self._cache.look_up(prepared.prompt, workspace, minimum, call.at)

@@ -72,7 +72,7 @@ def describe(view: View, gauge: Gauge, window: Window) -> Context:
     used, margin = gauge.size_tokens(view.total), gauge.margin_tokens(view.total)
     parts = _parts(view, gauge)
     if gauge.is_reported:
-        parts = _fitted(parts, used, min(used, _unseen_frame(view, gauge)))
+        parts = _fit(parts, used, min(used, _unseen_frame(view, gauge)))
     return Context(
         model=view.model,
         title=view.title,
@@ -116,11 +116,11 @@ def _unseen_frame(view: View, gauge: Gauge) -> int:
     return max(0, min(found, default=0))
 
 
-def _fitted(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
+def _fit(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart]:
     """Scale estimated parts to what the provider counted beyond the frame."""
     estimated = sum(part.tokens for part in parts)
     scale = min(MOST_SCALE, (used - frame) / estimated) if estimated else 1.0
-    fitted = [_scaled(part, scale) for part in parts]
+    fitted = [_scale(part, scale) for part in parts]
     unseen = used - frame - sum(part.tokens for part in fitted)
     if fitted and unseen <= ROUNDING_TOKENS:
         largest = fitted[0]
@@ -130,8 +130,8 @@ def _fitted(parts: list[ContextPart], used: int, frame: int) -> list[ContextPart
     return [*(ContextPart(name=name, tokens=n, count=1) for name, n in rows if n), *fitted]
 
 
-def _scaled(part: ContextPart, scale: float) -> ContextPart:
-    inner = tuple(_scaled(each, scale) for each in part.parts)
+def _scale(part: ContextPart, scale: float) -> ContextPart:
+    inner = tuple(_scale(each, scale) for each in part.parts)
     return replace(part, tokens=round(part.tokens * scale), parts=inner)
 
 

@@ -16,7 +16,7 @@ from longhold.core.log.spending import is_own
 from longhold.core.log.unique_answers import MAIN, UniqueAnswer, answers_of, day_of
 from longhold.core.messages.usage import add_fields
 from longhold.core.models.prices import Cost, cost, usage_cost
-from longhold.core.stages.facts.user_text import typed
+from longhold.core.stages.facts.user_text import read_typed
 from longhold.core.view.tokens import default_weights, weigh
 
 
@@ -162,10 +162,10 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
         if not turns or begins_turn(entry):
             turns.append(TurnItem(number=len(turns) + 1, n=entry.n, said=words_of(entry)))
         if at in answers:
-            item, source = priced(answers[at]), MAIN
+            item, source = price_answer(answers[at]), MAIN
             model = answers[at].model
         elif isinstance(entry, Forked):
-            item, source = priced(entry), entry.source
+            item, source = price_answer(entry), entry.source
         elif isinstance(entry, Compacted) and entry.n in unpaid:
             item, source = unrecorded_summary(entry, model), COMPACT
         else:
@@ -183,12 +183,12 @@ def bill(entries: Iterable[AnyEntry]) -> Bill:
 
 def begins_turn(entry: AnyEntry) -> bool:
     """Return whether the user asks for something here; commands to a client and its notices do not."""
-    return isinstance(entry, Said) and not entry.hidden and typed(entry.content) is not None
+    return isinstance(entry, Said) and not entry.hidden and read_typed(entry.content) is not None
 
 
 def words_of(entry: AnyEntry) -> str:
     """Return what the user typed, without what a client wraps around it."""
-    said = typed(entry.content) if isinstance(entry, Said) else None
+    said = read_typed(entry.content) if isinstance(entry, Said) else None
     return said.text if said else ""
 
 
@@ -216,7 +216,7 @@ def _dearest_first(items: dict[str, CostItem]) -> tuple[CostItem, ...]:
     return tuple(sorted(items.values(), key=lambda item: -item.cost.total))
 
 
-def priced(answer: UniqueAnswer | Forked) -> CostItem:
+def price_answer(answer: UniqueAnswer | Forked) -> CostItem:
     day, usage = day_of(answer.at), answer.usage
     missing = _unrecorded_output(answer)
     estimate = cost(answer.model, output_tokens=missing, at=day) if missing else None

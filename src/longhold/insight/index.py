@@ -266,7 +266,7 @@ def _version(package: str) -> str:
         return "none"
 
 
-def within(roots: Iterable[Path]) -> tuple[str, list[str]]:
+def select_below(roots: Iterable[Path]) -> tuple[str, list[str]]:
     """Write the condition that a session lies below one of these places, or is one of them."""
     tests: list[str] = []
     values: list[str] = []

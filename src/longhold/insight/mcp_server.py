@@ -36,7 +36,7 @@ from longhold.core.memory.tool import MEMORY, MemoryInput, memory_tool
 from longhold.core.messages import Image, JsonObject, ResultContent, Text
 from longhold.core.settings import home, load_settings
 from longhold.core.stages.notes.asking import template
-from longhold.core.stages.notes.file import NotesFile, shown
+from longhold.core.stages.notes.file import NotesFile, load_page
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History, is_shown
 from longhold.core.tools.history.tool import history_tool
@@ -108,9 +108,13 @@ class WatchedSession:
     def notes(self) -> str:
         settings = load_settings(self.directory).notes
         if self._beside is not None:
-            return shown(NotesFile(self._beside, template(home())), self.entries, settings).render()
+            return load_page(
+                NotesFile(self._beside, template(home())), self.entries, settings
+            ).render()
         with tempfile.TemporaryDirectory(prefix="longhold-") as empty:
-            return shown(NotesFile(Path(empty), template(home())), self.entries, settings).render()
+            return load_page(
+                NotesFile(Path(empty), template(home())), self.entries, settings
+            ).render()
 
 
 class SessionServer:
@@ -244,10 +248,10 @@ class SessionServer:
 
 def _result(content: ResultContent, *, is_error: bool) -> CallToolResult:
     blocks = [Text(text=content)] if isinstance(content, str) else content
-    return CallToolResult(content=[_worded(block) for block in blocks], is_error=is_error)
+    return CallToolResult(content=[_to_content(block) for block in blocks], is_error=is_error)
 
 
-def _worded(block: object) -> ContentBlock:
+def _to_content(block: object) -> ContentBlock:
     match block:
         case Text(text=text):
             return TextContent(text=text)

@@ -46,9 +46,9 @@ def index_path(path: Path) -> str:
 def agent_roots() -> dict[str, list[Path]]:
     """Return where each agent keeps its sessions; their own variables move them."""
     user = Path.home()
-    claude = _moved("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
-    codex = _moved("CODEX_HOME") or [user / ".codex"]
-    pi = _moved("PI_CODING_AGENT_DIR") or [user / ".pi" / "agent"]
+    claude = _read_roots("CLAUDE_CONFIG_DIR") or [user / ".claude", user / ".config" / "claude"]
+    codex = _read_roots("CODEX_HOME") or [user / ".codex"]
+    pi = _read_roots("PI_CODING_AGENT_DIR") or [user / ".pi" / "agent"]
     return {
         "claude-code": [place / "projects" for place in claude],
         "codex": [place / name for place in codex for name in ("sessions", "archived_sessions")],
@@ -57,7 +57,7 @@ def agent_roots() -> dict[str, list[Path]]:
     }
 
 
-def _moved(variable: str) -> list[Path]:
+def _read_roots(variable: str) -> list[Path]:
     value = os.environ.get(variable, "")
     return [Path(place.strip()).expanduser() for place in value.split(",") if place.strip()]
 
@@ -82,7 +82,7 @@ def newest_session(directory: Path) -> Path | None:
     store = default_store()
     ours = store.sessions(directory, limit=1)
     least = ours[0].modified if ours else 0.0
-    recent = sorted(_modified_since(least), reverse=True)[:LOOKED_AT]
+    recent = sorted(_find_modified(least), reverse=True)[:LOOKED_AT]
     for _, path in recent:
         with suppress(LongholdError), open_transcript(path) as transcript:
             if transcript.directory in here:
@@ -90,7 +90,7 @@ def newest_session(directory: Path) -> Path | None:
     return store.files(ours[0].id).find(ours[0].id).path if ours else None
 
 
-def _modified_since(least: float) -> Iterator[tuple[float, Path]]:
+def _find_modified(least: float) -> Iterator[tuple[float, Path]]:
     for agent, roots in agent_roots().items():
         for file in (file for root in roots if agent != OURS for file in _transcripts(root)):
             if file.modified > least:

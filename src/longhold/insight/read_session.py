@@ -39,7 +39,7 @@ from longhold.insight.cost import (
     Tokens,
     begins_turn,
     encode,
-    priced,
+    price_answer,
     unrecorded_summaries,
     unrecorded_summary,
     words_of,
@@ -144,9 +144,9 @@ def title_of_history(history: Iterable[AnyEntry]) -> str:
 def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
     explained = {call.n: call for call in explain_calls(history)}
     paid = paid_calls(history)
-    simulated = set(_simulated(history))
+    simulated = set(_find_simulated(history))
     for call in paid:
-        found = _call(call, priced(call), explained.get(call.n))
+        found = _call(call, price_answer(call), explained.get(call.n))
         yield _without_money(found) if call.n in simulated else found
     unpaid = unrecorded_summaries(history)
     model = next((call.model for call in paid if isinstance(call, UniqueAnswer)), "")
@@ -155,7 +155,7 @@ def _calls(history: list[AnyEntry]) -> Iterator[SessionCall]:
             yield _summary_call(entry, unrecorded_summary(entry, model))
 
 
-def _simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
+def _find_simulated(history: Iterable[AnyEntry]) -> Iterator[int]:
     model = ""
     for entry in history:
         if isinstance(entry, Switched):

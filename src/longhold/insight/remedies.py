@@ -141,10 +141,10 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
         if plain_cause(row["cause"]) != PAUSE:
             saved[cause_of(row["cause"]).remedy] += row["lost_usd"]
         elif row["is_long"]:
-            saved[COMPACT_FIRST] += _saved_by_compacting(row)
+            saved[COMPACT_FIRST] += _estimate_saving(row)
         else:
             hour += row["lost_usd"]
-            compacted += _saved_by_compacting(row)
+            compacted += _estimate_saving(row)
     if hour > compacted:
         saved[HOUR] = hour
     else:
@@ -154,7 +154,7 @@ def remedies(rows: Sequence[CauseRow]) -> tuple[Remedy, ...]:
     return tuple(Remedy(what=what, usd=usd) for what, usd in best if usd >= LEAST_USD)
 
 
-def _saved_by_compacting(row: CauseRow) -> float:
+def _estimate_saving(row: CauseRow) -> float:
     sent = row["lost_tokens"] / row["rows"]
     kept = (COMPACTED_TOKENS + WRITING_TOKENS) / sent if sent else 1.0
     return max(0.0, 1 - kept - WARM_SHARE) * float(row["lost_usd"])

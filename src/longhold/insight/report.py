@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from longhold.insight.cost import Tokens
-from longhold.insight.index import SessionIndex, within
+from longhold.insight.index import SessionIndex, select_below
 from longhold.insight.remedies import Loss, Remedy, is_avoidable, losses, remedies
 
 DIMENSIONS = ("day", "month", "project", "model", "agent", "source", "session")
@@ -69,7 +69,7 @@ class SpendingReport:
 
 
 def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") -> SpendingReport:
-    scope, values = within(roots)
+    scope, values = select_below(roots)
     rows = index.sums(scope, values, since)
     problems = index.rows(
         f"SELECT path, problem FROM sessions WHERE problem != '' AND {scope}", values
@@ -80,10 +80,10 @@ def make_report(index: SessionIndex, roots: Sequence[Path], *, since: str = "") 
         sessions=len({(row["agent"], row["session"]) for row in rows}),
         first_day=(since or days[0]) if days else "",
         last_day=days[-1] if days else "",
-        total=_summed([spending for _, spending in spent]),
+        total=_sum_up([spending for _, spending in spent]),
         losses=losses(rows),
         remedies=remedies(rows),
-        groups={name: _grouped(spent, name) for name in DIMENSIONS},
+        groups={name: _group(spent, name) for name in DIMENSIONS},
         unreadable=tuple(
             row["problem"] if row["path"] in row["problem"] else f"{row['path']}: {row['problem']}"
             for row in problems
@@ -116,7 +116,7 @@ _NAMES: dict[str, Callable[[sqlite3.Row], str]] = {
 }
 
 
-def _grouped(
+def _group(
     spent: Iterable[tuple[sqlite3.Row, Spending]], dimension: str
 ) -> tuple[SpendingGroup, ...]:
     name_of = _NAMES[dimension]
@@ -128,7 +128,7 @@ def _grouped(
         if dimension == "session":
             titles.setdefault(name, str(row["title"]))
     groups = [
-        SpendingGroup(name=name, spending=_summed(each), title=titles.get(name, ""))
+        SpendingGroup(name=name, spending=_sum_up(each), title=titles.get(name, ""))
         for name, each in parts.items()
     ]
     if dimension in ("day", "month"):
@@ -136,7 +136,7 @@ def _grouped(
     return tuple(sorted(groups, key=lambda group: -group.spending.usd))
 
 
-def _summed(parts: Sequence[Spending]) -> Spending:
+def _sum_up(parts: Sequence[Spending]) -> Spending:
     names = Spending.__dataclass_fields__
     return Spending(**{name: sum(getattr(each, name) for each in parts) for name in names})
 
@@ -155,7 +155,7 @@ class SessionSummary:
 
 def summarise(index: SessionIndex, roots: Sequence[Path]) -> dict[str, SessionSummary]:
     """Describe each session of some places, by its file; what a copy repeats is counted there too."""
-    scope, values = within(roots)
+    scope, values = select_below(roots)
     rows = index.rows(_SUMMARY.format(scope=scope), values)
     found: dict[str, SessionSummary] = {}
     for row in rows:

@@ -67,7 +67,7 @@ def _hit(
     span, record = match.span, match.record
     quoted = None
     with suppress(LongholdError, OSError):
-        quoted = _quoted(match, path, question, settings)
+        quoted = _read_quote(match, path, question, settings)
     return SessionHit(
         agent=span.agent,
         session=span.session,
@@ -80,7 +80,7 @@ def _hit(
     )
 
 
-def _quoted(
+def _read_quote(
     match: SessionMatch, path: Path, question: HistoryQuestion, settings: HistorySettings
 ) -> RecordHit | None:
     """Read a record again; a result without its call, which stands further up, is looked for."""

@@ -43,12 +43,12 @@ def read_encoded(job: TextJob) -> bytes:
 
 def read_texts(path: Path, after: int = 0) -> SessionTexts:
     try:
-        return _of_log(path, after) if is_log(path) else _of_transcript(path, after)
+        return _read_log(path, after) if is_log(path) else _read_transcript(path, after)
     except (LongholdError, OSError):
         return SessionTexts()
 
 
-def _of_log(path: Path, after: int) -> SessionTexts:
+def _read_log(path: Path, after: int) -> SessionTexts:
     loaded = load(path)
     directory = path.with_suffix("")
     history = History(lambda: loaded.entries, directory=directory if directory.is_dir() else None)
@@ -60,7 +60,7 @@ def _of_log(path: Path, after: int) -> SessionTexts:
     )
 
 
-def _of_transcript(path: Path, after: int) -> SessionTexts:
+def _read_transcript(path: Path, after: int) -> SessionTexts:
     reading = last = before = 0
     places: dict[int, tuple[int, int]] = {}
     entries: list[AnyEntry] = []

@@ -65,7 +65,7 @@ class Boundary:
         """Look up what survived in all that the model reads afterwards."""
         line = one_line(text)
         self.lost = tuple(
-            (name, kind) for name, kind in self.names.items() if _findable(name, kind) not in text
+            (name, kind) for name, kind in self.names.items() if _search_key(name, kind) not in text
         )
         self.kept_words = frozenset(n for n, said in self.words.items() if said in line)
 
@@ -170,7 +170,7 @@ class _ContextReader:
         return parts
 
 
-def _findable(name: str, kind: str) -> str:
+def _search_key(name: str, kind: str) -> str:
     """Return what must be there for a name to be found again: of a path, the file's own name."""
     return name.rstrip("/").rpartition("/")[2] if kind == "path" else name
 

@@ -118,13 +118,13 @@ class SessionWords(Index):
             return 0
         from longhold.insight.session_texts import decode, read_encoded  # loads every reader
 
-        jobs = [TextJob(file, self._known_upto(file)) for file in changed]
+        jobs = [TextJob(file, self._read_upto(file)) for file in changed]
         for job, encoded in each_in_processes(read_encoded, jobs, processes_for(changed)):
             self._put(job, decode(encoded))
             progress(job.file.bytes)
         return len(changed)
 
-    def _known_upto(self, file: SessionFile) -> int:
+    def _read_upto(self, file: SessionFile) -> int:
         """Return the last entry that was read; 0 for a file that was replaced by a shorter one."""
         path = index_path(file.path)
         query = "SELECT max(last_n), max(bytes) FROM spans WHERE path = ?"
@@ -167,7 +167,7 @@ class SessionWords(Index):
         """
         terms, allowed = self.search(question)
         if question.kinds:
-            allowed = self._of_kinds(question.kinds, terms, allowed)
+            allowed = self._select_kinds(question.kinds, terms, allowed)
         spans = [span for span in self._spans() if is_wanted(span)]
         firsts = [span.first for span in spans]
         found: defaultdict[str, _SessionScore] = defaultdict(_SessionScore)
@@ -187,7 +187,7 @@ class SessionWords(Index):
             unique.setdefault(record.digest, best.match(record))
         return list(unique.values())
 
-    def _of_kinds(
+    def _select_kinds(
         self, kinds: frozenset[str], terms: Sequence[TermRows], allowed: set[int] | None
     ) -> set[int]:
         numbers = allowed or {row >> PASSAGE_BITS for term in terms for row in term.rows}

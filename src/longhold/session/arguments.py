@@ -45,7 +45,7 @@ MessageLike: TypeAlias = Mapping[str, object] | Dumpable
 ContentLike: TypeAlias = str | Iterable[str | MessageLike | Block]
 
 
-def plain(value: object, argument: str) -> Json:
+def to_plain(value: object, argument: str) -> Json:
     """Write a value as plain JSON, or say what in it cannot be."""
     match value:
         case None | bool():
@@ -60,13 +60,14 @@ def plain(value: object, argument: str) -> Json:
             return float(value)
         case Mapping():
             return {
-                _key(key, argument): plain(item, f"{argument}.{key}") for key, item in value.items()
+                _key(key, argument): to_plain(item, f"{argument}.{key}")
+                for key, item in value.items()
             }
         case bytes() | bytearray() | memoryview():
             raise InvalidArgument(argument, "bytes are no JSON; decode them, or give base64 text")
         case Sequence():
-            return [plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
-    return _dumped(value, argument)
+            return [to_plain(item, f"{argument}[{i}]") for i, item in enumerate(value)]
+    return _dump(value, argument)
 
 
 def _key(key: object, argument: str) -> str:
@@ -75,39 +76,39 @@ def _key(key: object, argument: str) -> str:
     return str.__str__(key)
 
 
-def _dumped(value: object, argument: str) -> Json:
+def _dump(value: object, argument: str) -> Json:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
-        return plain(dump(mode="json", exclude_unset=True), argument)
+        return to_plain(dump(mode="json", exclude_unset=True), argument)
     if hasattr(value, "__struct_fields__") and isinstance(value, Block):
-        return plain(block_to_wire(value), argument)
+        return to_plain(block_to_wire(value), argument)
     raise InvalidArgument(
         argument,
         f"a {type(value).__name__} is no JSON; give text, a dictionary, or an SDK's object",
     )
 
 
-def plain_object(value: object, argument: str, wanted: str = "an object") -> JsonObject:
-    found = plain(value, argument)
+def to_plain_object(value: object, argument: str, wanted: str = "an object") -> JsonObject:
+    found = to_plain(value, argument)
     if not isinstance(found, dict):
-        raise InvalidArgument(argument, f"expected {wanted}, not {_named(value)}")
+        raise InvalidArgument(argument, f"expected {wanted}, not {_name_value(value)}")
     return found
 
 
-def _named(value: object) -> str:
+def _name_value(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def listed(values: object, argument: str, of: str) -> list[object]:
+def as_list(values: object, argument: str, of: str) -> list[object]:
     """Return an iterable's items; a string, a dictionary or nothing is no list of them."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidArgument(argument, f"{_named(values)} is no list; give a list of {of}")
+        raise InvalidArgument(argument, f"{_name_value(values)} is no list; give a list of {of}")
     return list(values)
 
 
-def checked_content(content: object, argument: str) -> Content:
+def check_content(content: object, argument: str) -> Content:
     """Return content as blocks; refuse what is empty, or no provider takes."""
-    raw = plain(content, argument)
+    raw = to_plain(content, argument)
     match raw:
         case str():
             raw = [{"type": "text", "text": raw}]
@@ -116,7 +117,9 @@ def checked_content(content: object, argument: str) -> Content:
         case list():
             pass
         case _:
-            raise InvalidArgument(argument, f"{_named(content)} is no content; give text or blocks")
+            raise InvalidArgument(
+                argument, f"{_name_value(content)} is no content; give text or blocks"
+            )
     blocks = tuple(_block(block, f"{argument}[{i}]") for i, block in enumerate(raw))
     if all(map(is_blank, blocks)):
         raise InvalidArgument(argument, "the content is empty; give some text or a block")
@@ -127,7 +130,7 @@ def _block(raw: Json, argument: str) -> Block:
     if isinstance(raw, dict) and not isinstance(raw.get("type"), str):
         raise InvalidArgument(argument, "a block has no type; give {'type': 'text', 'text': …}")
     if not isinstance(raw, str | dict):
-        raise InvalidArgument(argument, f"{_named(raw)} is no block; give text or an object")
+        raise InvalidArgument(argument, f"{_name_value(raw)} is no block; give text or an object")
     block = block_from_wire(raw)
     check_block(block, argument)
     return block
@@ -144,9 +147,9 @@ def check_block(block: Block, argument: str) -> None:
             )
 
 
-def checked_result(output: object, argument: str) -> ResultContent:
+def check_result(output: object, argument: str) -> ResultContent:
     """Return a tool's output; an empty one is allowed, None is probably a forgotten return."""
-    raw = plain(output, argument)
+    raw = to_plain(output, argument)
     if raw is None:
         raise InvalidArgument(argument, "None is no result; give text, '' for an empty one")
     if isinstance(raw, dict):
@@ -156,10 +159,10 @@ def checked_result(output: object, argument: str) -> ResultContent:
     return content
 
 
-def checked_sections(system: object) -> tuple[Section, ...]:
+def check_sections(system: object) -> tuple[Section, ...]:
     if isinstance(system, str):
         return (Section(name="system", text=str.__str__(system)),) if system.strip() else ()
-    parts = listed(system, "system", "text blocks")
+    parts = as_list(system, "system", "text blocks")
     sections = [_section(part, i) for i, part in enumerate(parts)]
     return tuple(section for section in sections if section.text.strip())
 
@@ -167,15 +170,15 @@ def checked_sections(system: object) -> tuple[Section, ...]:
 def _section(part: object, i: int) -> Section:
     if isinstance(part, Section):
         return part
-    match plain(part, f"system[{i}]"):
+    match to_plain(part, f"system[{i}]"):
         case str(text) | {"type": "text", "text": str(text)}:
             return Section(name="system" if i == 0 else f"system {i + 1}", text=text)
     raise InvalidArgument(f"system[{i}]", "give text or {'type': 'text', 'text': …}")
 
 
-def checked_options(options: object) -> JsonObject:
+def check_options(options: object) -> JsonObject:
     """Return request parameters; those that a session decides are refused."""
-    found = plain_object(options, "options") if options is not None else {}
+    found = to_plain_object(options, "options") if options is not None else {}
     if taken := sorted(_RESERVED & set(found)):
         raise InvalidArgument(
             "options", f"{', '.join(taken)} is the session's; use the argument of that name"
@@ -185,7 +188,7 @@ def checked_options(options: object) -> JsonObject:
     return found
 
 
-def checked_model(model: object) -> str:
+def check_model(model: object) -> str:
     if not isinstance(model, str) or not model.strip():
         raise InvalidArgument(
             "model", f"{model!r} is no model's name; give one as the API takes it"
@@ -193,13 +196,13 @@ def checked_model(model: object) -> str:
     return str.__str__(model)
 
 
-def checked_limit(value: object, argument: str) -> int:
+def check_limit(value: object, argument: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidArgument(argument, f"{value!r} is no number of tokens; give a whole number")
     return int(value)
 
 
-def checked_id(id: object) -> str:
+def check_id(id: object) -> str:
     if not isinstance(id, str) or not _SESSION_ID.fullmatch(id) or id == "newest":
         raise InvalidArgument(
             "id", f"{id!r} is no name for a session; use up to 200 letters, digits, dots and dashes"

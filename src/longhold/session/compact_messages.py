@@ -20,11 +20,11 @@ from longhold.core.stages.compact.draft import NotShorter
 from longhold.core.stages.compact.owner import CompactRequest
 from longhold.errors import ConfigError
 from longhold.session import Session
-from longhold.session.arguments import listed, plain_object
+from longhold.session.arguments import as_list, to_plain_object
 from longhold.session.importing import anthropic, openai
 from longhold.session.importing.provider import provider_of
 from longhold.session.importing.writer import TranscriptWriter
-from longhold.session.scratch_session import on_paper, take, tried
+from longhold.session.scratch_session import draft_compaction, open_scratch, take
 
 Style: TypeAlias = Literal["anthropic", "openai"]
 
@@ -82,22 +82,22 @@ async def compact(
     """
     if client is not None and not (model := model or str(getattr(client, "name", ""))):
         raise ConfigError("a client needs the name of the model to ask; give model=")
-    given = listed(messages, "messages", WANTED)
-    plain = [plain_object(one, f"messages[{i}]", WANTED) for i, one in enumerate(given)]
+    given = as_list(messages, "messages", WANTED)
+    plain = [to_plain_object(one, f"messages[{i}]", WANTED) for i, one in enumerate(given)]
     if not plain:
         return CompactedMessages(messages=[], by="nobody", before_tokens=0, after_tokens=0)
     style = style or _style(plain)
     _check_roles(plain, style)
     history = list(STYLES[style].read(iter([_request(plain, style)]), TranscriptWriter()))
-    with on_paper(history, settings or Settings(), client=client, model=model) as paper:
+    with open_scratch(history, settings or Settings(), client=client, model=model) as paper:
         before = paper.fullness().used_tokens
-        entry = await _compacted(paper, keep, focus, by_model=client is not None)
+        entry = await _compact_paper(paper, keep, focus, by_model=client is not None)
         if entry is None:
             return CompactedMessages(
                 messages=plain, by="nobody", before_tokens=before, after_tokens=before
             )
         return CompactedMessages(
-            messages=[*filter(_is_system, plain), *_written(paper, style, like=plain)],
+            messages=[*filter(_is_system, plain), *_write_messages(paper, style, like=plain)],
             by="model" if entry.by == "model" else "digest",
             before_tokens=before,
             after_tokens=paper.fullness().used_tokens,
@@ -106,12 +106,14 @@ async def compact(
         )
 
 
-async def _compacted(paper: Session, keep: int, focus: str, *, by_model: bool) -> Compacted | None:
+async def _compact_paper(
+    paper: Session, keep: int, focus: str, *, by_model: bool
+) -> Compacted | None:
     request = _compact_request(paper, keep, focus, by_model=by_model)
     if request is None:
         return None
     try:
-        return await take(paper, await tried(paper, request, Manner()), request)
+        return await take(paper, await draft_compaction(paper, request, Manner()), request)
     except (NothingToCompact, NotShorter):
         return None
 
@@ -135,11 +137,11 @@ def _compact_request(
     )
 
 
-def _written(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
+def _write_messages(paper: Session, style: Style, *, like: list[JsonObject]) -> list[JsonObject]:
     request = msgspec.json.decode(b"".join(STYLES[style].write(paper.view)))
     found = [message for message in request["messages"] if not _is_system(message)]
     has_only_strings = all(isinstance(message.get("content"), str) for message in like)
-    return [_flat(message) for message in found] if has_only_strings else found
+    return [_flatten(message) for message in found] if has_only_strings else found
 
 
 def _request(messages: list[JsonObject], style: Style) -> bytes:
@@ -184,7 +186,7 @@ def _check_roles(messages: list[JsonObject], style: Style) -> None:
             )
 
 
-def _flat(message: JsonObject) -> JsonObject:
+def _flatten(message: JsonObject) -> JsonObject:
     content = message.get("content")
     if not isinstance(content, list) or any(block.get("type") != "text" for block in content):
         return message

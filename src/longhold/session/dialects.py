@@ -38,7 +38,7 @@ from longhold.core.models.responses import (
 )
 from longhold.core.view.block_roles import to_spoken
 from longhold.errors import InvalidArgument
-from longhold.session.arguments import check_block, checked_content
+from longhold.session.arguments import check_block, check_content
 from longhold.session.importing.codex_items import (
     CONTEXT_ITEMS,
     OUTPUT_ITEMS,
@@ -66,7 +66,7 @@ class Heard:
     @property
     def key(self) -> str:
         """Name it by its content; thinking, which callers may leave out, does not count."""
-        said = [_bare(block) for block in self.content if not _is_reasoning(block)]
+        said = [_strip_block(block) for block in self.content if not _is_reasoning(block)]
         data = _encoder.encode((self.role, [block for block in said if block]))
         return blake2b(data, digest_size=KEY_BYTES).hexdigest()
 
@@ -84,7 +84,7 @@ def _is_reasoning(block: Block) -> bool:
     return is_item or is_thought(block) or is_blank(block)
 
 
-def _bare(block: Block) -> JsonObject:
+def _strip_block(block: Block) -> JsonObject:
     wire = {key: value for key, value in block_to_wire(block).items() if value is not None}
     match wire.get("content"):
         case [{"type": "text", "text": str(text)}] if isinstance(block, ToolResult):
@@ -101,7 +101,9 @@ class Dialect:
     """Word a tool's definition."""
 
 
-def worded(request: Request, dialect: DialectName, able: Capabilities, client: object) -> Request:
+def render_request(
+    request: Request, dialect: DialectName, able: Capabilities, client: object
+) -> Request:
     match dialect:
         case "openai":
             is_theirs = is_openais_own(client) if client is not None else able.family == "openai"
@@ -170,7 +172,7 @@ def _hear_anthropic(message: JsonObject, where: str) -> Heard:
     speaker: Speaker = (
         "assistant" if role == "assistant" else "system" if role == "system" else "user"
     )
-    content = checked_content(message.get("content"), f"{where}.content")
+    content = check_content(message.get("content"), f"{where}.content")
     return Heard(speaker, content)
 
 
@@ -186,7 +188,7 @@ def _hear_chat(message: JsonObject, where: str) -> Heard:
                 content=content if isinstance(content, str) else to_spoken(chat_parts(content)),
             )
             return Heard("user", (result,))
-    content = _spoken(chat_parts(message.get("content")), where)
+    content = _check_spoken(chat_parts(message.get("content")), where)
     return Heard("system" if role in SYSTEM_ROLES else "user", content)
 
 
@@ -207,7 +209,7 @@ def _chat_answer(message: JsonObject, where: str) -> Content:
                 blocks.append(ToolUse(id=id, name=name, input={"input": text}))
             case _:
                 raise InvalidArgument(f"{where}.tool_calls", "a call has no id or no function name")
-    return _spoken(tuple(blocks), where)
+    return _check_spoken(tuple(blocks), where)
 
 
 def _hear_item(item: JsonObject, where: str) -> Heard:
@@ -218,12 +220,12 @@ def _hear_item(item: JsonObject, where: str) -> Heard:
         return Heard("system", (Opaque(raw=item),))
     if kind == "message" and item.get("role") != "assistant":
         role = _role(item, where, ("user", *SYSTEM_ROLES))
-        content = _spoken(parse_content(item.get("content")), where)
+        content = _check_spoken(parse_content(item.get("content")), where)
         return Heard("system" if role in SYSTEM_ROLES else "user", content)
     return Heard("assistant", tuple(blocks_of_item(item)))
 
 
-def _spoken(content: Content, where: str) -> Content:
+def _check_spoken(content: Content, where: str) -> Content:
     """Check the content of a message; an answer may be empty, as some servers give them."""
     for block in content:
         check_block(block, where)

@@ -22,7 +22,7 @@ from longhold.core.view import View
 from longhold.core.view.block_roles import find_meant, to_answer
 from longhold.core.view.items import Spoken
 from longhold.errors import InvalidArgument
-from longhold.session.arguments import plain_object
+from longhold.session.arguments import to_plain_object
 from longhold.session.dialects import Dialect, Heard
 
 Reason: TypeAlias = Literal["shorter", "edited", "compacted", "replaced"]
@@ -61,7 +61,7 @@ class FollowedList:
 
     def remember(self, messages: Sequence[object]) -> None:
         """Copy what was not seen before, so that a later change in place is noticed."""
-        self._seen.extend(map(copied, messages[len(self._seen) :]))
+        self._seen.extend(map(copy_message, messages[len(self._seen) :]))
 
     def recognise(self, messages: Sequence[object], read: "_Reading", covered: int = 0) -> int:
         """Count the leading messages that are the list's own.
@@ -71,12 +71,12 @@ class FollowedList:
         """
         end = min(len(messages), len(self.keys))
         if 0 < covered < end:
-            found = self._first_other(messages, read, covered, end)
+            found = self._find_first_other(messages, read, covered, end)
             if found > covered:
                 return found
-        return self._first_other(messages, read, 0, end)
+        return self._find_first_other(messages, read, 0, end)
 
-    def _first_other(
+    def _find_first_other(
         self, messages: Sequence[object], read: "_Reading", start: int, end: int
     ) -> int:
         """Find the first message that is another than before, comparing values, then keys."""
@@ -87,13 +87,13 @@ class FollowedList:
             for i in changed:
                 if read.heard(i).key != self.keys[i]:
                     return i
-                self._seen[i] = copied(messages[i])
+                self._seen[i] = copy_message(messages[i])
         for i in range(start + len(seen), end):
             if read.heard(i).key != self.keys[i]:
                 return i
         return end
 
-    def behind_summary(self, view: View) -> int:
+    def count_covered(self, view: View) -> int:
         """Count the leading messages that a summary stands for, whole."""
         items = view.items
         first = items[0] if items else None
@@ -112,10 +112,10 @@ class _Reading:
     def heard(self, i: int) -> Heard:
         if i not in self._heard:
             where = f"messages[{self._first + i}]"
-            self._heard[i] = self._dialect.hear(plain_object(self._messages[i], where), where)
+            self._heard[i] = self._dialect.hear(to_plain_object(self._messages[i], where), where)
         return self._heard[i]
 
-    def from_place(self, i: int) -> list[Heard]:
+    def hear_from(self, i: int) -> list[Heard]:
         return [self.heard(place) for place in range(i, len(self._messages))]
 
 
@@ -133,12 +133,12 @@ class Following:
         Everything is read and checked before anything is written.
         """
         read = _Reading(messages, dialect, first)
-        kept = self._recognised(messages, read)
-        fresh = read.from_place(kept)
+        kept = self._count_known(messages, read)
+        fresh = read.hear_from(kept)
         self._check_results(fresh, first + kept)
         if kept < len(self.known.keys):
             kept = self._rewind(kept, [one.key for one in fresh])
-            fresh = read.from_place(kept)
+            fresh = read.hear_from(kept)
         ends = self._joined(fresh)
         if fresh:
             entry = Followed(kept=kept, keys=tuple(one.key for one in fresh), ends=tuple(ends))
@@ -147,10 +147,10 @@ class Following:
         self.known.remember(messages)
 
     def recognise(self, messages: Sequence[object], dialect: Dialect, *, first: int = 0) -> int:
-        return self._recognised(messages, _Reading(messages, dialect, first))
+        return self._count_known(messages, _Reading(messages, dialect, first))
 
-    def _recognised(self, messages: Sequence[object], read: "_Reading") -> int:
-        return self.known.recognise(messages, read, self.known.behind_summary(self._engine.view))
+    def _count_known(self, messages: Sequence[object], read: "_Reading") -> int:
+        return self.known.recognise(messages, read, self.known.count_covered(self._engine.view))
 
     def _check_results(self, heard: Sequence[Heard], first: int) -> None:
         """Refuse a result whose call is neither in the list before it nor in the view."""
@@ -187,10 +187,10 @@ class Following:
         """
         view = self._engine.view
         last = self.known.ends[-1] if self.known.ends else 0
-        waiting = list(pending(view.history, last, view.in_force.dead))
+        waiting = list(list_pending(view.history, last, view.in_force.dead))
         ends: list[int] = []
         for run in _runs(heard):
-            found = matched(run, waiting, self._given_id) if waiting else None
+            found = match_waiting(run, waiting, self._given_id) if waiting else None
             if found is None:
                 break
             last, waiting = found
@@ -198,13 +198,13 @@ class Following:
         rest = heard[len(ends) :]
         if waiting:
             self._record_rewind(last, "edited" if rest else "shorter")
-        return [*ends, *self._appended(rest)]
+        return [*ends, *self._append(rest)]
 
     def _given_id(self, id: str) -> str:
         owner = self._engine.view.round_of(id)
         return owner.renamed.get(id, id) if owner is not None else id
 
-    def _appended(self, heard: Sequence[Heard]) -> Iterator[int]:
+    def _append(self, heard: Sequence[Heard]) -> Iterator[int]:
         engine = self._engine
         for run in _runs(heard):
             name = f"followed-{len(engine.view.history) + 1}"
@@ -231,11 +231,11 @@ class Following:
         )
 
 
-def copied(message: object) -> object:
+def copy_message(message: object) -> object:
     if type(message) is dict:
-        return {key: copied(value) for key, value in message.items()}
+        return {key: copy_message(value) for key, value in message.items()}
     if type(message) is list:
-        return [copied(value) for value in message]
+        return [copy_message(value) for value in message]
     return message if isinstance(message, str | int | float | None) else deepcopy(message)
 
 
@@ -259,7 +259,7 @@ Given: TypeAlias = Said | Replied | Ran
 """What a message of a list can stand for in the log."""
 
 
-def pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
+def list_pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> Iterator[Given]:
     """Yield what was said, answered and returned after an entry, oldest first."""
     start = len(history)
     while start and history[start - 1].n > after:
@@ -271,7 +271,7 @@ def pending(history: Sequence[AnyEntry], after: int, dead: frozenset[int]) -> It
             yield entry
 
 
-def matched(
+def match_waiting(
     run: Sequence[Heard], waiting: Sequence[Given], given_id: Callable[[str], str] = str
 ) -> tuple[int, list[Given]] | None:
     """Find a message, or an answer's pieces, at the head of what waits.

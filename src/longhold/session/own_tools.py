@@ -18,7 +18,7 @@ from longhold.core.tools.history.tool import history_tool
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.engine import Engine
 from longhold.errors import InvalidArgument
-from longhold.session.arguments import plain_object
+from longhold.session.arguments import to_plain_object
 
 
 def history_over(engine: Engine) -> Tool:
@@ -49,7 +49,7 @@ def call_of(call: object) -> ToolUse:
     """Read a tool call of any dialect: a block, a chat endpoint's call, or an item."""
     if isinstance(call, ToolUse):
         return call
-    found = plain_object(call, "call")
+    found = to_plain_object(call, "call")
     id = str(found.get("call_id") or found.get("id") or "")
     match found:
         case {"name": str(name), "input": dict(data)}:

@@ -92,7 +92,7 @@ def preview(session: Session, draft: CompactionDraft) -> Preview:
         by=draft.by,
         names=survival.names,
         survived=survival.share,
-        gone=_gone(covered, draft.composed.text),
+        gone=_count_gone(covered, draft.composed.text),
         price=_price(session.engine.model, before, after),
         summary=draft.composed.text,
     )
@@ -105,7 +105,7 @@ def unseen_tokens(session: Session) -> int:
     return 0 if has_frame else max(0, session.engine.size_tokens(NOTHING))
 
 
-def _gone(items: Sequence[Item], summary: str) -> Gone:
+def _count_gone(items: Sequence[Item], summary: str) -> Gone:
     asked = [item for item in items if _is_asked(item)]
     rounds = [item for item in items if isinstance(item, Round)]
     results = Counter(use.name for item in rounds for use in item.tool_uses())

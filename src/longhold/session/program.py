@@ -32,18 +32,18 @@ from longhold.core.turn.fork import AskFork
 from longhold.core.view import View
 from longhold.core.view.block_roles import find_meant
 from longhold.errors import InvalidArgument, NotInHistory, RequestRejected, SessionNotFound
-from longhold.session.arguments import checked_sections, listed, plain_object
+from longhold.session.arguments import as_list, check_sections, to_plain_object
 from longhold.session.dialects import (
     Dialect,
     chosen_dialect,
     dialect_named,
     guessed_dialect,
-    worded,
+    render_request,
 )
-from longhold.session.following import FollowedList, Following, copied
+from longhold.session.following import FollowedList, Following, copy_message
 from longhold.session.importing.openai import SYSTEM_ROLES
 from longhold.session.own_tools import history_over
-from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, checked_tools
+from longhold.session.tool_definitions import DeclaredTools, ToolLike, ToolRegistry, read_tools
 
 Differences = dict[str, dict[str, Json]]
 
@@ -61,7 +61,7 @@ class Wishes:
     memory: bool | None = None
 
 
-def configured(before: Configured | None, wishes: Wishes) -> Configured:
+def configure(before: Configured | None, wishes: Wishes) -> Configured:
     entry = structs.replace(before or Configured(), n=0, at=0.0, why="")
     given: dict[str, Any] = {
         name: value
@@ -95,10 +95,10 @@ def differences(settings: Settings) -> Differences:
 def settings_of(log: OpenLog) -> Settings:
     found = [entry for entry in log.entries if isinstance(entry, Configured)]
     base = load_settings(Path(log.header.directory or "."))
-    return overlaid(base, found[-1].settings if found else {})
+    return overlay(base, found[-1].settings if found else {})
 
 
-def overlaid(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
+def overlay(base: Settings, said: Mapping[str, Mapping[str, Json]]) -> Settings:
     """Put what a program said over what files say; a name this version does not have is ignored."""
     groups: dict[str, Any] = {}
     for group, values in said.items():
@@ -174,11 +174,11 @@ class Program:
     def configure(self, wishes: Wishes, why: str = "") -> None:
         """Record what the program wants, if that is not what is in force already."""
         before = self._engine.view.configured
-        entry = configured(before, wishes)
+        entry = configure(before, wishes)
         entry = structs.replace(entry, tools=dict(self._registry.traits))
         if before is None or structs.replace(before, n=0, at=0.0, why="") != entry:
             self._engine.record(structs.replace(entry, why=why))
-        self._engine.reconfigure(overlaid(self._engine.settings, entry.settings))
+        self._engine.reconfigure(overlay(self._engine.settings, entry.settings))
         self._engine.limits_chars.update(self._registry.limits())
 
     @property
@@ -195,9 +195,9 @@ class Program:
         able = capabilities(self._engine.model)
         return chosen_dialect(self.configuration.dialect, self._client, able)
 
-    def worded(self, request: Request) -> Request:
+    def render_request(self, request: Request) -> Request:
         able = capabilities(self._engine.model)
-        return worded(request, self.dialect().name, able, self._client)
+        return render_request(request, self.dialect().name, able, self._client)
 
     def declare(self, found: DeclaredTools, why: str) -> tuple[JsonObject, ...]:
         self._registry.declare(found.traits)
@@ -226,7 +226,7 @@ class Program:
         self, system: Sequence[Section] | None, tools: tuple[JsonObject, ...] | None
     ) -> None:
         old = self._engine.frame
-        sections = self._sections(_theirs(old.sections) if system is None else system)
+        sections = self._sections(_drop_ours(old.sections) if system is None else system)
         new = old.tools if tools is None else tools
         if (sections, new) != (old.sections, old.tools):
             changed = structs.replace(old, sections=sections, rests_on=())
@@ -240,7 +240,7 @@ class Program:
             raise InvalidArgument("messages", "the list is empty; give at least one message")
         head = system_head(messages)
         if not self._chosen():
-            guess = guessed_dialect([plain_object(one, "messages") for one in messages])
+            guess = guessed_dialect([to_plain_object(one, "messages") for one in messages])
             self.configure(Wishes(dialect=guess), "by the shape of its messages")
         self._take_frame(messages[:head], system, tools)
         self._follower().take(messages[head:], self.dialect(), first=head)
@@ -261,19 +261,21 @@ class Program:
     def _take_frame(
         self, head: Sequence[object], system: object, tools: Iterable[ToolLike] | None
     ) -> None:
-        given_tools = None if tools is None else listed(tools, "tools", "tool definitions")
+        given_tools = None if tools is None else as_list(tools, "tools", "tool definitions")
         given = (system, list(head), given_tools)
         if given == self._given:
             return
-        sections = list(checked_sections(system)) if system is not None else []
+        sections = list(check_sections(system)) if system is not None else []
         for i, message in enumerate(head):
-            heard = self.dialect().hear(plain_object(message, f"messages[{i}]"), f"messages[{i}]")
+            heard = self.dialect().hear(
+                to_plain_object(message, f"messages[{i}]"), f"messages[{i}]"
+            )
             sections.append(Section(name=f"message {i + 1}", text=text_of(heard.content)))
         definitions = None
         if given_tools is not None:
-            definitions = self.declare(checked_tools(given_tools), "other tools")
+            definitions = self.declare(read_tools(given_tools), "other tools")
         self.reframe(sections if system is not None or head else None, definitions)
-        self._given = copied(given)
+        self._given = copy_message(given)
 
     def take_up(
         self, wishes: Wishes, system: tuple[Section, ...] | None, tools: DeclaredTools | None
@@ -373,7 +375,7 @@ def _role_of(message: object) -> object:
     return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
 
 
-def _theirs(sections: Sequence[Section]) -> tuple[Section, ...]:
+def _drop_ours(sections: Sequence[Section]) -> tuple[Section, ...]:
     return tuple(section for section in sections if section.name != SECTION)
 
 

@@ -18,7 +18,7 @@ from longhold.core.log.entries import AnyEntry, Compacted, Forked
 from longhold.core.log.shared import SharedRecords
 from longhold.core.settings import Settings
 from longhold.core.stages.compact.compose import Composed, Manner, compose
-from longhold.core.stages.compact.draft import CompactionDraft, recorded
+from longhold.core.stages.compact.draft import CompactionDraft, record_draft
 from longhold.core.stages.compact.owner import CompactionHooks, CompactRequest
 from longhold.core.stages.compact.survival import check_survival, recent_names
 from longhold.core.turn.engine import Engine
@@ -29,7 +29,7 @@ PAPER = "paper"
 
 
 @contextmanager
-def on_paper(
+def open_scratch(
     history: Sequence[AnyEntry],
     settings: Settings,
     *,
@@ -55,7 +55,7 @@ def on_paper(
             session.close()
 
 
-def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
+def edit_draft(draft: CompactionDraft, text: str) -> CompactionDraft:
     """Put a person's words in the place of a summary, and see which names survive in them."""
     if text == draft.composed.text:
         return draft
@@ -68,7 +68,9 @@ def edited(draft: CompactionDraft, text: str) -> CompactionDraft:
     return replace(draft, composed=composed, made=replace(draft.made, block=None), is_edited=True)
 
 
-async def tried(session: Session, request: CompactRequest, manner: Manner) -> CompactionDraft:
+async def draft_compaction(
+    session: Session, request: CompactRequest, manner: Manner
+) -> CompactionDraft:
     """Draft a compaction that points at the original, as `manner` says, not at the paper."""
     stage = session.layers.compact
     draft = await stage.draft(session.engine, request)
@@ -83,7 +85,7 @@ async def take(
 
     Every draft of the same history will do, also one that was made on paper.
     """
-    entry = recorded(session.engine, draft, request.trigger, seconds=seconds)
+    entry = record_draft(session.engine, draft, request.trigger, seconds=seconds)
     await session.layers.compact.hooks.after(entry)
     return entry
 

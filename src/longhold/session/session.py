@@ -65,19 +65,19 @@ from longhold.errors import ModelError, NotInHistory, PromptTooLong, RequestReje
 from longhold.session.arguments import (
     ContentLike,
     MessageLike,
-    checked_content,
-    checked_id,
-    checked_limit,
-    checked_model,
-    checked_options,
-    checked_result,
-    checked_sections,
-    listed,
+    as_list,
+    check_content,
+    check_id,
+    check_limit,
+    check_model,
+    check_options,
+    check_result,
+    check_sections,
 )
 from longhold.session.dialects import chosen_dialect
 from longhold.session.own_tools import answer, call_of, context_over
 from longhold.session.program import Program, Wishes, memory_over, open_log, retraction, settings_of
-from longhold.session.tool_definitions import ToolLike, ToolRegistry, checked_tools
+from longhold.session.tool_definitions import ToolLike, ToolRegistry, read_tools
 
 
 def check_client(client: object) -> None:
@@ -255,19 +255,19 @@ class Session:
         `notify` gets a line for whatever changed what the model sees.
         """
         check_client(client)
-        model = checked_model(model)
+        model = check_model(model)
         wishes = Wishes(
             dialect=chosen_dialect(dialect, client, capabilities(model)) or "",
-            max_tokens=checked_limit(max_tokens, "max_tokens"),
-            window=checked_limit(window, "window") or None,
+            max_tokens=check_limit(max_tokens, "max_tokens"),
+            window=check_limit(window, "window") or None,
             settings=settings,
             history=bool(history),
             memory=bool(memory),
         )
-        sections, own_tools = checked_sections(system), checked_tools(tools)
-        extra, directory = checked_options(options), Path(directory or Path.cwd())
+        sections, own_tools = check_sections(system), read_tools(tools)
+        extra, directory = check_options(options), Path(directory or Path.cwd())
         settings = settings or load_settings(directory)
-        name = checked_id(id) if id is not None else None
+        name = check_id(id) if id is not None else None
         log = (store or default_store()).create(directory=directory, session=name)
         with log.close_on_failure():
             made = cls.over(log, settings, client=client, memory=memory, notify=notify, clock=clock)
@@ -328,14 +328,14 @@ class Session:
         check_client(client)
         wishes = Wishes(
             dialect=chosen_dialect(dialect, client, capabilities("")),
-            max_tokens=None if max_tokens is None else checked_limit(max_tokens, "max_tokens"),
-            window=None if window is None else checked_limit(window, "window"),
+            max_tokens=None if max_tokens is None else check_limit(max_tokens, "max_tokens"),
+            window=None if window is None else check_limit(window, "window"),
             settings=settings,
             history=history,
             memory=memory,
         )
-        sections = None if system is None else checked_sections(system)
-        own_tools = None if tools is None else checked_tools(tools)
+        sections = None if system is None else check_sections(system)
+        own_tools = None if tools is None else read_tools(tools)
         log = open_log(store or default_store(), id, Path(directory or Path.cwd()))
         with log.close_on_failure():
             settings = settings or settings_of(log)
@@ -360,12 +360,12 @@ class Session:
         Tool results among the blocks, as a user message of the API has them, are recorded as such.
         """
         self._check_open()
-        self._program.take_user(checked_content(content, "content"))
+        self._program.take_user(check_content(content, "content"))
 
     def tool_result(self, id: str, output: ContentLike, *, is_error: bool = False) -> None:
         """Record the result of a tool the model called."""
         self._check_open()
-        content = checked_result(output, "output")
+        content = check_result(output, "output")
         own = self._program.check_call(id, "id")
         self.engine.take_result(own, content, is_error=is_error)
 
@@ -392,7 +392,7 @@ class Session:
     def switch(self, model: str, reason: str = "the user's wish") -> Fullness:
         """Let another model answer from here on; return how full its window is then."""
         self._check_open()
-        return self.engine.switch(checked_model(model), reason)
+        return self.engine.switch(check_model(model), reason)
 
     def fullness(self) -> Fullness:
         return self.engine.fullness()
@@ -414,7 +414,7 @@ class Session:
         async with self._lock:
             if self.engine.is_answered():
                 raise RequestRejected("nothing to answer; call user() or tool_result() first")
-            return await self._prepared()
+            return await self._prepare_request()
 
     async def follow(
         self,
@@ -432,16 +432,18 @@ class Session:
         self._check_open()
         async with self._lock:
             await self._program.know_window()
-            given = messages if type(messages) is list else listed(messages, "messages", "messages")
+            given = (
+                messages if type(messages) is list else as_list(messages, "messages", "messages")
+            )
             self._program.follow(given, system, tools)
-            return await self._prepared()
+            return await self._prepare_request()
 
-    async def _prepared(self) -> Request:
+    async def _prepare_request(self) -> Request:
         self._program.check_answered()
         await self._program.know_window()
         limit = self._program.output_limit()
         request = await self.engine.prepare(self.layers.stages, max_output_tokens=limit)
-        return self._program.worded(request)
+        return self._program.render_request(request)
 
     async def settle(self, response: object) -> None:
         """Record an answer: the SDK's object, a dict, a stream, or the events of one."""

@@ -90,13 +90,13 @@ def sync(
             which ends it properly when it is dropped half-way.
     """
     if inspect.isawaitable(work):
-        return _local.bridge.run(_awaited(work))
+        return _local.bridge.run(_await_result(work))
     if not isinstance(work, AsyncIterator):
         raise TypeError(f"sync waits for what is awaited; a {type(work).__name__} is not")
     return _steps(work)
 
 
-async def _awaited(work: Awaitable[_Result]) -> _Result:
+async def _await_result(work: Awaitable[_Result]) -> _Result:
     return await work
 
 

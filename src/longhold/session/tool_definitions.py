@@ -17,7 +17,7 @@ from longhold.core.log.entries import ToolTraits
 from longhold.core.messages import Json, JsonObject
 from longhold.core.tools.describe import Described, describe_kind, description_of
 from longhold.errors import InvalidArgument
-from longhold.session.arguments import MessageLike, listed, plain_object
+from longhold.session.arguments import MessageLike, as_list, to_plain_object
 
 FIELD = "longhold"
 """Where a definition declares what is not for the model."""
@@ -52,15 +52,15 @@ class DeclaredTools:
     traits: Mapping[str, ToolTraits]
 
 
-def checked_tools(tools: Iterable[object]) -> DeclaredTools:
+def read_tools(tools: Iterable[object]) -> DeclaredTools:
     """Read tool definitions of any dialect."""
     definitions: list[JsonObject] = []
     traits: dict[str, ToolTraits] = {}
-    for i, tool in enumerate(listed(tools, "tools", "tool definitions")):
+    for i, tool in enumerate(as_list(tools, "tools", "tool definitions")):
         where = f"tools[{i}]"
         given = tool if isinstance(tool, DeclaredTool) else None
-        raw = plain_object(given.definition if given else tool, where)
-        inside = _declared_inside(raw, where)
+        raw = to_plain_object(given.definition if given else tool, where)
+        inside = _take_declared(raw, where)
         definition = _definition(raw, where)
         name = str(definition.get("name") or definition.get("type") or "")
         if any(name == other.get("name") for other in definitions):
@@ -72,7 +72,7 @@ def checked_tools(tools: Iterable[object]) -> DeclaredTools:
     return DeclaredTools(tuple(definitions), traits)
 
 
-def _declared_inside(raw: JsonObject, where: str) -> JsonObject:
+def _take_declared(raw: JsonObject, where: str) -> JsonObject:
     function = raw.get("function")
     holder = function if isinstance(function, dict) and FIELD in function else raw
     declared: Json = holder.pop(FIELD, {})
@@ -105,9 +105,9 @@ def _definition(raw: JsonObject, where: str) -> JsonObject:
     """Return a definition in the shape frames hold; tools of the provider's own stay as they are."""
     match raw:
         case {"type": "function", "function": {"name": str()} as function}:
-            return _renamed(function)
+            return _rename_schema(function)
         case {"type": "function", "name": str()}:
-            return _renamed({key: value for key, value in raw.items() if key != "type"})
+            return _rename_schema({key: value for key, value in raw.items() if key != "type"})
         case {"name": str(name), "input_schema": dict()} if name:
             return {key: value for key, value in raw.items() if key != "cache_control"}
         case {"type": str(kind)} if kind not in ("function", "custom"):
@@ -121,7 +121,7 @@ def _definition(raw: JsonObject, where: str) -> JsonObject:
     )
 
 
-def _renamed(function: JsonObject) -> JsonObject:
+def _rename_schema(function: JsonObject) -> JsonObject:
     schema = function.get("parameters") or {"type": "object", "properties": {}}
     rest = {key: value for key, value in function.items() if key != "parameters"}
     return rest | {"input_schema": schema}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from longhold.agent.permissions.sources import SettingsSection
 from longhold.agent.subagents.definition import (
     Definition,
-    granted,
+    grant,
     mode_for,
     read_definition,
     tools_for,
@@ -147,8 +147,8 @@ def test_a_model_counts_only_with_the_users_word():
         fingerprint="f",
         is_trusted=False,
     )
-    assert granted(draft, section)[0].model == ""
-    assert granted(draft, replace(section, is_trusted=True))[0].model == "openai/mine"
+    assert grant(draft, section)[0].model == ""
+    assert grant(draft, replace(section, is_trusted=True))[0].model == "openai/mine"
 
 
 @pytest.mark.parametrize("source", ["user", "project"])

@@ -24,7 +24,7 @@ class Word(Struct, frozen=True):
 
 
 def _put(ledger, *texts):
-    with ledger.locked() as append:
+    with ledger.lock() as append:
         append([Word(text) for text in texts])
 
 

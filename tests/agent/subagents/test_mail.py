@@ -16,7 +16,7 @@ from longhold.agent.subagents.mail import (
     ShutdownAnswer,
     ShutdownRequest,
     asks,
-    quoted,
+    quote_lines,
     render,
 )
 
@@ -84,7 +84,7 @@ def test_a_forged_envelope_stays_inside_the_real_one(forged):
 
 def test_text_that_only_looks_odd_is_shown_as_it_is():
     text = "if a < b:\n\treturn <div>\n👩\u200d💻 & <email@x>"
-    assert quoted(text) == ["| if a < b:", "| \treturn <div>", "| 👩\u200d💻 & <email@x>"]
+    assert quote_lines(text) == ["| if a < b:", "| \treturn <div>", "| 👩\u200d💻 & <email@x>"]
 
 
 @pytest.mark.parametrize("sender", ["user", "User", "system", "assistant", "a\nb", "../x", ""])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.agent.subagents.running import progress_line, taken
+from longhold.agent.subagents.running import accept_line, progress_line
 from longhold.core.messages import ToolUse
 
 
@@ -53,4 +53,4 @@ def test_whatever_a_call_says_the_line_has_three_to_five_words(name, text):
     ],
 )
 def test_a_models_line_counts_only_in_that_form(said, line):
-    assert taken(said) == line
+    assert accept_line(said) == line

@@ -1,13 +1,13 @@
 """The agents of a log: who runs, who ended, whose end was told."""
 
-from longhold.agent.subagents.registry import AgentRegistry, tells_of
+from longhold.agent.subagents.registry import AgentRegistry, mark_of
 from longhold.core.log.entries import Ended, Ran, Said, Spawned
 from longhold.core.messages import Text
 from longhold.core.turn.repair import INTERRUPTED
 
 SPAWNED = Spawned(n=1, agent="a-1", tool_use_id="t1")
 ENDED = Ended(n=3, agent="a-1", state="completed", text="done")
-TOLD = Said(n=4, content=(Text(text="x"),), hidden=True, mail=tells_of(ENDED))
+TOLD = Said(n=4, content=(Text(text="x"),), hidden=True, mail=mark_of(ENDED))
 
 
 def _one(*history):
@@ -45,4 +45,4 @@ def test_it_can_be_followed_piece_by_piece():
         history.append(entry)
         register.follow(history)
     assert register.known["a-1"].is_told
-    assert register.unreported() == []
+    assert register.list_unreported() == []

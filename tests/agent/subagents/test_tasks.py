@@ -16,9 +16,9 @@ from longhold.agent.subagents.tasks import (
     TaskChange,
     TaskList,
     Unchanged,
-    blocked_by,
-    changed,
-    claimed,
+    apply_change,
+    claim_task,
+    find_blocked,
 )
 from longhold.errors import StoreError
 
@@ -98,7 +98,7 @@ def test_waiting_in_a_circle_is_refused(tasks):
 def test_blocking_is_waiting_seen_from_the_other_side(tasks):
     tasks.change("1", TaskChange(blocks=("2",)), by="lead")
     assert tasks.tasks()["2"].waits_for == ("1",)
-    assert blocked_by(tasks.tasks(), "1") == ("2", "3")
+    assert find_blocked(tasks.tasks(), "1") == ("2", "3")
 
 
 def test_numbers_are_never_given_twice(tasks):
@@ -122,12 +122,12 @@ def test_an_owner_is_a_name(tasks):
 
 def test_the_rules_give_every_task_that_becomes_different():
     known = {"1": Task(id="1", subject="a"), "2": Task(id="2", subject="b")}
-    new = changed(known, "1", TaskChange(subject="c", blocks=("2",)), by="ada", is_lead=False)
+    new = apply_change(known, "1", TaskChange(subject="c", blocks=("2",)), by="ada", is_lead=False)
     assert [(task.id, task.subject, task.waits_for) for task in new] == [
         ("1", "c", ()),
         ("2", "b", ("1",)),
     ]
-    assert claimed(known, "2", "ada").owner == "ada"
+    assert claim_task(known, "2", "ada").owner == "ada"
 
 
 class TwoReaders(RuleBasedStateMachine):

@@ -16,8 +16,8 @@ from longhold.agent.terminal.chat_input import InputCompleter, Pastes, ProjectFi
 from longhold.agent.terminal.paint import Paint, split_long, whole_blocks
 from longhold.agent.terminal.slash import unknown_command
 from longhold.agent.terminal.spacing import Spacing
-from longhold.agent.terminal.status import Status, fitted
-from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, folded
+from longhold.agent.terminal.status import Status, join_fitting
+from longhold.agent.terminal.turn_drawing import FinishedCall, TurnDrawing, draw_folded
 from longhold.cli.slash import SLASH
 from longhold.cli.slash.changing import CompactWords
 from longhold.core.messages import ToolUse
@@ -90,7 +90,7 @@ def test_the_status_says_of_what_the_percentage_is_and_drops_the_least_important
     assert STATUS.line(40) == "84.2K of 155.0K, 46 % left · cache 4:12"
     assert STATUS.line(30) == "84.2K of 155.0K, 46 % left"
     assert STATUS.short() == "[84.2K tokens, 46 % left, $1.37, own calls 3%]"
-    assert fitted(["abcdef"], 3) == "abc"
+    assert join_fitting(["abcdef"], 3) == "abc"
 
 
 def test_no_status_shows_money_that_nobody_paid():
@@ -164,8 +164,8 @@ def test_nothing_from_outside_steers_the_terminal():
     call = FinishedCall(use=use, outcome=Outcome(content=f"done{EVIL}"), seconds=2)
     drawn = (
         PAINT.markdown(f"# a{EVIL}\n\n`{EVIL}`\n\n[x](http://a{EVIL})"),
-        PAINT.toned(EVIL),
-        folded(call, PAINT, key="Ctrl-O"),
+        PAINT.draw_text(EVIL),
+        draw_folded(call, PAINT, key="Ctrl-O"),
     )
     assert not [text for text in drawn if "\x1b" in text or "\x07" in text]
 
@@ -207,7 +207,7 @@ def test_lines_break_where_they_were_written_to_and_fold_below_their_text():
         "one", "two", "", " a", "", "", " b",
     ]  # fmt: skip
     narrow = Paint(columns=lambda: 30, has_colours=False)
-    assert narrow.toned("/cost     show what was spent on what").splitlines() == [
+    assert narrow.draw_text("/cost     show what was spent on what").splitlines() == [
         "/cost     show what was spent",
         "          on what",
     ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.dream import DreamRules, Steps, dream, tidied, unsound
+from longhold.core.memory.dream import DreamRules, Steps, dream, list_unsound, tidy_branch
 from longhold.core.memory.lock import DreamLock
 from longhold.core.memory.memory import Memory, MemoryRefused
 from longhold.core.memory.provenance import sources_of
@@ -158,7 +158,7 @@ def test_a_trial_says_what_would_be_left_out(store, write, repository):
     branch = Branch(store)
     branch.remove("a.md", "old")
     branch.remove("b.md", "old")
-    trial = tidied(branch, rules, steps=Steps(most=3))
+    trial = tidy_branch(branch, rules, steps=Steps(most=3))
     assert trial.dropped == {"b.md": "one dream may remove 1 of 2 memories (dream.removed_share)"}
     assert (trial.commit, trial.merged) == (None, {"a.md": ""})
 
@@ -232,7 +232,7 @@ def test_the_check_finds_dangling_links(store, write):
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(memory("b.md", "two", body="[x](nowhere.md) [y](a.md)\n"))
-    assert unsound(branch, store.root) == ["b.md links to nowhere.md, which does not exist"]
+    assert list_unsound(branch, store.root) == ["b.md links to nowhere.md, which does not exist"]
 
 
 def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
@@ -240,7 +240,7 @@ def test_the_check_finds_a_rewritten_memory_without_its_evidence(store, write):
     branch = Branch(store)
     branch.put(memory("a.md", "one again"))
     branch.remove("b.md", "old")
-    assert unsound(branch, store.root) == ["a.md loses evidence: s1#1"]
+    assert list_unsound(branch, store.root) == ["a.md loses evidence: s1#1"]
 
 
 def test_a_branch_that_fails_its_check_is_not_merged(store, write):
@@ -256,7 +256,7 @@ def test_the_check_finds_a_mark_that_leads_nowhere(store, write):
     write(memory("a.md", "one"))
     branch = Branch(store)
     branch.put(replace(memory("a.md", "one"), superseded_by="gone.md"))
-    assert "superseded by gone.md" in unsound(branch, store.root)[0]
+    assert "superseded by gone.md" in list_unsound(branch, store.root)[0]
 
 
 VOCABULARY = ("api", "db", "port", "web", "now", "is", "not", "the", "1", "2", "no", "longer")

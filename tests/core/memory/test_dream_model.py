@@ -5,7 +5,7 @@ import pytest
 from core.memory.forks import ScriptedFork, creating
 from longhold.core.memory.dream import Dreamer, NotDreamt, Steps, dream_with, observer
 from longhold.core.memory.memory import Memory
-from longhold.core.memory.tool import memories_only
+from longhold.core.memory.tool import permit_memories
 from longhold.core.messages import Text, ToolUse, Usage
 from longhold.core.models.protocol import Finished, Reply
 from longhold.core.settings import DreamSettings
@@ -20,7 +20,9 @@ def dreaming(store, tmp_path):
     def make(*calls, reason="completed", is_trial=False, **more):
         place = ToolContext(root=tmp_path, home=tmp_path, scratch=tmp_path)
         fork = ScriptedFork(place, list(calls), reason=reason)
-        dreamer = Dreamer(ask=fork, permit=memories_only(let_pass), logs=tmp_path / "logs", **more)
+        dreamer = Dreamer(
+            ask=fork, permit=permit_memories(let_pass), logs=tmp_path / "logs", **more
+        )
         settings = DreamSettings()
         return fork, dream_with(dreamer, store, settings, repository=tmp_path, is_trial=is_trial)
 

@@ -7,11 +7,16 @@ import pytest
 from core.memory.forks import PREFIX, USAGE, ScriptedFork, creating
 from longhold.core.log.entries import Remembered
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.extract import Extraction, NewMessages, NotExtracted, extracted_up_to
+from longhold.core.memory.extract import (
+    Extraction,
+    NewMessages,
+    NotExtracted,
+    read_extracted_cursor,
+)
 from longhold.core.memory.inbox import Inbox
 from longhold.core.memory.memory import Memory, MemoryConflict
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import memories_only
+from longhold.core.memory.tool import permit_memories
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
@@ -34,7 +39,7 @@ def extract(tmp_path):
             session=session,
             repository=tmp_path,
             ask=fork,
-            permit=memories_only(let_pass),
+            permit=permit_memories(let_pass),
             is_outside=lambda: is_outside,
             leave=left.append,
             tell=told.append,
@@ -124,8 +129,8 @@ async def test_what_a_dead_process_did_is_not_done_again(store, extract):
     await again.run(STRETCH, PREFIX)
     assert fork.requests == []
     assert left == [Remembered(cursor=9)]
-    assert extracted_up_to(store, "01J") == 9
-    assert extracted_up_to(store, "01") == 0
+    assert read_extracted_cursor(store, "01J") == 9
+    assert read_extracted_cursor(store, "01") == 0
 
 
 async def test_two_sessions_at_once_lose_no_update(tmp_path, extract):

@@ -12,7 +12,7 @@ from longhold.core.log import outbox
 from longhold.core.log.entries import Remembered
 from longhold.core.memory.extract import Extraction, NewMessages
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import memories_only
+from longhold.core.memory.tool import permit_memories
 from longhold.core.tools.context import ToolContext
 from longhold.core.turn.round import let_pass
 
@@ -29,7 +29,7 @@ def work(place, step=lambda point: None):
             session="01J",
             repository=place,
             ask=fork,
-            permit=memories_only(let_pass),
+            permit=permit_memories(let_pass),
             is_outside=lambda: False,
             leave=lambda entry: outbox.leave(place, entry),
             tell=lambda line: None,

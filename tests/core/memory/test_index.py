@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longhold.core.memory.index import IndexLine, index_line, links_in, loaded, make_index
+from longhold.core.memory.index import IndexLine, cut_index, index_line, links_in, make_index
 from longhold.core.settings import MemorySettings
 
 SMALL = MemorySettings(index_lines=10, index_bytes=1_000)
@@ -29,7 +29,7 @@ def test_the_index_is_always_in_its_limits(listed):
     lines = text.splitlines()
     assert len(lines) <= 10 and len(text.encode()) <= 1_000
     assert all(len(line) < 150 for line in lines)
-    assert text == loaded(text, SMALL)
+    assert text == cut_index(text, SMALL)
 
 
 @given(LISTED)
@@ -66,13 +66,13 @@ def test_a_long_description_is_cut_and_its_link_is_whole():
 
 
 def test_loading_cuts_by_lines_and_says_so():
-    text = loaded("- [a](a.md): b\n" * 300, MemorySettings())
+    text = cut_index("- [a](a.md): b\n" * 300, MemorySettings())
     assert text.count("- [a]") == 200
     assert "longer than 200 lines:" in text
 
 
 def test_loading_cuts_by_bytes_at_a_line():
-    text = loaded(("- [a](a.md): " + "é" * 100 + "\n") * 150, MemorySettings())
+    text = cut_index(("- [a](a.md): " + "é" * 100 + "\n") * 150, MemorySettings())
     assert "longer than 25,000 bytes:" in text
     kept = text.partition("\n[")[0].splitlines()
     assert len("\n".join(kept).encode()) < 25_000 and kept[-1].endswith("é" * 100)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longhold.core.memory.memory import MemoryRefused
-from longhold.core.memory.paths import checked_name, checked_place, memory_directory, team_directory
+from longhold.core.memory.paths import check_name, check_place, memory_directory, team_directory
 
 ATTACKS = [
     "../escape.md",
@@ -54,19 +54,19 @@ ATTACKS = [
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_name_that_could_lead_elsewhere_is_refused(name):
     with pytest.raises(MemoryRefused, match="cannot name a memory"):
-        checked_name(name)
+        check_name(name)
 
 
 @pytest.mark.parametrize("name", ["deploy.md", "a_b-c.1.md", "ops/db.md", "a/b/c.md", "größe.md"])
 def test_a_plain_name_is_taken(name):
-    assert checked_name(name) == name
+    assert check_name(name) == name
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_name_leads_out_of_the_directory(tmp_path, first, second):
     for name in (first, second, f"{first}/{second}.md", f"../{first}.md"):
         try:
-            place = checked_place(tmp_path, name)
+            place = check_place(tmp_path, name)
         except MemoryRefused:
             continue
         assert place.resolve().is_relative_to(tmp_path.resolve())
@@ -81,7 +81,7 @@ def test_a_link_on_the_way_is_refused(tmp_path):
     (root / "dangling.md").symlink_to(root / "nowhere")
     for name in ("linked/x.md", "file.md", "dangling.md"):
         with pytest.raises(MemoryRefused, match="behind a link"):
-            checked_place(root, name)
+            check_place(root, name)
 
 
 def test_worktrees_and_subdirectories_share_a_directory(tmp_path):

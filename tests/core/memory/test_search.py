@@ -4,11 +4,11 @@ import pytest
 
 from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory
-from longhold.core.memory.search import MemorySearch, installed
+from longhold.core.memory.search import MemorySearch, load_installed
 from longhold.core.memory.store import MemoryStore
 from longhold.core.messages.words import words_of
 
-needs_meaning = pytest.mark.skipif(installed() is None, reason="needs the extra `recall`")
+needs_meaning = pytest.mark.skipif(load_installed() is None, reason="needs the extra `recall`")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import MemoryChange
-from longhold.core.memory.index import links_in, loaded
+from longhold.core.memory.index import cut_index, links_in
 from longhold.core.memory.memory import MemoryConflict, NoSuchMemory
 from longhold.core.memory.store import MemoryStore
 from longhold.core.settings import MemorySettings
@@ -171,7 +171,7 @@ class StoreMachine(RuleBasedStateMachine):
     def the_index_is_in_its_limits_and_every_line_resolves(self):
         """Whatever was done."""
         index = self.index_on_disk()
-        assert index == loaded(index, LIMITS)
+        assert index == cut_index(index, LIMITS)
         assert all(len(line) < LIMITS.index_line_chars for line in index.splitlines())
         assert set(links_in(index)) <= self.model.keys()
 

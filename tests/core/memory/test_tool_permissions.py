@@ -4,7 +4,7 @@ import pytest
 
 from longhold.agent.tools.standard import STANDARD
 from longhold.core.memory.branch import Branch
-from longhold.core.memory.tool import memories_only, memory_tool
+from longhold.core.memory.tool import memory_tool, permit_memories
 from longhold.core.messages import ToolUse
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, make_tool
@@ -16,7 +16,7 @@ TOOLS = {tool.name: tool for tool in STANDARD}
 async def call(name, judge=let_pass, tool=None, **given):
     """Ask the permit about a call."""
     use = ToolUse(id="t", name=name, input=given)
-    return await memories_only(judge)(use, tool or TOOLS[name])
+    return await permit_memories(judge)(use, tool or TOOLS[name])
 
 
 @pytest.mark.parametrize(

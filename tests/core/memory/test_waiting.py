@@ -15,7 +15,7 @@ from longhold.core.memory.commits import MemoryChange
 from longhold.core.memory.memory import Memory, MemoryBusy
 from longhold.core.memory.paths import memory_directory
 from longhold.core.memory.store import DATABASE, MemoryStore
-from longhold.core.memory.waiting import when_free
+from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import text_of
 from longhold.core.models.scripted import ScriptedModel
 from longhold.core.settings import Settings, home
@@ -119,4 +119,4 @@ async def test_waiting_ends(store):
         raise MemoryBusy("in use")
 
     with pytest.raises(MemoryBusy):
-        await when_free(busy, 0.0)
+        await retry_while_busy(busy, 0.0)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from browser import chromium, needs_chromium
-from longhold.cli.serve_command import listed, read_session
+from longhold.cli.serve_command import list_sessions, read_session
 from longhold.core.log.spending import BilledFigures
 from longhold.core.settings import PageSettings, Settings
 from longhold.insight.pages.app import serving
@@ -33,7 +33,9 @@ def session(tmp_path):
 def address(session):
     path, _ = session
     sessions = FollowedSessions(
-        partial(listed, [path.parent]), partial(read_session, settings=SETTINGS), SETTINGS.page
+        partial(list_sessions, [path.parent]),
+        partial(read_session, settings=SETTINGS),
+        SETTINGS.page,
     )
     with serving(sessions, follow_seconds=FOLLOW_SECONDS) as found:
         yield found
@@ -121,7 +123,7 @@ def test_the_whole_text_of_a_cut_message_can_be_had(address):
 def test_sessions_that_nobody_opened_get_their_figures_one_by_one(session):
     path, rest = session
     sessions = FollowedSessions(
-        partial(listed, [path.parent]),
+        partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
         replace(SETTINGS.page, follow_share=1.0),
     )
@@ -145,7 +147,7 @@ def test_figures_that_were_read_too_early_are_read_again(session):
     path.write_bytes(whole.partition(b"\n")[0] + b"\n")
     billed = {}
     sessions = FollowedSessions(
-        partial(listed, [path.parent]),
+        partial(list_sessions, [path.parent]),
         partial(read_session, settings=SETTINGS),
         replace(SETTINGS.page, follow_share=1.0),
         billed=lambda: billed,

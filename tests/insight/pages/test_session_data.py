@@ -31,7 +31,7 @@ from longhold.core.settings import PageSettings
 from longhold.core.view.window import window_for
 from longhold.insight.pages.html import render, row_of
 from longhold.insight.pages.session_data import session_data
-from longhold.insight.pages.tables import changes, fair_limit, length, shown
+from longhold.insight.pages.tables import changes, fair_limit, length, sanitise
 from longhold.insight.transcripts.formats import open_transcript
 from longhold.simulator.sessions import write, write_large
 
@@ -225,7 +225,7 @@ def test_secrets_and_what_steers_a_terminal_are_not_on_a_page():
 
 
 def test_a_secret_at_a_cut_is_not_shown_in_half():
-    assert "ghp_" not in shown(f"token={KEY}", 20)
+    assert "ghp_" not in sanitise(f"token={KEY}", 20)
 
 
 def test_the_page_of_ten_megabytes_stays_under_three(tmp_path):

@@ -15,7 +15,7 @@ from longhold.agent.subagents.definition import (
     Definition,
     DefinitionDraft,
     DefinitionSource,
-    granted,
+    grant,
     read_definition,
 )
 from longhold.core.settings import home
@@ -63,7 +63,7 @@ def load_definitions(project: Path | None) -> Definitions:
             if "replaces" in section.value:
                 continue
         try:
-            held, unknown = granted(draft, section)
+            held, unknown = grant(draft, section)
         except ConfigError as error:
             skipped.append(str(error))
             continue
@@ -94,14 +94,14 @@ def _section(draft: DefinitionDraft, taken_by: str, project: Path | None) -> Set
 
 def _drafts(project: Path | None) -> Iterator[tuple[DefinitionDraft | None, str]]:
     with as_file(files("longhold.agent.subagents") / "definitions") as ours:
-        yield from _in(ours, ours, "built in")
-    yield from _in(home() / "agents", home() / "agents", "user")
+        yield from _read_directory(ours, ours, "built in")
+    yield from _read_directory(home() / "agents", home() / "agents", "user")
     if project is not None:
         for place in PROJECT_PLACES:
-            yield from _in(project / place, project, "project")
+            yield from _read_directory(project / place, project, "project")
 
 
-def _in(
+def _read_directory(
     directory: Path, root: Path, source: DefinitionSource
 ) -> Iterator[tuple[DefinitionDraft | None, str]]:
     """Read the definitions in a directory; a project's must be inside the project."""

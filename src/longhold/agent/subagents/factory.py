@@ -36,7 +36,7 @@ from longhold.core.log.cursor import last_n
 from longhold.core.log.protocol import StoredMail
 from longhold.core.memory.session_memory import memory_text
 from longhold.core.memory.tool import MEMORY
-from longhold.core.memory.waiting import when_free
+from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse
 from longhold.core.models.protocol import Model
 from longhold.core.stages.spill.spill import Spill
@@ -226,7 +226,7 @@ class AgentFactory:
         place, shared = self.parent.tool_context, self.shared
         limits = self.parent.engine.settings.memory
         opening = partial(open_scope, definition, place.root, place.home, limits)
-        store = await when_free(opening, limits.busy_seconds)
+        store = await retry_while_busy(opening, limits.busy_seconds)
         if store is None:
             return None
         return OwnMemory(
@@ -279,7 +279,7 @@ class AgentFactory:
         attached = attach_subagents(parts, self.shared, Place(order=order, above=above))
         root, wanted = parts.tool_context.root, order.definition.skills
         remembers = (memory.tool(parts.engine, root),) if memory else ()
-        chosen = _chosen(order, self.shared.base, (*attached.tools, *tools, *remembers))
+        chosen = _choose_tools(order, self.shared.base, (*attached.tools, *tools, *remembers))
         has_tool = any(tool.name == MEMORY for tool in chosen)
         system = briefing(
             order,
@@ -322,15 +322,15 @@ class AgentFactory:
         mode = gate.mode if order.is_fork else mode_for(order.definition, gate.mode)
         return Gate(
             rules=gate.rules,
-            mode=order.reach.narrowed(mode),
-            ask=prefixed(order.called, ask) if ask is not None else None,
+            mode=order.reach.narrow(mode),
+            ask=prefix_questions(order.called, ask) if ask is not None else None,
             above=gate,
         )
 
     async def _servers(self, order: Order, engine: Engine) -> McpTools | None:
         """Connect to the agent's own servers; its parent's are shared."""
         definition = order.definition
-        own = tuple(one for one in definition.own_servers if _had(order.reach, one.name))
+        own = tuple(one for one in definition.own_servers if _has_used(order.reach, one.name))
         mcp = McpTools(own, can_refer=references_in(engine))
         self.parent.notices.extend(await mcp.connect() if own else ())
         theirs = self.parent.mcp
@@ -365,18 +365,18 @@ class AgentFactory:
         return await self.parent.guard.check_at(gate, use, tool)
 
 
-def prefixed(name: str, ask: AskUser) -> AskUser:
+def prefix_questions(name: str, ask: AskUser) -> AskUser:
     async def asked(question: Question) -> Answer:
         return await ask(replace(question, reason=f"the agent {name} asks: {question.reason}"))
 
     return asked
 
 
-def _had(reach: ToolReach, server: str) -> bool:
+def _has_used(reach: ToolReach, server: str) -> bool:
     return reach.tools is None or any(one.startswith(f"mcp__{server}__") for one in reach.tools)
 
 
-def _chosen(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
+def _choose_tools(order: Order, base: tuple[Tool, ...], own: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """Choose an agent's tools, sorted as requests list them; a memory of its own brings its tool."""
     there = {tool.name: tool for tool in base if tool.name not in OWN_TOOLS}
     there |= {tool.name: tool for tool in own}

@@ -21,7 +21,7 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from longhold.agent.subagents.mail import Mail, not_for_a_session, render
+from longhold.agent.subagents.mail import Mail, explain_unsendable, render
 from longhold.core.log.entries import AnyEntry, Failed, Said
 from longhold.core.log.protocol import StoredMail
 from longhold.core.messages import Text, text_of
@@ -99,7 +99,7 @@ class SharedLedger(Generic[T]):
                 os.close(descriptor)
 
     @contextmanager
-    def locked(self) -> Iterator[Append[T]]:
+    def lock(self) -> Iterator[Append[T]]:
         """Hold the lock; yield a function that appends values, all of them or none."""
         with self._mine:
             try:
@@ -157,10 +157,10 @@ class SharedLedger(Generic[T]):
             if is_first:
                 self.id = _head(line, self.path).ledger
             elif self._place > self._after.get(self.id, 0):
-                found.append(self._decoded(line, f"{self.id}:{self._place}"))
+                found.append(self._decode(line, f"{self.id}:{self._place}"))
         return found
 
-    def _decoded(self, line: bytes, cursor: str) -> LedgerLine[T]:
+    def _decode(self, line: bytes, cursor: str) -> LedgerLine[T]:
         try:
             return LedgerLine(value=self._decoder.decode(line), cursor=cursor)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -225,7 +225,7 @@ class Mailbox:
 
     def send(self, mail: Mail) -> bool:
         """Append a mail; return False if it was there already. Raises `StoreError` on failure."""
-        with self._ledger.locked() as append:
+        with self._ledger.lock() as append:
             self._there.update(map(_key, self._ledger.values()))
             if _key(mail) in self._there:
                 return False
@@ -276,7 +276,7 @@ def _letter(cursor: str, body: bytes) -> Letter:
         mail = msgspec.json.decode(body, type=Mail)
     except (ValueError, RecursionError) as error:
         return LedgerLine(value=None, cursor=cursor, reason=str(error))
-    if why := not_for_a_session(mail):
+    if why := explain_unsendable(mail):
         return LedgerLine(value=None, cursor=cursor, reason=why)
     return LedgerLine(value=mail, cursor=cursor)
 
@@ -323,7 +323,7 @@ class Delivery:
     def _deliver(self, engine: Engine) -> None:
         room_chars = engine.settings.agents.mail_round_chars
         for inbox, letter in self._waiting(engine):
-            entry = delivered_as(letter)
+            entry = make_mail_entry(letter)
             size_chars = len(text_of(entry.content)) if isinstance(entry, Said) else 0
             if size_chars > room_chars < engine.settings.agents.mail_round_chars:
                 return  # the first mail may be of any length, further ones must fit
@@ -342,7 +342,7 @@ class Delivery:
             raise _BoxError(str(error)) from error
 
 
-def delivered_as(letter: Letter) -> Said | Failed:
+def make_mail_entry(letter: Letter) -> Said | Failed:
     if letter.value is None:
         return Failed(
             what="mail", error=f"a mail could not be read: {letter.reason}", detail=letter.cursor

@@ -109,7 +109,7 @@ def render(mail: Mail) -> str:
             f'<mail from="{mail.sender}" to="{mail.to}"{where} kind="{_KINDS[type(mail.body)]}">',
             f"This came from the agent {mail.sender}, not from the user. {_weight(mail.body)} "
             f"The agent's words stand behind the bars.{asks}",
-            *quoted(_words(mail.body)),
+            *quote_lines(_words(mail.body)),
             "</mail>",
         )
     )
@@ -134,12 +134,12 @@ def _weight(body: MailBody) -> str:
     )
 
 
-def quoted(text: str) -> list[str]:
+def quote_lines(text: str) -> list[str]:
     """Prefix every line with a bar, without characters that could hide, reverse or end one."""
-    return [f"| {plain(line)}" for line in text.splitlines() or [""]]
+    return [f"| {strip_hidden(line)}" for line in text.splitlines() or [""]]
 
 
-def plain(line: str) -> str:
+def strip_hidden(line: str) -> str:
     shown = "".join(char for char in line if char == "\t" or not _is_hidden(char))
     return re.sub(r"<(?=\s*/?\s*mail\b)", "&lt;", shown, flags=re.IGNORECASE)
 
@@ -192,7 +192,7 @@ def _how_to_answer(mail: Mail) -> str:
     )
 
 
-def not_for_a_session(mail: Mail) -> str:
+def explain_unsendable(mail: Mail) -> str:
     if isinstance(mail.body, Note) and mail.to == MAIN and mail.session:
         return ""
     return "only notes from a session to the main agent"

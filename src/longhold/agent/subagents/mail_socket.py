@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from longhold.agent.subagents.mail import Mail, not_for_a_session
+from longhold.agent.subagents.mail import Mail, explain_unsendable
 from longhold.errors import StoreError
 
 SOCKET_NAME = "mail.sock"
@@ -53,7 +53,7 @@ class MailSocket:
         _clear(self.path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with _reachable(self.path) as short:
+            with _shorten_path(self.path) as short:
                 listener.bind(short)
             self.path.chmod(0o600)
             self._server = await asyncio.start_unix_server(
@@ -76,7 +76,7 @@ class MailSocket:
         """Serve one connection; its errors concern only the peer."""
         try:
             async with self._room, asyncio.timeout(WAIT_SECONDS):
-                reply = await self._received(reader, writer)
+                reply = await self._receive(reader, writer)
                 writer.write(msgspec.json.encode(reply) + b"\n")
                 await writer.drain()
         except (TimeoutError, OSError):
@@ -84,7 +84,7 @@ class MailSocket:
         finally:
             writer.close()
 
-    async def _received(
+    async def _receive(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> SocketReply:
         if _peer_user(writer) != os.getuid():
@@ -93,7 +93,7 @@ class MailSocket:
             mail = msgspec.json.decode(await reader.readline(), type=Mail)
         except (ValueError, RecursionError) as error:  # also a line over the limit
             return SocketReply(is_taken=False, why=f"that is not a mail: {error}")
-        if why := not_for_a_session(mail):
+        if why := explain_unsendable(mail):
             return SocketReply(is_taken=False, why=why)
         try:
             await asyncio.to_thread(self._take, mail)
@@ -108,15 +108,15 @@ async def hand_over(directory: Path, mail: Mail) -> None:
     _check_ours(path)
     try:
         async with asyncio.timeout(WAIT_SECONDS):
-            reply = await _exchanged(path, mail)
+            reply = await _exchange(path, mail)
     except (TimeoutError, OSError, msgspec.DecodeError) as error:
         raise StoreError(f"the session does not answer ({error or 'timeout'})") from error
     if not reply.is_taken:
         raise StoreError(f"the session did not take it: {reply.why}")
 
 
-async def _exchanged(path: Path, mail: Mail) -> SocketReply:
-    with _reachable(path) as short:
+async def _exchange(path: Path, mail: Mail) -> SocketReply:
+    with _shorten_path(path) as short:
         reader, writer = await asyncio.open_unix_connection(short, limit=LINE_BYTES)
     try:
         if _peer_user(writer) != os.getuid():
@@ -159,7 +159,7 @@ def _clear(path: Path) -> None:
 
 
 @contextmanager
-def _reachable(path: Path) -> Iterator[str]:
+def _shorten_path(path: Path) -> Iterator[str]:
     """Yield a path to a socket that is short enough for the system."""
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)

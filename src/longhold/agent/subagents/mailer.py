@@ -106,38 +106,38 @@ Routes: TypeAlias = tuple[Route, ...] | Refusal
 
 def route(to: str, body: MailBody, around: Around) -> Routes:
     if to.startswith(SESSION_PREFIX):
-        return _to_session(to.removeprefix(SESSION_PREFIX), body)
+        return _route_to_session(to.removeprefix(SESSION_PREFIX), body)
     if to.casefold() in ALL:
-        return _to_all(body, around)
+        return _route_to_all(body, around)
     if not is_name(to):
-        return Refusal(why=f"{to!r} is not an address.{_known(around)}")
+        return Refusal(why=f"{to!r} is not an address.{_list_known(around)}")
     if to == MAIN and around.has_main:
-        return _unless_structured((ToAgent(id=MAIN),), body)
+        return _refuse_structured((ToAgent(id=MAIN),), body)
     agent = _agent(to, around.peers)
     if isinstance(agent, Peer):
-        return _unless_structured(_to_agent(agent), body)
+        return _refuse_structured(_route_to_agent(agent), body)
     if isinstance(agent, Refusal):
         return agent
     if to in around.teammates:
-        return _to_teammate(to, body, around)
+        return _route_to_teammate(to, body, around)
     if to == around.me:
         return Refusal(why="That is yourself.")
-    return Refusal(why=f"No agent here is called {to!r}.{_known(around)}")
+    return Refusal(why=f"No agent here is called {to!r}.{_list_known(around)}")
 
 
-def _to_session(session: str, body: MailBody) -> Routes:
+def _route_to_session(session: str, body: MailBody) -> Routes:
     if not is_session(session):
         return Refusal(why=f"{session!r} is not a session id.")
-    return _unless_structured((ToSession(session=session),), body)
+    return _refuse_structured((ToSession(session=session),), body)
 
 
-def _to_all(body: MailBody, around: Around) -> Routes:
+def _route_to_all(body: MailBody, around: Around) -> Routes:
     running = tuple(ToAgent(id=peer.id) for peer in around.peers if peer.state == "running")
     main = (ToAgent(id=MAIN),) if around.has_main else ()
     everyone = (*main, *running, *(ToTeammate(name=name) for name in around.teammates))
     if not everyone:
         return Refusal(why="No other agent is running.")
-    return _unless_structured(everyone, body)
+    return _refuse_structured(everyone, body)
 
 
 def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
@@ -153,7 +153,7 @@ def _agent(to: str, peers: tuple[Peer, ...]) -> Peer | Refusal | None:
     return next(iter(running or named[-1:]), None)
 
 
-def _to_agent(peer: Peer) -> Routes:
+def _route_to_agent(peer: Peer) -> Routes:
     match peer.state:
         case "running":
             return (ToAgent(id=peer.id),)
@@ -165,7 +165,7 @@ def _to_agent(peer: Peer) -> Routes:
             )
 
 
-def _to_teammate(to: str, body: MailBody, around: Around) -> Routes:
+def _route_to_teammate(to: str, body: MailBody, around: Around) -> Routes:
     """Let the lead request shutdowns and answer plans, and teammates do the converse."""
     match body:
         case Note():
@@ -179,13 +179,13 @@ def _to_teammate(to: str, body: MailBody, around: Around) -> Routes:
     return (ToTeammate(name=to),)
 
 
-def _unless_structured(routes: Routes, body: MailBody) -> Routes:
+def _refuse_structured(routes: Routes, body: MailBody) -> Routes:
     if isinstance(routes, Refusal) or isinstance(body, Note):
         return routes
     return Refusal(why="Structured messages go to one teammate; write plain words instead.")
 
 
-def _known(around: Around) -> str:
+def _list_known(around: Around) -> str:
     names = [peer.name or peer.id for peer in around.peers] + list(around.teammates)
     names += [MAIN] if around.has_main else []
     return f" There are: {', '.join(dict.fromkeys(names))}." if names else " There are none."
@@ -326,12 +326,12 @@ class Mailer:
                     self.approve_plan(name)
                 return f"put into the mailbox of {name}"
             case ToSession(session=session):
-                return await self._to_session(session, mail)
+                return await self._send_to_session(session, mail)
 
-    async def _to_session(self, session: str, mail: Mail) -> str:
+    async def _send_to_session(self, session: str, mail: Mail) -> str:
         signed = structs.replace(mail, session=self.session)
         if self.stored is not None:
-            return await self._to_stored(session, signed, self.stored)
+            return await self._send_to_stored(session, signed, self.stored)
         try:
             directory = await asyncio.to_thread(self.find_session, session)
         except SessionNotFound as error:
@@ -341,7 +341,7 @@ class Mailer:
         await hand_over(directory, signed)
         return f"accepted by the session {session}"
 
-    async def _to_stored(self, session: str, mail: Mail, stored: StoredMail) -> str:
+    async def _send_to_stored(self, session: str, mail: Mail, stored: StoredMail) -> str:
         if session == self.session:
             raise StoreError("that is this session")
         key, body = f"{mail.session}/{mail.sender}/{mail.id}", msgspec.json.encode(mail)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from longhold.agent.subagents.definition import Definition
-from longhold.agent.subagents.names import checked_name
+from longhold.agent.subagents.names import check_name
 from longhold.core.log.entries import Said
 from longhold.core.memory.inbox import ConsentedMemories
 from longhold.core.memory.memory import NoSuchMemory
@@ -39,16 +39,16 @@ def directory_for(name: str, scope: Scope, root: Path, home: Path) -> Path:
         case "user":
             return home / OWN / name
         case "project":
-            return _within(project_root(root), name)
+            return _resolve_inside(project_root(root), name)
         case "local":
-            return _beside_sessions(root, home) / OWN / name
+            return _find_project_place(root, home) / OWN / name
 
 
-def _beside_sessions(root: Path, home: Path) -> Path:
+def _find_project_place(root: Path, home: Path) -> Path:
     return home / "projects" / slug(project_root(root))
 
 
-def _within(project: Path, name: str) -> Path:
+def _resolve_inside(project: Path, name: str) -> Path:
     """Return a path in the project; raise if there is a link on the way."""
     project = project.resolve()
     place = project / ".longhold" / OWN / name
@@ -71,7 +71,7 @@ def open_store(
     place = directory_for(name, scope, root, home)
     if scope != "project":
         return MemoryStore(place, limits, wait_seconds=wait_seconds)
-    history = _beside_sessions(root, home) / "agent-history" / f"{name}.db"
+    history = _find_project_place(root, home) / "agent-history" / f"{name}.db"
     return MemoryStore(place, limits, history=history, wait_seconds=wait_seconds)
 
 
@@ -87,7 +87,7 @@ def open_scope(
 
 
 def scopes_of(name: str, root: Path, home: Path) -> list[Scope]:
-    checked_name(name, "an agent")
+    check_name(name, "an agent")
     found = [scope for scope in SCOPES if directory_for(name, scope, root, home).is_dir()]
     if not found:
         raise NoSuchMemory(f"agents named {name!r} have no memories here")

@@ -49,7 +49,7 @@ class ToolReach:
     def keeps(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
 
-    def narrowed(self, mode: Mode) -> Mode:
+    def narrow(self, mode: Mode) -> Mode:
         return mode if self.mode is None else pick_narrower(self.mode, mode)
 
 
@@ -121,7 +121,7 @@ class Worker(Protocol):
     async def close(self) -> None: ...
 
 
-def finished(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
+def make_finish(end: Stopped, history: Sequence[AnyEntry], *, since: int) -> Finish:
     """Convert the end of a loop that began at entry `since` of a history."""
     reason = "" if end.reason == "completed" else end.reason.replace("_", " ")
     detail = f"{reason}: {end.detail}" if reason and end.detail else reason

@@ -39,7 +39,7 @@ class Known:
         return self.ended is not None and not self.is_told
 
 
-def tells_of(ended: Ended) -> str:
+def mark_of(ended: Ended) -> str:
     return f"{_TELLS}{ended.n}"
 
 
@@ -66,15 +66,15 @@ class AgentRegistry:
                 known = replace(self.known[id], ended=entry, is_told=entry.is_delivered)
                 self.known[id] = known
             case Said(mail=mark) if mark.startswith(_TELLS):
-                for one in self.unreported():
-                    if one.ended is not None and tells_of(one.ended) == mark:
+                for one in self.list_unreported():
+                    if one.ended is not None and mark_of(one.ended) == mark:
                         self.known[one.id] = replace(one, is_told=True)
             case Ran(tool_use_id=call) if call in self._calls and not _is_repair(entry):
                 one = self.known[self._calls[call]]
                 if one.ended is not None:  # before the end the result is only a receipt
                     self.known[one.id] = replace(one, is_told=True)
 
-    def unreported(self) -> list[Known]:
+    def list_unreported(self) -> list[Known]:
         found = [one for one in self.known.values() if one.is_unread]
         return sorted(found, key=lambda one: one.ended.n if one.ended else 0)
 

@@ -127,19 +127,19 @@ def progress_line(use: ToolUse | None) -> str:
             return f"Using the tool {_word(name)}"
 
 
-def taken(said: str) -> str:
+def accept_line(said: str) -> str:
     line = " ".join(said.split()).strip(" .'\"`")
     words = line.split()
     fits = WORDS[0] <= len(words) <= WORDS[1] and line.isprintable()
     is_short = len(line) <= WORDS[1] * WORD_CHARS
-    return line if fits and is_short and _is_going_on(words[0]) and _names(words[1:]) else ""
+    return line if fits and is_short and _is_going_on(words[0]) and _is_specific(words[1:]) else ""
 
 
 def _is_going_on(verb: str) -> bool:
     return verb.casefold().endswith("ing") and verb.isalpha()
 
 
-def _names(words: list[str]) -> bool:
+def _is_specific(words: list[str]) -> bool:
     return any(word.casefold().strip(".,:;") not in _VAGUE for word in words)
 
 
@@ -192,7 +192,7 @@ class RunningAgent:
     async def live(self, ended: Callable[["RunningAgent", Finish], Finish]) -> Finish:
         """Work to the end and clean up; `ended` records the end in every case."""
         try:
-            done = await self._worked()
+            done = await self._work()
         except asyncio.CancelledError:
             done = Finish(state="stopped", detail="it was stopped")
         except Exception as error:  # noqa: BLE001 - an error ends the agent, never its parent
@@ -207,7 +207,7 @@ class RunningAgent:
             done = ended(self, done)
         return done
 
-    async def _worked(self) -> Finish:
+    async def _work(self) -> Finish:
         while True:
             done = await self.worker.work(self.see)
             if self._stops_as is not None or done.state != "completed":

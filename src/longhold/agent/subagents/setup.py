@@ -53,7 +53,7 @@ async def equip_main(
         return Equipment(tools=tools, system=system)
     only_back = settings.coordinator if listed is None else listed <= COORDINATES
     definitions = await asyncio.to_thread(_definitions, parts)
-    shared = _shared(parts, definitions, tools, ask, assemble)
+    shared = _make_context(parts, definitions, tools, ask, assemble)
     attached = attach_subagents(
         parts,
         shared,
@@ -81,7 +81,7 @@ def _definitions(parts: AgentParts) -> Definitions:
     return found
 
 
-def _shared(
+def _make_context(
     parts: AgentParts,
     definitions: Definitions,
     tools: tuple[Tool, ...],

@@ -20,7 +20,7 @@ from longhold.agent.subagents.catalogue import Definitions
 from longhold.agent.subagents.definition import Definition
 from longhold.agent.subagents.mail_socket import MailSocket
 from longhold.agent.subagents.order import Finish, Order, ToolReach, Worker, read_back
-from longhold.agent.subagents.registry import AgentRegistry, Known, tells_of
+from longhold.agent.subagents.registry import AgentRegistry, Known, mark_of
 from longhold.agent.subagents.running import RunningAgent
 from longhold.agent.subagents.teammates import Teammates
 from longhold.agent.subagents.worktree import Worktree, finish, make_worktree, reopen_worktree
@@ -130,7 +130,7 @@ class Supervisor:
         """Start an agent, and wait for it unless it works in the background."""
         self.check_may_start()
         try:
-            one = await self._launched(order, call, order.id if is_isolated else "")
+            one = await self._launch(order, call, order.id if is_isolated else "")
         except (LongholdError, OSError) as error:
             raise Refused(f"The agent could not be started: {error}") from error
         output = self.output_of(order.id)
@@ -159,7 +159,7 @@ class Supervisor:
             raise StoreError(f"there is no stopped agent {id!r} here")
         if known.ended is not None and known.ended.by_user:
             raise StoreError(f"the user stopped {id}; only the user starts it again")
-        await self._launched(self._again(known), "", known.spawned.worktree)
+        await self._launch(self._again(known), "", known.spawned.worktree)
 
     def _again(self, known: Known) -> Order:
         spawned = known.spawned
@@ -177,7 +177,7 @@ class Supervisor:
             reach=ToolReach(tools=spawned.tools, mode=spawned.mode or None),
         )
 
-    async def _launched(self, order: Order, call: str, worktree: str) -> RunningAgent:
+    async def _launch(self, order: Order, call: str, worktree: str) -> RunningAgent:
         self.slots.take()
         try:
             if worktree:
@@ -190,7 +190,7 @@ class Supervisor:
             raise
         for wish in get_args(Wish):  # from an earlier run
             request_file(self.engine.log.path, order.id, wish).unlink(missing_ok=True)
-        self.engine.record(_spawned(one.order, call, self.teammates.session, one.worker.reach))
+        self.engine.record(_make_spawned(one.order, call, self.teammates.session, one.worker.reach))
         self.running[order.id] = one
         one.start(self._ended)
         if one.is_background:
@@ -231,7 +231,7 @@ class Supervisor:
         self.slots.give_back()
         self.running.pop(id, None)
         file = self._leave(id, notices.result(one.order, done, one.kept))
-        text = notices.shown(done, self.limits.output_chars, self.output_of(id), one.kept)
+        text = notices.cut_answer(done, self.limits.output_chars, self.output_of(id), one.kept)
         with suppress(StoreError):  # otherwise the end is recorded on resume
             self.engine.report(
                 Ended(
@@ -263,14 +263,14 @@ class Supervisor:
         return True
 
     async def report(self, engine: Engine) -> None:
-        for one in self.registry.unreported():
+        for one in self.registry.list_unreported():
             assert one.ended is not None
             notice = Text(text=notices.notice(one))
-            engine.record(Said(content=(notice,), hidden=True, mail=tells_of(one.ended)))
+            engine.record(Said(content=(notice,), hidden=True, mail=mark_of(one.ended)))
 
     async def next_news(self) -> bool:
         """Wait until an agent ends or becomes idle; return False if none is busy."""
-        if self.registry.unreported():
+        if self.registry.list_unreported():
             return True
         if all(one.is_idle and not one.worker.has_mail() for one in self.running.values()):
             return False
@@ -284,7 +284,7 @@ class Supervisor:
             await asyncio.wait_for(self._news.wait(), seconds)
 
     def unread_lines(self) -> list[str]:
-        return [notices.line(one) for one in self.registry.unreported()]
+        return [notices.line(one) for one in self.registry.list_unreported()]
 
     def lines(self) -> list[str]:
         return [
@@ -299,7 +299,7 @@ class Supervisor:
             if one.ended is not None or one.id in self.running:
                 continue
             done = read_back(self.log_of(one.id), since=one.spawned.at)
-            text = notices.shown(done, self.limits.output_chars, self.output_of(one.id))
+            text = notices.cut_answer(done, self.limits.output_chars, self.output_of(one.id))
             file = self._leave(one.id, f"{done.text}\n") if done.text else ""
             self.engine.record(
                 Ended(agent=one.id, state=done.state, text=text, file=file, usage=done.usage)
@@ -324,9 +324,9 @@ class Supervisor:
         while self.running:
             await asyncio.sleep(LOOK_SECONDS)
             for id in tuple(self.running):
-                if self._was_requested(id, "background"):
+                if self._take_request(id, "background"):
                     self.send_back(id)
-                if self._was_requested(id, "stop"):
+                if self._take_request(id, "stop"):
                     await self.stop(id, by_user=True)
             every = self.limits.progress_seconds
             if every and time.monotonic() - reported >= every:
@@ -334,7 +334,7 @@ class Supervisor:
                 for one in tuple(self.running.values()):
                     await self._look_at(one)
 
-    def _was_requested(self, id: str, wish: Wish) -> bool:
+    def _take_request(self, id: str, wish: Wish) -> bool:
         """Take a request that another process left; one that cannot be removed counts again."""
         request = request_file(self.engine.log.path, id, wish)
         is_there = request.exists()
@@ -364,7 +364,7 @@ def request_file(log: Path, id: str, wish: Wish) -> Path:
     return log.with_suffix("") / "agents" / f"{id}.{wish}"
 
 
-def _spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
+def _make_spawned(order: Order, call: str, team: str, reach: ToolReach) -> Spawned:
     tree = order.tree
     return Spawned(
         agent=order.id,

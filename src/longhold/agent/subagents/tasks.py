@@ -16,7 +16,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from msgspec import Meta, Struct, structs
 
 from longhold.agent.subagents.ledger import SharedLedger
-from longhold.agent.subagents.mail import plain, quoted
+from longhold.agent.subagents.mail import quote_lines, strip_hidden
 from longhold.agent.subagents.names import PATTERN
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.protocol import Input, Outcome, Refused, Taken, Tool, make_tool
@@ -77,13 +77,13 @@ def open_blockers(tasks: Tasks, task: Task) -> tuple[str, ...]:
     )
 
 
-def blocked_by(tasks: Tasks, id: str) -> tuple[str, ...]:
+def find_blocked(tasks: Tasks, id: str) -> tuple[str, ...]:
     return tuple(task.id for task in tasks.values() if id in task.waits_for)
 
 
-def claimed(tasks: Tasks, id: str, owner: str) -> Task:
+def claim_task(tasks: Tasks, id: str, owner: str) -> Task:
     """Return a task as claimed by its first claimant; it must be pending, free and unblocked."""
-    task = _found(tasks, id)
+    task = _find(tasks, id)
     if task.status != "pending":
         owner = f" with {task.owner}" if task.owner else ""
         raise Unchanged(f"Task {id} is {task.status.replace('_', ' ')}{owner}.")
@@ -94,9 +94,11 @@ def claimed(tasks: Tasks, id: str, owner: str) -> Task:
     return structs.replace(task, status="in_progress", owner=owner)
 
 
-def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool) -> list[Task]:
+def apply_change(
+    tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
+) -> list[Task]:
     """Apply a change; return every task that it alters."""
-    task = _found(tasks, id)
+    task = _find(tasks, id)
     if task.owner not in ("", by) and not is_lead:
         raise Unchanged(
             f"Task {id} belongs to {task.owner}; only {task.owner} or the lead changes it."
@@ -104,7 +106,7 @@ def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
     if change.owner not in (None, "", by) and not is_lead:
         raise Unchanged("Only the lead assigns tasks to others; claim one for yourself.")
     if change.status == "in_progress" and task.status != "in_progress":
-        task = claimed(tasks, id, change.owner or task.owner or by)
+        task = claim_task(tasks, id, change.owner or task.owner or by)
     elif change.status is not None:
         task = structs.replace(task, status=change.status)
     owner = task.owner if change.owner is None else change.owner
@@ -114,24 +116,24 @@ def changed(tasks: Tasks, id: str, change: TaskChange, *, by: str, is_lead: bool
         task,
         **{name: text for name in _TEXTS if (text := getattr(change, name)) is not None},
         owner=owner,
-        waits_for=_joined(task.waits_for, change.waits_for),
+        waits_for=_join(task.waits_for, change.waits_for),
     )
     for other in change.waits_for:
-        _found(tasks, other)
-    others = [_found(tasks, other) for other in dict.fromkeys(change.blocks)]
-    new = [task, *(structs.replace(o, waits_for=_joined(o.waits_for, (id,))) for o in others)]
+        _find(tasks, other)
+    others = [_find(tasks, other) for other in dict.fromkeys(change.blocks)]
+    new = [task, *(structs.replace(o, waits_for=_join(o.waits_for, (id,))) for o in others)]
     _check_cycles({**tasks, **{each.id: each for each in new}}, new)
     return new
 
 
-def _found(tasks: Tasks, id: str) -> Task:
+def _find(tasks: Tasks, id: str) -> Task:
     task = tasks.get(id)
     if task is None or task.status == "deleted":
         raise Unchanged(f"There is no task {id}; see TaskList.")
     return task
 
 
-def _joined(one: tuple[str, ...], other: Iterable[str]) -> tuple[str, ...]:
+def _join(one: tuple[str, ...], other: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one, *other)))
 
 
@@ -165,12 +167,12 @@ class TaskList:
             if len(tasks) >= TASKS:
                 raise Unchanged(f"There are {TASKS} tasks already.")
             fresh = Task(id=str(max(map(int, self._tasks), default=0) + 1), subject=subject)
-            return changed({**tasks, fresh.id: fresh}, fresh.id, change, by=by, is_lead=True)
+            return apply_change({**tasks, fresh.id: fresh}, fresh.id, change, by=by, is_lead=True)
 
         return self._apply(plan, by)[0]
 
     def change(self, id: str, change: TaskChange, *, by: str, is_lead: bool = False) -> Task:
-        return self._apply(lambda t: changed(t, id, change, by=by, is_lead=is_lead), by)[0]
+        return self._apply(lambda t: apply_change(t, id, change, by=by, is_lead=is_lead), by)[0]
 
     def claim(self, owner: str, id: str = "") -> Task:
         """Claim a task, by default the oldest that can be claimed, before another agent does."""
@@ -181,7 +183,7 @@ class TaskList:
             chosen = id or next(free, "")
             if not chosen:
                 raise Unchanged("No task can be claimed now.")
-            return [claimed(tasks, chosen, owner)]
+            return [claim_task(tasks, chosen, owner)]
 
         return self._apply(plan, owner)[0]
 
@@ -197,7 +199,7 @@ class TaskList:
 
     def _apply(self, plan: Callable[[Tasks], list[Task]], by: str) -> list[Task]:
         """Apply a plan to the current tasks under the lock, and write the result at once."""
-        with self._ledger.locked() as append:
+        with self._ledger.lock() as append:
             new = [structs.replace(task, by=by, at=time.time()) for task in plan(self.tasks())]
             _check_form(new)
             if new:
@@ -266,7 +268,7 @@ class _TaskAccess:
             active_form=given.activeForm,
             waits_for=given.blockedBy,
         )
-        task = await _tried(lambda: self.tasks.create(given.subject, self.me, change=change))
+        task = await _try(lambda: self.tasks.create(given.subject, self.me, change=change))
         return Outcome(content=f"Task {task.id} was added.", note=_note(task))
 
     async def update(self, given: TaskUpdateInput, _context: ToolContext) -> Outcome:
@@ -279,29 +281,29 @@ class _TaskAccess:
             waits_for=given.addBlockedBy,
             blocks=given.addBlocks,
         )
-        task = await _tried(
+        task = await _try(
             lambda: self.tasks.change(given.taskId, change, by=self.me, is_lead=self.is_lead)
         )
         return Outcome(content=f"Task {task.id} is {_state(task)} now.", note=_note(task))
 
     async def claim(self, given: TaskClaimInput, _context: ToolContext) -> Outcome:
-        task = await _tried(lambda: self.tasks.claim(self.me, given.taskId))
-        known = await _tried(self.tasks.tasks)
-        return Outcome(content=f"It is yours.\n{_full(known, task)}", note=_note(task))
+        task = await _try(lambda: self.tasks.claim(self.me, given.taskId))
+        known = await _try(self.tasks.tasks)
+        return Outcome(content=f"It is yours.\n{_describe_task(known, task)}", note=_note(task))
 
     async def list_all(self, _given: TaskListInput, _context: ToolContext) -> Outcome:
-        known = await _tried(self.tasks.tasks)
+        known = await _try(self.tasks.tasks)
         lines = [_line(known, task) for task in known.values()]
         return Outcome(
             content="\n".join(lines) or "There are no tasks.", note=f"{len(lines)} tasks"
         )
 
     async def get(self, given: TaskGetInput, _context: ToolContext) -> Outcome:
-        known = await _tried(self.tasks.tasks)
+        known = await _try(self.tasks.tasks)
         if given.taskId not in known:
             raise Refused(f"There is no task {given.taskId}; see TaskList.")
         task = known[given.taskId]
-        return Outcome(content=_full(known, task), note=_note(task))
+        return Outcome(content=_describe_task(known, task), note=_note(task))
 
 
 def task_tools(tasks: TaskList, me: str, *, is_lead: bool = True) -> tuple[Tool, ...]:
@@ -333,7 +335,7 @@ def prompt_text(name: str) -> str:
     return place.read_text(encoding="utf-8").strip()
 
 
-async def _tried(act: Callable[[], Done]) -> Done:
+async def _try(act: Callable[[], Done]) -> Done:
     try:
         return await asyncio.to_thread(act)
     except Unchanged as refusal:
@@ -345,7 +347,7 @@ def _state(task: Task) -> str:
 
 
 def _subject(task: Task) -> str:
-    return plain(" ".join(task.subject.split()))
+    return strip_hidden(" ".join(task.subject.split()))
 
 
 def _note(task: Task) -> str:
@@ -358,10 +360,10 @@ def _line(tasks: Tasks, task: Task) -> str:
     return f"{task.id}. {_state(task)}: {_subject(task)}{behind}"
 
 
-def _full(tasks: Tasks, task: Task) -> str:
+def _describe_task(tasks: Tasks, task: Task) -> str:
     lines = [_line(tasks, task)]
-    if blocks := blocked_by(tasks, task.id):
+    if blocks := find_blocked(tasks, task.id):
         lines.append(f"Blocks {', '.join(blocks)}.")
     if task.description:
-        lines += ["Described by another agent as:", *quoted(task.description)]
+        lines += ["Described by another agent as:", *quote_lines(task.description)]
     return "\n".join(lines)

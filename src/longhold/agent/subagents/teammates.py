@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, structs
 
 from longhold.agent.subagents.ledger import Mailbox, SharedLedger
 from longhold.agent.subagents.mail import SUMMARY_CHARS, IdleNotice, Mail
-from longhold.agent.subagents.names import LEAD, PATTERN, checked_name
+from longhold.agent.subagents.names import LEAD, PATTERN, check_name
 from longhold.agent.subagents.order import Finish, Order
 from longhold.agent.subagents.tasks import TaskList
 from longhold.core.settings import home
@@ -46,7 +46,7 @@ class Teammates:
 
     @property
     def directory(self) -> Path:
-        return home() / "teams" / checked_name(self.session, "a team")
+        return home() / "teams" / check_name(self.session, "a team")
 
     @property
     def team(self) -> Self | None:
@@ -66,10 +66,10 @@ class Teammates:
 
     def join(self, order: Order) -> None:
         """Add a teammate, creating the team if needed; raise if another agent has the name."""
-        checked_name(order.called, "a teammate")
+        check_name(order.called, "a teammate")
         ledger = self._open_team()
         new = Member(name=order.called, kind=order.kind, session=self.session, agent=order.id)
-        with ledger.locked() as append:
+        with ledger.lock() as append:
             self._catch_up()
             for other in self._members.values():
                 is_returning = other.name == new.name and (
@@ -117,14 +117,14 @@ class Teammates:
             self._ledger = SharedLedger(self.directory / "members.jsonl", Member)
             if not self.members():
                 lead = Member(name=LEAD, session=self.session, is_lead=True, at=time.time())
-                with self._ledger.locked() as append:
+                with self._ledger.lock() as append:
                     append((lead,))
         return self._ledger
 
     def leave(self, name: str) -> None:
         if self._ledger is None:
             return
-        with self._ledger.locked() as append:
+        with self._ledger.lock() as append:
             self._catch_up()
             member = self._members.get(name)
             if member is None or member.has_left:

@@ -17,8 +17,8 @@ from longhold.agent.permissions import Mode
 from longhold.agent.subagents.ledger import Delivery, UnreadMail, cursors_in
 from longhold.agent.subagents.mail import render
 from longhold.agent.subagents.memory_scopes import OwnMemory
-from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, finished
-from longhold.agent.subagents.running import ASK, taken
+from longhold.agent.subagents.order import STATES, Finish, Order, Seen, ToolReach, make_finish
+from longhold.agent.subagents.running import ASK, accept_line
 from longhold.core.log.entries import AnyEntry, Forked, Framed, Replied, Spawned
 from longhold.core.log.spending import Budget, Spent
 from longhold.core.messages import ToolUse, Usage
@@ -56,7 +56,7 @@ class AgentWorker:
                 seen(event)
                 if isinstance(event, Stopped):
                     end = event
-        return finished(end, engine.view.history, since=began)
+        return make_finish(end, engine.view.history, since=began)
 
     def has_mail(self) -> bool:
         return self.mail.is_waiting(self.agent.engine)
@@ -77,7 +77,7 @@ class AgentWorker:
             reply = await run_unless_aborted(self.agent.abort, asking)
         except Exception:  # noqa: BLE001 - progress is optional
             return ""
-        return taken(reply.text) if reply is not None else ""
+        return accept_line(reply.text) if reply is not None else ""
 
     async def close(self) -> None:
         try:
@@ -197,7 +197,7 @@ class ForkWorker:
             return Finish(state="stopped", detail="it was stopped")
         for letter in letters:
             self._inbox.delivered(letter)
-        return _finished(reply)
+        return _make_fork_finish(reply)
 
     async def share(self) -> None:
         """Take the prefix at the answer that starts this fork, once it is complete.
@@ -234,7 +234,7 @@ class ForkWorker:
 
 def prefix_of(engine: Engine, fork: str) -> Prefix:
     """Rebuild a fork's prefix: its parent's conversation up to the answer that started it."""
-    view = fold(upto_answer(engine.view.history, fork))
+    view = fold(cut_at_answer(engine.view.history, fork))
     frame = view.frame or Framed()
     messages = first_messages(frame) + Wire().messages(view.messages(), place_edits(view))
     then = replace(
@@ -249,7 +249,7 @@ def prefix_of(engine: Engine, fork: str) -> Prefix:
     return then.end_at_answer()
 
 
-def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
+def cut_at_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
     calls = {
         entry.tool_use_id for entry in history if isinstance(entry, Spawned) and entry.agent == fork
     }
@@ -263,7 +263,7 @@ def upto_answer(history: Sequence[AnyEntry], fork: str) -> list[AnyEntry]:
     return [entry for entry in history if entry.n <= last]
 
 
-def _finished(reply: ForkReply) -> Finish:
+def _make_fork_finish(reply: ForkReply) -> Finish:
     detail = "" if reply.reason == "completed" else reply.reason.replace("_", " ")
     # What it said up to the output limit is its answer.
     state = "completed" if reply.reason == "cut_off" else STATES.get(reply.reason, "failed")

@@ -17,7 +17,7 @@ import msgspec
 from filelock import lock_descriptor
 from msgspec import Struct
 
-from longhold.agent.subagents.names import checked_name
+from longhold.agent.subagents.names import check_name
 from longhold.agent.tools.git import own_filters, run_git
 from longhold.core.settings import home
 from longhold.core.settings.files import private_directory, write_private
@@ -55,7 +55,7 @@ class KeptWorktree:
 
 
 def make_worktree(directory: Path, name: str) -> Worktree:
-    checked_name(name, "a worktree")
+    check_name(name, "a worktree")
     repository = _repository(directory)
     base = _git(repository, "rev-parse", "--verify", "HEAD^{commit}", why="it has no commit yet")
     path = private_directory(_place(repository)) / name
@@ -98,7 +98,7 @@ def reopen_worktree(path: Path) -> Worktree | None:
 
 def finish(tree: Worktree) -> KeptWorktree | None:
     """Remove a worktree in which nothing changed, else keep it and return where it is."""
-    kept = _removed_or_kept(tree.path, tree.record)
+    kept = _remove_or_keep(tree.path, tree.record)
     _release(tree.path, tree.lock, forget=kept is None)
     return kept
 
@@ -115,7 +115,7 @@ def sweep(directory: Path) -> list[KeptWorktree]:
         lock = _lock(path) if record else None
         if record is None or lock is None:
             continue  # not a worktree's, or in use
-        found = _removed_or_kept(path, record)
+        found = _remove_or_keep(path, record)
         _release(path, lock, forget=found is None)
         kept += [found] if found else []
     with suppress(StoreError):
@@ -123,7 +123,7 @@ def sweep(directory: Path) -> list[KeptWorktree]:
     return kept
 
 
-def _removed_or_kept(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
+def _remove_or_keep(path: Path, record: WorktreeRecord) -> KeptWorktree | None:
     why = _what_changed(path, record) if record.is_ready else ""
     if not why:
         try:

@@ -201,7 +201,7 @@ class Turns:
             await stop(reading)
             await stop(news)
 
-    def _at_once(self, said: str) -> bool:
+    def _run_at_once(self, said: str) -> bool:
         """Run a command that need not wait for the model; False if it must, or is none."""
         name, _, rest = said.strip().partition(" ")
         command = self.commands.get(name)
@@ -234,7 +234,7 @@ class Turns:
         mentions = await with_mentions(said, self.agent)
         for line in mentions.said:
             self.screen.say(plain(line), "dim")
-        with self.screen.working(self.agent.abort.set, at_once=self._at_once):
+        with self.screen.working(self.agent.abort.set, at_once=self._run_at_once):
             async for event in self.agent.run(mentions.content, mentions.attached):
                 self.screen.show(event)
                 for line in self._stages.follow(self.agent.engine.view.history):

@@ -38,7 +38,7 @@ class ProjectFiles:
     _listed: list[str] = field(default_factory=list)
     _at: float = 0.0
 
-    def matching(self, part: str) -> list[str]:
+    def find_matching(self, part: str) -> list[str]:
         """Return paths with `part` in them: names that begin with it first, short ones first."""
         if time.monotonic() - self._at > FRESH_SECONDS or not self._at:
             self._listed, self._at = list(self._list())[:LISTED], time.monotonic()
@@ -78,7 +78,7 @@ class InputCompleter(Completer):
                 if name.startswith(before):
                     yield Completion(name, start_position=-len(before), display_meta=help)
         elif found := _MENTION.search(before):
-            for path in self._files.matching(found[1]):
+            for path in self._files.find_matching(found[1]):
                 shown = f'"{path}"' if " " in path else path
                 yield Completion(shown, start_position=-len(found[1]), display=path)
 
@@ -174,7 +174,7 @@ class MenuChoice:
     def move(self, step: int, typed: str) -> None:
         self.at = (self.at + step) % max(len(self.shown(typed)), 1)
 
-    def drawn(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
+    def draw(self, typed: str, rows: int, columns: int) -> StyleAndTextTuples:
         found = self.shown(typed)
         first = max(0, min(self.at - rows // 2, len(found) - rows))
         title, how = self.title[: columns - 1], f"  {typed or '(↑ ↓ Enter, type to search, Esc)'}"

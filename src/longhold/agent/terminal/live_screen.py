@@ -108,7 +108,7 @@ def make_layout(buffer: Buffer, parts: ScreenParts) -> Layout:
         _text(
             lambda: [("class:working", parts.working())], Condition(lambda: bool(parts.working()))
         ),
-        _text(lambda: _queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
+        _text(lambda: _draw_queued(parts.queued()), Condition(lambda: bool(parts.queued()))),
         Window(char="─", height=1, style="class:rule"),
         _text(
             lambda: [("class:prompt", parts.question())], Condition(lambda: bool(parts.question()))
@@ -131,7 +131,7 @@ def _prefix(prompt: str, line: int, wrap: int) -> StyleAndTextTuples:
     return [("class:prompt", prompt if is_first else " " * min(len(prompt), 2))]
 
 
-def _queued(lines: list[str]) -> StyleAndTextTuples:
+def _draw_queued(lines: list[str]) -> StyleAndTextTuples:
     return [("class:queued", "\n".join(lines))]
 
 
@@ -328,7 +328,7 @@ class LiveScreen:
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         if text:
-            self._emit(self._paint.toned(text, tone))
+            self._emit(self._paint.draw_text(text, tone))
 
     def show(self, event: "LoopEvent") -> None:
         self._drawing.take(event)
@@ -356,14 +356,14 @@ class LiveScreen:
         return words
 
     def _echo(self, words: str) -> None:
-        shown = f"{words[:SHOWN_CHARS]}{_more(words)}"
-        drawn = self._paint.toned(shown, "user", indent=len(PROMPT))
+        shown = f"{words[:SHOWN_CHARS]}{_note_more(words)}"
+        drawn = self._paint.draw_text(shown, "user", indent=len(PROMPT))
         self._emit(f"\n{PROMPT}{drawn[len(PROMPT) :]}\n")
 
     async def answer(self, question: str) -> str:
         text = await self._input.ask(question)
         short = f"{question.partition('?')[0]}? " if "?" in question else question
-        self._emit(self._paint.toned(f"{short}{text}".rstrip(), "user"))
+        self._emit(self._paint.draw_text(f"{short}{text}".rstrip(), "user"))
         return text
 
     async def secret(self, question: str) -> str:
@@ -457,7 +457,7 @@ class LiveScreen:
 
     def _draw_menu(self) -> StyleAndTextTuples:
         choice, typed = self._input.choice, self._input.buffer.text
-        return choice.drawn(typed, self._rows() // 2, self._columns()) if choice else []
+        return choice.draw(typed, self._rows() // 2, self._columns()) if choice else []
 
     def _asks_inline(self) -> bool:
         asked = self._input.asking
@@ -519,7 +519,7 @@ class LiveScreen:
             app.renderer.render(app, app.layout)
 
 
-def _more(words: str) -> str:
+def _note_more(words: str) -> str:
     rest = len(words) - SHOWN_CHARS
     return f"… and {rest:,} more characters" if rest > 0 else ""
 

@@ -44,7 +44,7 @@ async def with_mentions(text: str, agent: Agent) -> Mentions:
         elif not agent.parts.guard.may_read(READ, path):
             said.append(f"{path.name} is not sent: reading it has to be allowed first")
         else:
-            line, block = await _attached(path, agent, room)
+            line, block = await _attach(path, agent, room)
             said.append(line)
             if block is not None:
                 attached.append(block)
@@ -71,7 +71,7 @@ def _is_image(path: Path) -> bool:
         return False
 
 
-async def _attached(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
+async def _attach(path: Path, agent: Agent, room: int) -> tuple[str, Text | None]:
     """Read a file as far as one Read does; it counts as read if it goes with the message."""
     context = agent.tool_context
     place, name = context.fork(), context.shown(path)

@@ -158,7 +158,7 @@ class Paint:
             console.print(what)
         return out.getvalue()
 
-    def toned(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
+    def draw_text(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
         if tone == "document":
             return self.markdown(text)
         return self.render(Text(harmless(text), style=STYLES[tone]), indent=indent)

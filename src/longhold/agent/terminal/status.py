@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longhold.core.messages.display import bar, dollars, tokens
-from longhold.core.stages.notes.file import shown, where_you_were
+from longhold.core.stages.notes.file import load_page, summarise_state
 from longhold.errors import LongholdError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Status:
         return f"[{tokens(self.used_tokens)} tokens, {self.percent_left} % left{money}{own}]"
 
     def line(self, columns: int) -> str:
-        return fitted(self.parts(columns), columns)
+        return join_fitting(self.parts(columns), columns)
 
     def parts(self, columns: int) -> list[str]:
         share = self.used_tokens / self.line_tokens if self.line_tokens else 1.0
@@ -74,7 +74,7 @@ class Status:
         ]
 
 
-def fitted(parts: Sequence[str], columns: int, between: str = " · ") -> str:
+def join_fitting(parts: Sequence[str], columns: int, between: str = " · ") -> str:
     kept = list(parts)
     while len(kept) > 1 and len(between.join(kept)) > columns:
         kept.pop()
@@ -153,8 +153,8 @@ def cache_seconds(view: "View", lifetime: str, now: float) -> float:
 def where_lines(agent: "Agent") -> list[str]:
     try:
         file = agent.session.layers.notes.file(agent.engine)
-        page = shown(file, agent.session.view.history, agent.engine.settings.notes)
+        page = load_page(file, agent.session.view.history, agent.engine.settings.notes)
     except LongholdError:
         return []  # unreadable notes do not prevent resuming
-    lines = where_you_were(page)
+    lines = summarise_state(page)
     return ["Where you were:", *lines] if lines else []

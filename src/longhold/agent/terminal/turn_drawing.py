@@ -62,7 +62,7 @@ def changes_in(given: JsonObject) -> Iterator[tuple[str, str]]:
             yield "", change["content"]
 
 
-def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
+def draw_folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = False) -> str:
     """Draw a call that has ended; `key` opens what is folded.
 
     A change that was shown already, with the question about it, is only counted.
@@ -72,7 +72,7 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
     )  # without the question
     tone: Tone = "error" if call.outcome.is_error else "dim"
     mark = "✗" if call.outcome.is_error else "●"
-    drawn = paint.toned(f"{mark} {call_title(call.use, paint)}{took}", tone)
+    drawn = paint.draw_text(f"{mark} {call_title(call.use, paint)}{took}", tone)
     changes = [] if call.outcome.is_error else list(changes_in(call.use.input))
     if changes and has_shown:
         return drawn
@@ -83,22 +83,22 @@ def folded(call: FinishedCall, paint: Paint, *, key: str, has_shown: bool = Fals
     shown = [paint.cut(plain(line), room) for line in lines[:FOLDED_LINES]]
     if rest := len(lines) - len(shown):
         shown.append(f"… {rest} more lines{f' ({key} opens)' if key else ''}")
-    return drawn + (paint.toned("\n".join(shown), tone, indent=4) if shown else "")
+    return drawn + (paint.draw_text("\n".join(shown), tone, indent=4) if shown else "")
 
 
-def interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
-    drawn = paint.toned(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
-    return drawn + (paint.toned(plain(said), "dim", indent=4) if said else "")
+def draw_interrupted(use: ToolUse, seconds: float, said: str, paint: Paint) -> str:
+    drawn = paint.draw_text(f"✗ {call_title(use, paint)}  stopped after {seconds:.0f} s", "error")
+    return drawn + (paint.draw_text(plain(said), "dim", indent=4) if said else "")
 
 
-def unfolded(call: FinishedCall, paint: Paint) -> str:
+def draw_whole(call: FinishedCall, paint: Paint) -> str:
     lines = call.text.splitlines()
-    drawn = [paint.toned(f"▼ {call_title(call.use, paint)}", "user")]
+    drawn = [paint.draw_text(f"▼ {call_title(call.use, paint)}", "user")]
     for name, value in call.use.input.items():
-        drawn.append(paint.toned(f"{name}: {value}", "dim", indent=2))
-    drawn.append(paint.toned("\n".join(lines[:OPENED_LINES]), indent=2))
+        drawn.append(paint.draw_text(f"{name}: {value}", "dim", indent=2))
+    drawn.append(paint.draw_text("\n".join(lines[:OPENED_LINES]), indent=2))
     if (rest := len(lines) - OPENED_LINES) > 0:
-        drawn.append(paint.toned(f"… {rest} more lines; /history finds them", "dim", indent=2))
+        drawn.append(paint.draw_text(f"… {rest} more lines; /history finds them", "dim", indent=2))
     return "".join(drawn)
 
 
@@ -162,7 +162,9 @@ class TurnDrawing:
                 self._progress = ""
                 self.last = FinishedCall(use=use, outcome=outcome, seconds=seconds)
                 has_shown, self._asked_about = self._asked_about == use.input, None
-                self.emit(folded(self.last, self.paint, key=self.open_key, has_shown=has_shown))
+                self.emit(
+                    draw_folded(self.last, self.paint, key=self.open_key, has_shown=has_shown)
+                )
                 self._is_after_tool = True
             case Continued(reason=reason, detail=detail):
                 self.phase = "waiting"
@@ -175,7 +177,7 @@ class TurnDrawing:
         self._emit_rest()
         for use, began in self._running.values():
             seconds = time.monotonic() - began
-            self.emit(interrupted(use, seconds, self._progress, self.paint))
+            self.emit(draw_interrupted(use, seconds, self._progress, self.paint))
         self._running.clear()
         self._progress = self.phase = ""
         if end.reason == "completed":
@@ -193,7 +195,7 @@ class TurnDrawing:
         hidden = CHANGE_INPUTS if changes else frozenset()
         for key, value in given.items():
             if key not in hidden:
-                self.emit(self.paint.toned(f"{key}: {value}", indent=4))
+                self.emit(self.paint.draw_text(f"{key}: {value}", indent=4))
         for before, after in changes:
             self.emit(self.paint.diff(before, after, most=DIFF_LINES))
         self._asked_about = given
@@ -203,11 +205,11 @@ class TurnDrawing:
 
     def open_last(self) -> bool:
         if self.last is not None:
-            self.emit(unfolded(self.last, self.paint))
+            self.emit(draw_whole(self.last, self.paint))
         return self.last is not None
 
     def _say(self, text: str, tone: Tone) -> None:
-        self.emit(self.paint.toned(text, tone))
+        self.emit(self.paint.draw_text(text, tone))
 
     def _emit_whole(self) -> None:
         if "\n\n" in self._tail and (cut := whole_blocks(self._tail)):
@@ -233,7 +235,7 @@ class TurnDrawing:
 
     def live(self, rows: int) -> str:
         """Draw what is not finished, in at most so many rows: the answer's end, tools at work."""
-        lines = self._drawn_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
+        lines = self._draw_tail().splitlines()[-max(rows - len(self._running) - 1, 1) :]
         if lines and self._is_after_tool:
             lines.insert(0, "")
         now = time.monotonic()
@@ -244,12 +246,12 @@ class TurnDrawing:
             lines.append(f"    {self.paint.cut(plain(self._progress), room)}")
         return "\n".join(lines)
 
-    def _drawn_tail(self) -> str:
+    def _draw_tail(self) -> str:
         """Render the unfinished block, anew only if it has grown or the terminal has changed."""
         text, columns, drawn = self._drawn
         if (text, columns) != (self._tail, self.paint.columns()):
             if len(self._tail) > TAIL_CHARS:
-                drawn = self.paint.toned(self._tail[-TAIL_CHARS:])
+                drawn = self.paint.draw_text(self._tail[-TAIL_CHARS:])
             else:
                 drawn = self.paint.markdown(self._tail).rstrip("\n") if self._tail else ""
             self._drawn = (self._tail, self.paint.columns(), drawn)

@@ -15,7 +15,9 @@ from longhold.agent.terminal.slash import (
 )
 
 
-def _later(module: str, name: str) -> Callable[[SlashContext, str], Awaitable[SessionMove | None]]:
+def _import_later(
+    module: str, name: str
+) -> Callable[[SlashContext, str], Awaitable[SessionMove | None]]:
     async def run(context: SlashContext, rest: str) -> SessionMove | None:
         found = getattr(importlib.import_module(f"longhold.cli.slash.{module}"), name)
         move: SessionMove | None = await found(context, rest)
@@ -31,7 +33,7 @@ def _command(
     help: str,
     at_once: Callable[[str], bool] = lambda rest: False,
 ) -> SlashCommand:
-    run = _later(module, name.removeprefix("/"))
+    run = _import_later(module, name.removeprefix("/"))
     usage = f"{name} {usage}".rstrip()
     return SlashCommand(name=name, usage=usage, help=help, run=run, at_once=at_once)
 

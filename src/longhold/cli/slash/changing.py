@@ -15,7 +15,7 @@ from longhold.core.turn.pin import list_pinned, unpin
 from longhold.core.turn.pin import pin as pin_messages
 from longhold.errors import ConfigError
 from longhold.session.preview import natural_seams, preview
-from longhold.session.scratch_session import edited
+from longhold.session.scratch_session import edit_draft
 
 QUESTION = "Compact? y = yes, e = edit first, p N… = pin messages and draft anew, else no: "
 _PART = re.compile(r"(?:^|\s)(from|up to)\s+#?(\d+)\s*$")
@@ -52,14 +52,14 @@ async def compact(context: SlashContext, rest: str) -> None:
     words = CompactWords.read(rest)
     agent, screen = context.agent, context.screen
     if words.is_preview:
-        await _previewed(context, words)
+        await _preview(context, words)
         return
     with screen.working(agent.abort.set, what="compacting"):
         entry = await agent.compact(words.focus, start=words.start, end=words.end)
-    _said(context, entry)
+    _report_done(context, entry)
 
 
-def _said(context: SlashContext, entry: Compacted | None) -> None:
+def _report_done(context: SlashContext, entry: Compacted | None) -> None:
     if entry is None:
         context.screen.say("Stopped; nothing was changed.")
         return
@@ -67,7 +67,7 @@ def _said(context: SlashContext, entry: Compacted | None) -> None:
     context.screen.show_status()
 
 
-async def _previewed(context: SlashContext, words: CompactWords) -> None:
+async def _preview(context: SlashContext, words: CompactWords) -> None:
     """Draft a compaction, show what it would do, and let the user take, edit, pin or leave it."""
     agent, screen, began = context.agent, context.screen, time.monotonic()
     request = manual_request(words.focus, start=words.start, end=words.end)
@@ -77,7 +77,7 @@ async def _previewed(context: SlashContext, words: CompactWords) -> None:
         with screen.working(agent.abort.set, what="drafting a summary"):
             draft = await run_unless_aborted(agent.abort, stage.draft(agent.engine, request))
         if draft is None:
-            _said(context, None)
+            _report_done(context, None)
             return
         _show_draft(context, draft)
         answer, _, rest = (await screen.answer(QUESTION)).strip().lower().partition(" ")
@@ -90,7 +90,7 @@ async def _previewed(context: SlashContext, words: CompactWords) -> None:
         screen.say("Nothing was changed.")
         return
     seconds = time.monotonic() - began
-    _said(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
+    _report_done(context, await stage.commit(agent.engine, draft, request, seconds=seconds))
 
 
 def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
@@ -104,7 +104,7 @@ def _show_draft(context: SlashContext, draft: CompactionDraft) -> None:
 async def _edit(context: SlashContext, draft: CompactionDraft) -> CompactionDraft:
     written: list[str] = []
     await context.screen.hand_over(lambda: written.append(edited_text(draft.composed.text)))
-    return edited(draft, written[0])
+    return edit_draft(draft, written[0])
 
 
 def _as_typed(seam: str) -> str:

@@ -21,7 +21,7 @@ LISTED_SESSIONS = 50
 
 async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     if rest:
-        return _back(context, number(rest))
+        return _go_back(context, number(rest))
     asked = [
         entry
         for entry in context.agent.session.view.history
@@ -42,7 +42,7 @@ async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     )
     way = await context.screen.choose(f"#{chosen.n}", ways)
     if way == 0:
-        return _back(context, chosen.n)
+        return _go_back(context, chosen.n)
     if way is not None:
         from longhold.cli.slash.changing import compact
 
@@ -50,7 +50,7 @@ async def rewind(context: SlashContext, rest: str) -> SessionMove | None:
     return None
 
 
-def _back(context: SlashContext, n: int) -> SessionMove:
+def _go_back(context: SlashContext, n: int) -> SessionMove:
     agent = context.agent
     said = [e for e in agent.session.view.history if isinstance(e, Said) and e.n == n]
     there = agent.session.rewind(n)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from longhold.core.memory.commits import Database, sha
 from longhold.core.memory.memory import MemoryRefused
-from longhold.core.memory.paths import INDEX, checked_place
+from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.settings.files import sweep, write_private
 
 CheckoutStep: TypeAlias = Callable[[str], None]
@@ -113,7 +113,7 @@ class Checkout:
         )
 
     def _place(self, file: str) -> Path:
-        return self.root / INDEX if file == INDEX else checked_place(self.root, file)
+        return self.root / INDEX if file == INDEX else check_place(self.root, file)
 
     def _text_of(self, file: str) -> str | None:
         """Read a file; one that is not text, or has a forbidden name, becomes a problem."""

@@ -73,7 +73,7 @@ class Database:
         self.path = path
         private_directory(path.parent)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        with self._errors_translated():
+        with self._translate_errors():
             self._sql = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
             try:
                 self._sql.execute("PRAGMA journal_mode = WAL")
@@ -102,14 +102,14 @@ class Database:
         self._sql.close()
 
     def all(self, sql: str, *values: object) -> list[DatabaseRow]:
-        with self._errors_translated():
+        with self._translate_errors():
             return self._sql.execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> DatabaseRow:
         return self.all(sql, *values)[0]
 
     def insert(self, sql: str, *values: object) -> int:
-        with self._errors_translated():
+        with self._translate_errors():
             return self._sql.execute(sql, values).lastrowid or 0
 
     @contextmanager
@@ -122,12 +122,12 @@ class Database:
         if self._sql.in_transaction:
             yield
             return
-        with self._errors_translated():
+        with self._translate_errors():
             self._sql.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
             self._sql.execute("BEGIN IMMEDIATE")
         try:
             yield
-            with self._errors_translated():
+            with self._translate_errors():
                 self._sql.execute("COMMIT")
         except BaseException:
             if self._sql.in_transaction:
@@ -135,7 +135,7 @@ class Database:
             raise
 
     @contextmanager
-    def _errors_translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -255,7 +255,7 @@ class CommitHistory:
             for file, version, reason, by, at, id, text in rows
         ]
 
-    def vetoed(self, by: CommitAuthor) -> frozenset[str]:
+    def list_vetoed(self, by: CommitAuthor) -> frozenset[str]:
         """Return files whose change by an author was undone and which did not change since."""
         rows = self._sql.all(
             "SELECT c.file FROM commits undo JOIN commits k ON k.id = undo.undoes AND k.by = ?"

@@ -19,13 +19,13 @@ from typing import overload
 
 from longhold.core.memory.branch import Branch
 from longhold.core.memory.commits import Commit
-from longhold.core.memory.index import IndexLine, loaded, make_index
+from longhold.core.memory.index import IndexLine, cut_index, make_index
 from longhold.core.memory.memory import MemoryBusy, parse, stamp
 from longhold.core.memory.paths import INDEX
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tidy import TidyPlan, dangling_links, most_removed, plan_tidying
 from longhold.core.memory.tool import MEMORY, NO_REASON, READS, ROOT, memory_tool
-from longhold.core.memory.waiting import when_free
+from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import Usage, text_of
 from longhold.core.models.protocol import Finished
 from longhold.core.settings import DreamSettings
@@ -44,7 +44,7 @@ class DreamRules:
 
     def violations(self, branch: Branch) -> dict[str, str]:
         """Return the changed files that may not be changed so, each with the reason."""
-        vetoed = branch.store.history.vetoed("dream")
+        vetoed = branch.store.history.list_vetoed("dream")
         found = {one.file: UNDONE for one in branch.changes() if one.file in vetoed}
         removed = [one for one in branch.changes() if one.text is None and one.file not in found]
         most = most_removed(len(branch.base), self.settings)
@@ -65,7 +65,7 @@ class DreamRules:
             remark
             for file in files
             if file in known
-            for remark in _dangling(branch, file, known, self.repository)
+            for remark in _list_dangling(branch, file, known, self.repository)
         ]
 
 
@@ -75,7 +75,7 @@ def leave_out(branch: Branch, rules: DreamRules, *, is_unfinished: bool) -> dict
     A dream that was cut short removes nothing: what was to replace it may not be written yet.
     """
     found: dict[str, str] = {}
-    while wrong := rules.violations(branch) | _overtaken(branch):
+    while wrong := rules.violations(branch) | _find_overtaken(branch):
         found |= wrong
         branch.take_back(wrong)
     if is_unfinished:
@@ -96,7 +96,7 @@ def keep_evidence(branch: Branch) -> dict[str, str]:
     for change in branch.changes():
         if change.file not in branch.base:
             continue
-        kept = change.file if change.text is not None else _named_in(change.reason, known)
+        kept = change.file if change.text is not None else _find_named(change.reason, known)
         if change.text is None:
             replaced[change.file] = kept
         if kept:
@@ -108,15 +108,15 @@ def keep_evidence(branch: Branch) -> dict[str, str]:
     return replaced
 
 
-def unsound(branch: Branch, repository: Path) -> list[str]:
+def list_unsound(branch: Branch, repository: Path) -> list[str]:
     """List what is wrong with the memories as a branch would leave them."""
     memories = branch.memories()
     files = frozenset(memory.file for memory in memories)
     limits = branch.store.limits
     index = make_index(map(IndexLine.of, memories), limits)
-    wrong = [] if loaded(index, limits) == index else ["the index is over its limits"]
+    wrong = [] if cut_index(index, limits) == index else ["the index is over its limits"]
     for memory in memories:
-        wrong += _dangling(branch, memory.file, files, repository)
+        wrong += _list_dangling(branch, memory.file, files, repository)
         before = branch.store.history.text(branch.base.get(memory.file, ""))
         lost = {*parse(memory.file, before).evidence} - {*memory.evidence}
         if lost:
@@ -124,7 +124,7 @@ def unsound(branch: Branch, repository: Path) -> list[str]:
     return wrong
 
 
-def _dangling(branch: Branch, file: str, known: frozenset[str], repository: Path) -> list[str]:
+def _list_dangling(branch: Branch, file: str, known: frozenset[str], repository: Path) -> list[str]:
     memory = branch.memory(file)
     wrong = [
         f"{file} links to {link}, which does not exist"
@@ -146,7 +146,7 @@ def _alike_names(branch: Branch) -> dict[str, str]:
     return found
 
 
-def _overtaken(branch: Branch) -> dict[str, str]:
+def _find_overtaken(branch: Branch) -> dict[str, str]:
     branch.store.adopt()
     return {
         one.file: "it was changed elsewhere meanwhile"
@@ -155,7 +155,7 @@ def _overtaken(branch: Branch) -> dict[str, str]:
     }
 
 
-def _named_in(reason: str, known: Iterable[str]) -> str:
+def _find_named(reason: str, known: Iterable[str]) -> str:
     there = set(known)
     return next((name for name in _NAMED.findall(reason) if name in there), "")
 
@@ -284,8 +284,8 @@ def dream(
     steps = Steps(most=settings.steps_shown) if steps is None else steps
     rules = DreamRules(settings=settings, repository=repository)
     branch = Branch(store)
-    report = tidied(branch, rules, steps=steps)
-    return report if is_trial else merged(branch, rules, report, steps)
+    report = tidy_branch(branch, rules, steps=steps)
+    return report if is_trial else merge_branch(branch, rules, report, steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,11 +352,11 @@ async def dream_with(
     if reply.reason not in ENOUGH:
         raise NotDreamt(f"nothing was changed: the dream ended as {reply.reason}")
     is_unfinished = reply.reason != "completed"
-    report = tidied(branch, rules, steps=steps, usage=reply.usage, is_unfinished=is_unfinished)
+    report = tidy_branch(branch, rules, steps=steps, usage=reply.usage, is_unfinished=is_unfinished)
     if is_trial:
         return report
-    merge = partial(merged, branch, rules, report, steps)
-    return await when_free(merge, store.limits.busy_seconds)
+    merge = partial(merge_branch, branch, rules, report, steps)
+    return await retry_while_busy(merge, store.limits.busy_seconds)
 
 
 def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> str:
@@ -374,7 +374,7 @@ def dream_prompt(branch: Branch, settings: DreamSettings, dreamer: Dreamer) -> s
     )
 
 
-def tidied(
+def tidy_branch(
     branch: Branch,
     rules: DreamRules,
     *,
@@ -405,8 +405,10 @@ def tidied(
     )
 
 
-def merged(branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps) -> DreamReport:
-    check = partial(unsound, repository=rules.repository)
+def merge_branch(
+    branch: Branch, rules: DreamRules, report: DreamReport, steps: Steps
+) -> DreamReport:
+    check = partial(list_unsound, repository=rules.repository)
     commit = branch.merge(by="dream", why=f"a dream: {report.line}", check=check)
     if commit:
         with suppress(MemoryBusy):  # counts are not worth waiting for
@@ -421,7 +423,7 @@ def _plan(branch: Branch, rules: DreamRules, replaced: Mapping[str, str]) -> Tid
         branch.memories(),
         rules.settings,
         rules.repository,
-        leave=branch.store.history.vetoed("dream"),
+        leave=branch.store.history.list_vetoed("dream"),
         replaced=replaced,
         most=most - len(replaced),
     )

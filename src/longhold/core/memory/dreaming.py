@@ -24,7 +24,7 @@ from longhold.core.memory.inbox import must_ask
 from longhold.core.memory.lock import DreamBusy, DreamLock, LockState
 from longhold.core.memory.memory import MemoryRefused, stamp
 from longhold.core.memory.store import MemoryStore
-from longhold.core.memory.tool import memories_only, usable_tools
+from longhold.core.memory.tool import permit_memories, usable_tools
 from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import clean_line
@@ -50,7 +50,7 @@ def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: in
         if session == current:
             continue
         lines = [_line(one) for one in shared.said(session) if one.at > since and _is_users(one)]
-        kept = _newest(lines, room // 2)  # so that one long session does not hide all others
+        kept = _take_newest(lines, room // 2)  # so that one long session does not hide all others
         if kept:
             left = len(lines) - len(kept)
             head = f"{session}.jsonl{f' ({left} earlier messages not listed)' if left else ''}:"
@@ -59,7 +59,7 @@ def daybook(shared: SharedRecords, since: float, *, current: str, most_chars: in
     return "\n\n".join(pages)
 
 
-def _newest(lines: Sequence[str], room: int) -> list[str]:
+def _take_newest(lines: Sequence[str], room: int) -> list[str]:
     sizes = accumulate(len(line) + 1 for line in reversed(lines))
     count = sum(size <= room for size in sizes)
     return list(lines[len(lines) - count :])
@@ -215,7 +215,7 @@ class DreamJobs:
     async def _ask_model(self, steps: Steps, seen: LockState, prefix: Prefix) -> None:
         try:
             with self._lock().hold(seen) as before:
-                report = await self._by_model(before.last, steps, prefix=prefix)
+                report = await self._dream_by_model(before.last, steps, prefix=prefix)
         except DreamBusy:
             raise
         except LongholdError as error:
@@ -226,7 +226,7 @@ class DreamJobs:
 
     async def _tidy(self, steps: Steps, seen: LockState) -> None:
         with self._lock().hold(seen):
-            report = await asyncio.to_thread(self._by_engine, steps)
+            report = await asyncio.to_thread(self._dream_by_engine, steps)
         self._report(report)
 
     async def _tidy_meanwhile(self, steps: Steps) -> None:
@@ -235,7 +235,7 @@ class DreamJobs:
         if 0 <= hours < self.engine.settings.dream.after_hours:
             return
         with self._lock().hold(is_counted=False):
-            report = await asyncio.to_thread(self._by_engine, steps)
+            report = await asyncio.to_thread(self._dream_by_engine, steps)
         note(self.place, TIDIED, self.clock())
         self._report(report)
 
@@ -245,15 +245,15 @@ class DreamJobs:
             raise MemoryRefused(ASKED_FIRST)
         last = self._lock().look().last
         if is_trial:
-            return await self._by_model(last, self._steps(), is_trial=True)
+            return await self._dream_by_model(last, self._steps(), is_trial=True)
         self._report_killed()
         with self._lock().hold(is_by_hand=True):
-            report = await self._by_model(last, self._steps())
-        self.engine.report(_dreamt(report))
+            report = await self._dream_by_model(last, self._steps())
+        self.engine.report(_make_dreamt(report))
         return report
 
     def _report(self, report: DreamReport) -> None:
-        self.engine.report(_dreamt(report))
+        self.engine.report(_make_dreamt(report))
         if report.commit is not None:
             undo = f"undo: longhold memory undo {report.commit.id}"
             self.notify(f"dreamt: {report.line} ({undo})")
@@ -282,7 +282,7 @@ class DreamJobs:
         is_wanted = engine.settings.dream.by == "model" and is_there
         return is_wanted and not must_ask(engine.settings.memory, is_outside=False)
 
-    async def _by_model(
+    async def _dream_by_model(
         self,
         since: float,
         steps: Steps,
@@ -295,7 +295,7 @@ class DreamJobs:
         shared, session = engine.log.shared, engine.log.header.session
         logs = engine.log.path.parent if engine.log.has_file else None
         readable = (logs,) if logs else ()
-        permit = memories_only(self.unasked(readable) if self.unasked else deny_all)
+        permit = permit_memories(self.unasked(readable) if self.unasked else deny_all)
         most_chars = engine.settings.dream.daybook_chars
         said = await asyncio.to_thread(
             daybook, shared, since, current=session, most_chars=most_chars
@@ -319,7 +319,7 @@ class DreamJobs:
             is_trial=is_trial,
         )
 
-    def _by_engine(self, steps: Steps) -> DreamReport:
+    def _dream_by_engine(self, steps: Steps) -> DreamReport:
         """Dream without a model, in a thread with its own connection."""
         settings = self.engine.settings
         with MemoryStore(
@@ -332,7 +332,7 @@ class DreamJobs:
         return DreamLock(self.place, stale_seconds=stale_seconds, clock=self.clock)
 
 
-def _dreamt(report: DreamReport) -> Dreamt:
+def _make_dreamt(report: DreamReport) -> Dreamt:
     removed = sum(1 for kept in report.merged.values() if not kept)
     return Dreamt(
         commit=str(report.commit.id) if report.commit else "",

@@ -24,7 +24,7 @@ from longhold.core.memory.memory import MemoryConflict, stamp
 from longhold.core.memory.provenance import Provenance
 from longhold.core.memory.store import MemoryStore
 from longhold.core.memory.tool import MEMORY, MemoryPlace, memory_call, memory_tool, usable_tools
-from longhold.core.memory.waiting import when_free
+from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import ToolUse, Usage
 from longhold.core.turn.fork import AskFork, ForkRequest, Permit, Prefix
 from longhold.errors import LongholdError
@@ -127,13 +127,13 @@ class Extraction:
     async def run(self, new: NewMessages, prefix: Prefix) -> None:
         """Extract memories from new messages, and move the cursor if that succeeds."""
         store = self.open()
-        reached = extracted_up_to(store, self.session)
+        reached = read_extracted_cursor(store, self.session)
         if reached >= new.cursor:  # an earlier process died before it could report
             self.leave(Remembered(cursor=reached))
             return
         for left in reversed(range(TRIES)):
             try:
-                kept, usage = await self._extracted(store, new, prefix)
+                kept, usage = await self._extract(store, new, prefix)
                 break
             except MemoryConflict:
                 if not left:
@@ -152,7 +152,7 @@ class Extraction:
         if kept.names:
             self.tell(line(kept))
 
-    async def _extracted(
+    async def _extract(
         self, store: MemoryStore, new: NewMessages, prefix: Prefix
     ) -> tuple[KeptMemory, Usage]:
         branch = Branch(store)
@@ -186,7 +186,7 @@ class Extraction:
             is_outside=lambda: is_outside,
         )
         keep = partial(memories.keep, changes, why=reason_for(self.session, new.cursor))
-        return await when_free(keep, store.limits.busy_seconds), reply.usage
+        return await retry_while_busy(keep, store.limits.busy_seconds), reply.usage
 
 
 def extract_prompt(new: NewMessages, known: Sequence[IndexLine], tools: str) -> str:
@@ -213,7 +213,7 @@ def reason_for(session: str, cursor: int) -> str:
     return f"learnt in {session} up to #{cursor}"
 
 
-def extracted_up_to(store: MemoryStore, session: str) -> int:
+def read_extracted_cursor(store: MemoryStore, session: str) -> int:
     begin = reason_for(session, 0)[:-1]
     rows = store.database.all(
         "SELECT why FROM commits WHERE by = 'extraction' AND substr(why, 1, ?) = ?"

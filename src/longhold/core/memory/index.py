@@ -48,18 +48,18 @@ def make_index(rows: Iterable[IndexLine], limits: MemorySettings) -> str:
     """Write the index within the limits; a last line counts the memories that did not fit."""
     current = [one for one in rows if not one.superseded_by]
     current.sort(key=lambda one: (-one.uses, -one.modified, one.file))
-    room = _fitting(current, limits)
+    room = _count_fitting(current, limits)
     kept = sorted(current[:room], key=lambda one: KINDS.index(one.type))
     lines = [index_line(one, limits.index_line_chars) for one in kept]
     if room < len(current):
-        lines.append(_unlisted(len(current) - room))
+        lines.append(_note_unlisted(len(current) - room))
     return "".join(f"{line}\n" for line in lines)
 
 
 def index_line(one: IndexLine, limit_chars: int) -> str:
-    title = _plain(one.name)
+    title = _flatten(one.name)
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
-    line = f"- [{title}]({one.file}): {_plain(one.description)}"
+    line = f"- [{title}]({one.file}): {_flatten(one.description)}"
     return line if len(line) < limit_chars else line[: limit_chars - 2].rstrip() + "…"
 
 
@@ -67,7 +67,7 @@ def links_in(text: str) -> list[str]:
     return _LINK.findall(text)
 
 
-def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
+def cut_index(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     """Cut an index to what a session loads, and say which limit cut it."""
     lines = text.splitlines(keepends=True)
     kept = "".join(lines[: limits.index_lines])
@@ -84,17 +84,17 @@ def loaded(text: str, limits: MemorySettings, *, name: str = INDEX) -> str:
     )
 
 
-def _fitting(current: list[IndexLine], limits: MemorySettings) -> int:
+def _count_fitting(current: list[IndexLine], limits: MemorySettings) -> int:
     sizes = [len(index_line(one, limits.index_line_chars).encode()) + 1 for one in current]
     if len(current) <= limits.index_lines and sum(sizes) <= limits.index_bytes:
         return len(current)
-    left = limits.index_bytes - len(_unlisted(len(current)).encode()) - 1
+    left = limits.index_bytes - len(_note_unlisted(len(current)).encode()) - 1
     return bisect_right(list(accumulate(sizes[: limits.index_lines - 1])), left)
 
 
-def _unlisted(count: int) -> str:
+def _note_unlisted(count: int) -> str:
     return f"({count} more are not listed here; the memory tool's `search` finds them)"
 
 
-def _plain(text: str) -> str:
+def _flatten(text: str) -> str:
     return "".join(c if c.isprintable() and c not in "[]" else " " for c in " ".join(text.split()))

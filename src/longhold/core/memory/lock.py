@@ -55,12 +55,12 @@ class LockState:
     @property
     def is_gone(self) -> bool:
         """Whether the process is not visible from here."""
-        return not is_running(self.pid) or _started(self.pid) != self.started
+        return not is_running(self.pid) or _read_start(self.pid) != self.started
 
     @property
     def is_dead(self) -> bool:
         """Whether the process ran on this machine and is gone."""
-        return self.is_gone and self.started.endswith(f"@{_here()}")
+        return self.is_gone and self.started.endswith(f"@{_identify_machine()}")
 
 
 class DreamLock:
@@ -135,7 +135,7 @@ class DreamLock:
             raise DreamBusy(self._busy_message(found))
         if seen is not None and found.last > seen.last:
             raise DreamBusy("another process has just dreamt; nothing is left to do")
-        mine = f"{os.getpid()} {_started(os.getpid())} {found.last!r}"
+        mine = f"{os.getpid()} {_read_start(os.getpid())} {found.last!r}"
         self._write(mine, self._clock())
         if self._path.read_text(encoding="utf-8") != mine:
             raise DreamBusy("another process took the lock at the same moment; try again later")
@@ -152,16 +152,16 @@ class DreamLock:
         write_private(self._path, text.encode(), at=at)
 
 
-def _started(pid: int) -> str:
+def _read_start(pid: int) -> str:
     """Return when a process began, if the system says, and the machine that sees it."""
     began = "?"
     with contextlib.suppress(OSError, IndexError):
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
         began = status.rpartition(")")[2].split()[19]
-    return f"{began}@{_here()}"
+    return f"{began}@{_identify_machine()}"
 
 
-def _here() -> str:
+def _identify_machine() -> str:
     """Identify the machine and pid namespace: a home directory may be shared."""
     part = "?"
     with contextlib.suppress(OSError):

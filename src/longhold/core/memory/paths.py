@@ -44,19 +44,19 @@ def team_directory(directory: Path) -> Path:
     return next((place for place in places if (place / ".git").exists()), directory) / TEAM
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return the name if it can only mean one file inside the store, else raise."""
-    if reason := _wrong_with(name):
+    if reason := _explain_wrong(name):
         raise MemoryRefused(
             f"{name[:NAME_CHARS]!r} cannot name a memory: {reason}; use a name like 'deploy-steps.md'"
         )
     return name
 
 
-def checked_place(root: Path, name: str) -> Path:
+def check_place(root: Path, name: str) -> Path:
     """Return the path of a name below the root; raise if there is a link on the way."""
     place = root
-    for part in checked_name(name).split("/"):
+    for part in check_name(name).split("/"):
         place = place / part
         if place.is_symlink():
             raise MemoryRefused(f"{name!r} is behind a link; remove {place} and try again")
@@ -65,7 +65,7 @@ def checked_place(root: Path, name: str) -> Path:
     return place
 
 
-def _wrong_with(name: str) -> str:
+def _explain_wrong(name: str) -> str:
     if not name or len(name) > NAME_CHARS:
         return f"it must have 1 to {NAME_CHARS} characters"
     if not name.isprintable() or unicodedata.normalize("NFKC", name) != name:

@@ -45,7 +45,7 @@ def sources_of(memory: Memory, repository: Path) -> dict[str, str]:
     return dict([(path, found) for path, found in hashes.items() if found][:SOURCES])
 
 
-def in_repository(repository: Path, path: str) -> Path | None:
+def find_in_repository(repository: Path, path: str) -> Path | None:
     try:
         place = (repository / path).resolve()
         return place if place.is_relative_to(repository.resolve()) and place.is_file() else None
@@ -55,7 +55,7 @@ def in_repository(repository: Path, path: str) -> Path | None:
 
 def source_hash(repository: Path, path: str) -> str:
     """Hash a file of the repository; '' if there is none or it is too large."""
-    place = in_repository(repository, path)
+    place = find_in_repository(repository, path)
     try:
         if place is None or place.stat().st_size > SOURCE_BYTES:
             return ""

@@ -111,12 +111,12 @@ class Recall:
         except (TimeoutError, LongholdError) as error:
             note = f"memories were searched by words instead: {error}"
             names = self.search(asked, team, shown)
-        return self._within_budget(names, team, shown, note)
+        return self._fit_budget(names, team, shown, note)
 
     def search(self, asked: str, team: dict[str, Memory], shown: Shown) -> list[str]:
         room = 2 * self.store.limits.recall_files + len(shown.names)  # some may be in the view
         hits = [hit.file for hit in self.store.search(asked, room) if hit.is_significant]
-        return [*hits, *_in_team(asked, team)]
+        return [*hits, *_search_team(asked, team)]
 
     async def _chosen(self, asked: str, team: dict[str, Memory], shown: Shown) -> list[str]:
         if self.choose is None:
@@ -135,7 +135,7 @@ class Recall:
             if key not in shown.names and not one.superseded_by
         }
 
-    def _within_budget(
+    def _fit_budget(
         self, names: Iterable[str], team: dict[str, Memory], shown: Shown, note: str
     ) -> Recollection | None:
         """Take memories in order while they fit the room; count them as used."""
@@ -166,7 +166,7 @@ class Recall:
         return None if memory.superseded_by else memory
 
 
-def _in_team(asked: str, team: dict[str, Memory]) -> list[str]:
+def _search_team(asked: str, team: dict[str, Memory]) -> list[str]:
     words = set(words_of(asked))
     shared = {
         key: len(words & {*words_of(f"{one.name} {one.description} {one.body}")})

@@ -75,7 +75,7 @@ def unit(rows: "Array") -> "Array":
 
 
 @lru_cache(maxsize=1)
-def installed() -> Embedding | None:
+def load_installed() -> Embedding | None:
     """Return the embedding of the `recall` extra, or None without it."""
     parts = (PACKAGE, "tokenizers", "numpy")
     specs = [importlib.util.find_spec(name) for name in parts]
@@ -117,7 +117,9 @@ class Vectors:
         self._ids: list[int] = []
         self._rows_by_id: dict[int, int] = {}
 
-    def closest(self, text: str, count: int, also: Iterable[int], head: int) -> dict[int, float]:
+    def find_closest(
+        self, text: str, count: int, also: Iterable[int], head: int
+    ) -> dict[int, float]:
         """Return how close the `count` closest memories and those of `also` are to a text."""
         import numpy as np
 
@@ -267,7 +269,7 @@ class MemorySearch:
     """Searches one store; keeps what can be kept between questions."""
 
     def __init__(
-        self, database: Database, embedding: Callable[[], Embedding | None] = installed
+        self, database: Database, embedding: Callable[[], Embedding | None] = load_installed
     ) -> None:
         """Make a search; the embedding is loaded when it is first needed."""
         self._sql = database
@@ -288,25 +290,25 @@ class MemorySearch:
             self._head = head
             self._common.clear()
         asked = self._asked(query)
-        by_words = self._by_words(asked)
+        by_words = self._score_words(asked)
         meaning: Mapping[int, float] = {}
         if self._vectors:
             with suppress(MemoryBusy):  # what the last commits brought is found by its words alone
-                meaning = self._vectors.closest(query, CANDIDATES, by_words, head)
-        base = _fused(by_words, meaning)
+                meaning = self._vectors.find_closest(query, CANDIDATES, by_words, head)
+        base = _fuse(by_words, meaning)
         for id in base:
             base[id] += COMMON_WEIGHT * sum(id in ids for ids in asked.common.values())
         significant = {id for id in base if asked.is_enough(id, meaning.get(id, 0.0))}
         scores = dict(base)
         best = sorted(base, key=base.__getitem__, reverse=True)[:AROUND]
-        for id, near, share in self._close_by(best, head):
+        for id, near, share in self._find_close(best, head):
             scores[near] = scores.get(near, 0.0) + share * base[id]
             if id in significant:
                 significant.add(near)
         found = {id: scores[id] for id in significant.union(by_words)}
         return self._hits(found, significant, limit)
 
-    def _close_by(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
+    def _find_close(self, ids: Iterable[int], head: int) -> list[tuple[int, int, float]]:
         with suppress(MemoryBusy):
             return self._adjacency.of(ids, head)
         return []
@@ -318,7 +320,7 @@ class MemorySearch:
         words = words_of(query)
         chosen: dict[str, frozenset[int]] = {}
         common: dict[str, frozenset[int]] = {}
-        found = {word: self._with_word(word, most) for word in words[: QUERY_WORDS * 4]}
+        found = {word: self._find_word(word, most) for word in words[: QUERY_WORDS * 4]}
         for word, ids in sorted(found.items(), key=lambda pair: len(pair[1])):
             room = READ_MEMORIES - sum(map(len, chosen.values()))
             if 0 < len(ids) <= (min(most, room) if chosen else most) and len(chosen) < QUERY_WORDS:
@@ -327,7 +329,7 @@ class MemorySearch:
                 common[word] = ids
         return _Asked(chosen, common, len(words) <= FEW_WORDS)
 
-    def _with_word(self, word: str, most: int) -> frozenset[int]:
+    def _find_word(self, word: str, most: int) -> frozenset[int]:
         """Return the memories that have a word; of a common one they are remembered."""
         if word in self._common:
             return self._common[word]
@@ -337,7 +339,7 @@ class MemorySearch:
             self._common[word] = ids
         return ids
 
-    def _by_words(self, asked: _Asked) -> dict[int, float]:
+    def _score_words(self, asked: _Asked) -> dict[int, float]:
         if not asked.chosen:
             return {}
         rows = self._sql.all(
@@ -364,7 +366,7 @@ class MemorySearch:
         ]
 
 
-def _fused(by_words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
+def _fuse(by_words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
     best_word = max(by_words.values(), default=1.0) or 1.0
     best_meaning = max(meaning.values(), default=1.0) or 1.0
     return {

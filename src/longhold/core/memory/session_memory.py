@@ -28,12 +28,12 @@ from longhold.core.memory.team import TeamMemories
 from longhold.core.memory.tool import (
     MemoryPlace,
     ViewedMemories,
-    memories_only,
     memory_tool,
+    permit_memories,
     usable_tools,
 )
 from longhold.core.memory.untrusted_input import watch_session
-from longhold.core.memory.waiting import LOOP_SECONDS, when_free
+from longhold.core.memory.waiting import LOOP_SECONDS, retry_while_busy
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import own_refusal
@@ -200,14 +200,14 @@ class MemoryJobs:
             return None
         engine, settings = self.engine, self.engine.settings.memory
         window = engine.fullness().window.limit_tokens
-        shown = self._viewed.follow(engine.view.history).shown_in(
+        shown = self._viewed.follow(engine.view.history).find_shown(
             engine.view,
             engine.log.header.session,
             scale_tokens(settings.recall_session_bytes, window),
         )
         model = settings.recall_model
         recall = Recall(
-            await when_free(self.store.store, settings.busy_seconds),
+            await retry_while_busy(self.store.store, settings.busy_seconds),
             repository=self._repository,
             team=self.store.team,
             choose=choose_with(self.ask, model) if self.ask is not None and model else None,
@@ -258,13 +258,13 @@ class MemoryJobs:
             session=self.engine.log.header.session,
             repository=self._repository,
             ask=self.ask,
-            permit=memories_only(self.unasked(()) if self.unasked else deny_all),
+            permit=permit_memories(self.unasked(()) if self.unasked else deny_all),
             can_look=self.unasked is not None,
             is_outside=self.is_outside,
             leave=self._report,
             tell=self.notify,
         )
-        await when_free(self.store.store, self.engine.settings.memory.busy_seconds)
+        await retry_while_busy(self.store.store, self.engine.settings.memory.busy_seconds)
         await extraction.run(new, prefix)
 
     async def extract_now(self) -> None:

@@ -22,9 +22,9 @@ from longhold.core.memory.commits import (
     Database,
     MemoryChange,
 )
-from longhold.core.memory.index import IndexLine, links_in, loaded, make_index
+from longhold.core.memory.index import IndexLine, cut_index, links_in, make_index
 from longhold.core.memory.memory import Memory, MemoryBusy, MemoryRefused, NoSuchMemory, parse
-from longhold.core.memory.paths import INDEX, checked_place
+from longhold.core.memory.paths import INDEX, check_place
 from longhold.core.memory.replica import Replica
 from longhold.core.memory.search import MemoryHit, MemorySearch
 from longhold.core.messages.secrets import find_secrets
@@ -131,7 +131,7 @@ class MemoryStore:
         return [IndexLine(**dict(zip(names, row, strict=True))) for row in rows]
 
     def index(self) -> str:
-        return loaded(self.history.text(self.version(INDEX)), self.limits)
+        return cut_index(self.history.text(self.version(INDEX)), self.limits)
 
     def search(self, query: str, limit: int = 5) -> list[MemoryHit]:
         return self._search.find(query, limit)
@@ -164,7 +164,7 @@ class MemoryStore:
 
     def check(self, change: MemoryChange) -> None:
         """Refuse a change that may not be stored, before anything is touched."""
-        checked_place(self.root, change.file)
+        check_place(self.root, change.file)
         refuse_secret(f"the reason for {change.file}", change.reason)
         if change.text is None:
             if not change.reason.strip():
@@ -232,9 +232,11 @@ class MemoryStore:
             drifted = self._checkout.drift()
             indexes[:] = [drifted.pop(INDEX) or ""] if INDEX in drifted else []
             index = indexes[0] if indexes else None
-            return self._record(self._drifted(drifted), "person", "changed by hand", index=index)
+            return self._record(
+                self._list_drifted(drifted), "person", "changed by hand", index=index
+            )
 
-        done = self._published(self._replica.committed(record))
+        done = self._publish(self._replica.committed(record))
         if indexes and not self._is_sound(indexes[0]):
             self._commit([], by="dream", why="the index was rebuilt: it was not within its limits")
         return done
@@ -252,12 +254,12 @@ class MemoryStore:
                 if text is not None
                 and self._checkout.changed_at(file) <= written.get(file, -SLACK) + SLACK
             }
-            changes = self._drifted(found)
+            changes = self._list_drifted(found)
             for change in changes:
                 self._checkout.put_back(change.file, change.expected)
         return changes
 
-    def _drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
+    def _list_drifted(self, drifted: Mapping[str, str | None]) -> list[MemoryChange]:
         changes: list[MemoryChange] = []
         for file, text in drifted.items():
             version = self.version(file)
@@ -285,7 +287,7 @@ class MemoryStore:
             self._step("recorded")
             return id
 
-        return self._published(self._replica.committed(record))
+        return self._publish(self._replica.committed(record))
 
     def _record(
         self,
@@ -306,7 +308,7 @@ class MemoryStore:
             writer.put_index(self._wanted(index))
         return writer.id
 
-    def _published(self, id: int) -> Commit | None:
+    def _publish(self, id: int) -> Commit | None:
         self._step("committed")
         with suppress(MemoryBusy):  # it is committed; the next commit or opening writes the files
             self._checkout.bring_up()
@@ -321,6 +323,6 @@ class MemoryStore:
         files = self.versions()
         return (
             is_short
-            and loaded(index, self.limits) == index
+            and cut_index(index, self.limits) == index
             and all(file in files for file in links_in(index))
         )

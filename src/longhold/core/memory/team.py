@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from longhold.core.memory.checkout import markdown_below
-from longhold.core.memory.index import IndexLine, loaded, make_index
+from longhold.core.memory.index import IndexLine, cut_index, make_index
 from longhold.core.memory.memory import (
     Memory,
     MemoryConflict,
@@ -18,7 +18,7 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, checked_name, checked_place
+from longhold.core.memory.paths import INDEX, check_name, check_place
 from longhold.core.messages.secrets import find_secrets
 from longhold.core.settings import MemorySettings
 from longhold.core.settings.files import Overtaken, replace_content
@@ -49,14 +49,14 @@ class TeamMemories:
         found = []
         for file, status in markdown_below(self.root):
             try:
-                text = self._read(checked_name(file))
+                text = self._read(check_name(file))
             except (MemoryRefused, UnicodeDecodeError, OSError):
                 continue
             found.append(parse(file, text, at=status.st_mtime))
         return sorted(found, key=lambda memory: memory.file)
 
     def index(self) -> str:
-        return loaded(self._made_index(), self.limits, name=f"{PREFIX}{INDEX}")
+        return cut_index(self._made_index(), self.limits, name=f"{PREFIX}{INDEX}")
 
     def write(
         self, memory: Memory, *, is_convention: bool = False, expected: str | None = None
@@ -95,7 +95,7 @@ class TeamMemories:
     def _place(self, file: str) -> Path:
         if self._has_link():
             raise MemoryRefused(f"{self.root} is behind a link; remove it and try again")
-        return checked_place(self.root, file)
+        return check_place(self.root, file)
 
     def _made_index(self) -> str:
         return make_index(map(IndexLine.of, self.memories()), self.limits)

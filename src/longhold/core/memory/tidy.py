@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 
 from longhold.core.memory.memory import Memory
-from longhold.core.memory.provenance import changed_sources, in_repository
+from longhold.core.memory.provenance import changed_sources, find_in_repository
 from longhold.core.messages.words import STOP_WORDS
 from longhold.core.settings import DreamSettings
 from longhold.core.settings.front_matter import FieldValue
@@ -131,17 +131,17 @@ def read_statement(description: str) -> Statement:
     kind, detail = _kind_and_detail(value)
     has_verb = match is not None and match["verb"] is not None
     return Statement(
-        subject=_plain(subject),
-        value=_plain(value),
+        subject=_drop_filler(subject),
+        value=_drop_filler(value),
         kind=kind,
         detail=detail,
         is_single=has_verb
         and _DATUM.search(value) is not None
-        and len(_plain(value)) <= VALUE_WORDS,
+        and len(_drop_filler(value)) <= VALUE_WORDS,
         is_one_of_many=match is not None and match["uses"] is not None,
         is_change=_CHANGE.search(description) is not None,
         is_end=_END.search(description) is not None,
-        words=frozenset(_plain(description)) - {*_END_WORDS.split()},
+        words=frozenset(_drop_filler(description)) - {*_END_WORDS.split()},
         is_negation=bool(negations(description)),
     )
 
@@ -197,7 +197,7 @@ def _kind_and_detail(value: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (), ()
 
 
-def _plain(text: str) -> tuple[str, ...]:
+def _drop_filler(text: str) -> tuple[str, ...]:
     return tuple(word for word in _lower(text) if word not in _FILLER.split())
 
 
@@ -267,12 +267,12 @@ def _merge_duplicates(
             if covers(kept, gone, settings.alike_share):
                 plan.gone[gone.file] = (kept.file, f"{kept.file} says all of it")
                 plan.replaced[gone.file] = kept.file
-                plan.memories[kept.file] = _merged(kept, gone)
+                plan.memories[kept.file] = _inherit(kept, gone)
                 del plan.memories[gone.file]
                 break
 
 
-def _merged(kept: Memory, gone: Memory) -> Memory:
+def _inherit(kept: Memory, gone: Memory) -> Memory:
     """Let the memory that stays inherit the times and evidence of the one it replaces."""
     return replace(
         kept,
@@ -319,7 +319,7 @@ def _with_live_links(memory: Memory, plan: TidyPlan, repository: Path) -> Memory
             kept = _replacement(target, plan)
             # The anchor belonged to the other page, so the link leads to the page as a whole.
             return f"[{text}]({posixpath.relpath(kept, posixpath.dirname(memory.file) or '.')})"
-        if target or in_repository(repository, written) or "://" in written:
+        if target or find_in_repository(repository, written) or "://" in written:
             return link[0]
         return f"{text} ({written}{anchor} is gone)"
 
@@ -362,7 +362,7 @@ def dangling_links(memory: Memory, files: frozenset[str], repository: Path) -> l
     return [
         link
         for link in links
-        if not (_target(memory.file, link, files) or in_repository(repository, link))
+        if not (_target(memory.file, link, files) or find_in_repository(repository, link))
         and "://" not in link
     ]
 

@@ -26,8 +26,8 @@ from longhold.core.memory.memory import (
     NoSuchMemory,
     parse,
 )
-from longhold.core.memory.paths import INDEX, checked_name
-from longhold.core.memory.waiting import when_free
+from longhold.core.memory.paths import INDEX, check_name
+from longhold.core.memory.waiting import retry_while_busy
 from longhold.core.messages import JsonObject, ToolUse
 from longhold.core.settings import MemorySettings
 from longhold.core.tools.context import ToolContext
@@ -88,7 +88,7 @@ def memory_tool(
     async def run(given: MemoryInput, _tool_context: ToolContext) -> Outcome:
         command = partial(getattr(commands, given.command), given)
         try:
-            said = await when_free(command, busy_seconds)
+            said = await retry_while_busy(command, busy_seconds)
         except (MemoryRefused, MemoryConflict, MemoryBusy, NoSuchMemory) as error:
             raise Refused(f"{error}.") from None
         return Outcome(content=said, note=said.partition("\n")[0])
@@ -110,7 +110,7 @@ class _Commands:
         self._clock = clock
 
     def view(self, given: MemoryInput) -> str:
-        name = _below(given.path)
+        name = _strip_root(given.path)
         below = self._below(name)
         if not name or (below and name not in below):
             return self._listing(name, below)
@@ -157,7 +157,7 @@ class _Commands:
 
     def delete(self, given: MemoryInput) -> str:
         """Remove a file or all files of a directory; tombstones remain."""
-        name = _below(given.path)
+        name = _strip_root(given.path)
         doomed = self._below(name) if name else {}
         if not doomed:
             raise NoSuchMemory(f"there is nothing at {given.path}")
@@ -169,12 +169,12 @@ class _Commands:
         return self._pages.change(removals, why=f"{name} deleted") or f"{given.path} was deleted."
 
     def rename(self, given: MemoryInput) -> str:
-        old, new = _below(given.old_path), _below(given.new_path)
+        old, new = _strip_root(given.old_path), _strip_root(given.new_path)
         moved = self._below(old) if old else {}
         if not moved:
             raise NoSuchMemory(f"there is nothing at {given.old_path}")
         known = self._pages.versions()
-        targets = [checked_name(f"{new}{file[len(old) :]}") for file in moved]
+        targets = [check_name(f"{new}{file[len(old) :]}") for file in moved]
         if taken := [to for to in targets if to in known]:
             raise Refused(f"{ROOT}/{taken[0]} exists already; choose another name.")
         changes = [
@@ -209,7 +209,7 @@ class _Commands:
         return "\n".join([f"{where} holds {len(files)} files (bytes, path):", *sizes])
 
 
-def _below(path: str) -> str:
+def _strip_root(path: str) -> str:
     if path.rstrip("/") == ROOT:
         return ""
     if not path.startswith(f"{ROOT}/") or ".." in path.split("/"):
@@ -218,7 +218,7 @@ def _below(path: str) -> str:
 
 
 def _file(path: str) -> str:
-    return checked_name(_below(path))
+    return check_name(_strip_root(path))
 
 
 def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
@@ -237,7 +237,7 @@ def usable_tools(tools: Iterable[JsonObject], *, can_look: bool = True) -> str:
     return f"You have the `{MEMORY}` tool for `{ROOT}`{looking}. Everything else is refused."
 
 
-def memories_only(judge: Permit) -> Permit:
+def permit_memories(judge: Permit) -> Permit:
     """Make the permit of a fork that works on memories: it may read, and use the memory tool.
 
     `judge` decides which reads the session itself allows. A shell command must provably change
@@ -372,7 +372,7 @@ class ViewedMemories:
             self._written = written
             raise
 
-    def shown_in(self, view: View, session: str, most_bytes: int) -> Shown:
+    def find_shown(self, view: View, session: str, most_bytes: int) -> Shown:
         """Return what the view shows of memories by now; what left it does not count."""
         recalled = [one for one in self._recalled if view.item_of(one.said) is not None]
         touched = [call.name for id, call in self._calls.items() if _is_visible(view, id)]

@@ -18,7 +18,7 @@ LOOP_SECONDS = 0.05
 PAUSE_SECONDS = 0.05
 
 
-async def when_free(work: Callable[[], T], seconds: float) -> T:
+async def retry_while_busy(work: Callable[[], T], seconds: float) -> T:
     """Do something that fails without a trace while the store is busy, again until it works."""
     end = time.monotonic() + seconds
     while True:

@@ -68,12 +68,12 @@ class Span:
 
 def runs(view: View) -> Iterator[Span]:
     """Yield runs of tool rounds in finished turns, oldest first."""
-    return _spans(view, lambda item: _bounds(view, item) or _breaks_run(item))
+    return _spans(view, lambda item: _is_bound(view, item) or _breaks_run(item))
 
 
 def stretches(view: View) -> Iterator[Span]:
     """Yield what lies between two messages of the user in finished turns, oldest first."""
-    return _spans(view, lambda item: _bounds(view, item))
+    return _spans(view, lambda item: _is_bound(view, item))
 
 
 def _spans(view: View, bounds: Callable[[Item], bool]) -> Iterator[Span]:
@@ -114,7 +114,7 @@ def _last(view: View, item: Item) -> int:
     return line.last
 
 
-def _bounds(view: View, item: Item) -> bool:
+def _is_bound(view: View, item: Item) -> bool:
     """True if no span may contain this item; reminders the model was given stay."""
     if isinstance(item, Spoken) and item.kind not in ("line", "late"):
         return True
@@ -200,7 +200,7 @@ def drain(engine: Engine) -> bool:
     return bool(plan)
 
 
-def staged(engine: Engine) -> tuple[Collapsed, ...]:
+def plan_all(engine: Engine) -> tuple[Collapsed, ...]:
     limits = _limits(engine, free_tokens=float("inf"))
     return plan_collapse(engine.view, limits, engine.make_weigher())
 

@@ -51,7 +51,7 @@ def plan_snip(view: View, marks: Marks, *, drops: bool = False) -> Snipped | Non
         for n, mark in marks.items()
         if (item := view.item_of(n)) is not None
         and item.order < end
-        and not _stands_fast(view, item)
+        and not _explain_undroppable(view, item)
         and (mark.by == "user" or n not in view.in_force.vetoes)
     }
     if not chosen:
@@ -77,7 +77,7 @@ def drop(
         item = engine.view.item_of(n)
         if item is None:
             raise NotInHistory(f"#{n} is not in the view; `longhold history` opens what left it")
-        if reason := _stands_fast(engine.view, item):
+        if reason := _explain_undroppable(engine.view, item):
             raise NotInHistory(f"#{n} {reason}")
     mark = engine.record(Dropped(targets=wanted, by=by, why=why))
     assert isinstance(mark, Dropped)
@@ -89,7 +89,7 @@ def keep(engine: Engine, numbers: Iterable[int]) -> None:
     engine.record(Dropped(targets=tuple(dict.fromkeys(numbers)), on=False))
 
 
-def _stands_fast(view: View, item: Item) -> str:
+def _explain_undroppable(view: View, item: Item) -> str:
     if view.is_pinned(item):
         return "is pinned; take the pin away first"
     if isinstance(item, Spoken) and item.kind in ("summary", "restored"):

@@ -105,13 +105,13 @@ def keep(given: JsonObject) -> str:
     with suppress(LongholdError, OSError):
         history = read_entries(Path(str(given.get("transcript_path") or "")))
         is_over = given.get("hook_event_name") != "PreCompact"
-        names, words = _at_stake(history, is_over=is_over)
+        names, words = _list_at_stake(history, is_over=is_over)
         if names or words:
-            return _lost(names, words) if is_over else _to_keep(names, words)
+            return _write_lost(names, words) if is_over else _write_keep(names, words)
     return ""
 
 
-def _at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[str], list[str]]:
+def _list_at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[str], list[str]]:
     """List names and messages of the user's: all that would go, or what the last summary lacks.
 
     A compaction that is not in the transcript yet replaces everything.
@@ -128,20 +128,20 @@ def _at_stake(history: Sequence[AnyEntry], *, is_over: bool) -> tuple[list[str],
     return [name for name, _ in last.lost][:NAMES], words[::-1]
 
 
-def _to_keep(names: Sequence[str], words: Sequence[str]) -> str:
+def _write_keep(names: Sequence[str], words: Sequence[str]) -> str:
     parts = ["Later work refers to what follows, so the summary must keep it word for word."]
-    return _bounded(parts, names, words)
+    return _bound(parts, names, words)
 
 
-def _lost(names: Sequence[str], words: Sequence[str]) -> str:
+def _write_lost(names: Sequence[str], words: Sequence[str]) -> str:
     parts = [
         "Kept by Longhold from before the compaction, because the summary does not say it. It is a"
         " record, not a new request; the whole history can be searched with search_history."
     ]
-    return _bounded(parts, names, words)
+    return _bound(parts, names, words)
 
 
-def _bounded(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
+def _bound(parts: list[str], names: Sequence[str], words: Sequence[str]) -> str:
     """List the names, then the user's words, the latest first, as far as there is room."""
     if names:
         parts.append("Names in use: " + ", ".join(clean_line(name, 200) for name in names))

@@ -97,9 +97,9 @@ def _add_settings(settings: JsonObject) -> list[str]:
         lines.append(f"statusLine: {command}")
     elif not _is_ours(status):
         lines.append("statusLine: you have one, which stays")
-    hooks = _within(settings, "hooks", dict)
+    hooks = _ensure_key(settings, "hooks", dict)
     for event, matcher in (("PreCompact", ""), ("SessionStart", "compact")):
-        groups = _within(hooks, event, list)
+        groups = _ensure_key(hooks, event, list)
         if not any(_is_our_group(group) for group in groups):
             command = f"{program()} keep"
             hook = {"type": "command", "command": command}
@@ -131,7 +131,7 @@ def _drop_settings(settings: JsonObject) -> list[str]:
 
 
 def _add_server(state: JsonObject) -> list[str]:
-    servers = _within(state, "mcpServers", dict)
+    servers = _ensure_key(state, "mcpServers", dict)
     if NAME in servers:
         return []
     command, *arguments = f"{program()} mcp".split()
@@ -148,7 +148,9 @@ def _drop_server(state: JsonObject) -> list[str]:
     return [f"mcpServers.{NAME}: removed"]
 
 
-def _within(document: JsonObject, key: str, kind: type[dict[str, Any]] | type[list[Any]]) -> Any:
+def _ensure_key(
+    document: JsonObject, key: str, kind: type[dict[str, Any]] | type[list[Any]]
+) -> Any:
     found = document.setdefault(key, kind())
     if not isinstance(found, kind):
         shape = "an object" if kind is dict else "a list"

@@ -222,7 +222,7 @@ def serve(
     started: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve until interrupted; `started` gets the address, which is all one needs to look."""
-    with _prepared(sessions, port, follow_seconds) as (server, listener, address):
+    with _prepare(sessions, port, follow_seconds) as (server, listener, address):
         started(address)
         server.run([listener])
 
@@ -230,7 +230,7 @@ def serve(
 @contextmanager
 def serving(sessions: FollowedSessions, *, follow_seconds: float) -> Iterator[str]:
     """Serve from a thread on a free port until the block ends."""
-    with _prepared(sessions, 0, follow_seconds) as (server, listener, address):
+    with _prepare(sessions, 0, follow_seconds) as (server, listener, address):
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         deadline = time.monotonic() + START_SECONDS
@@ -245,7 +245,7 @@ def serving(sessions: FollowedSessions, *, follow_seconds: float) -> Iterator[st
 
 
 @contextmanager
-def _prepared(
+def _prepare(
     sessions: FollowedSessions, port: int, follow_seconds: float
 ) -> Iterator[tuple[uvicorn.Server, socket.socket, str]]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

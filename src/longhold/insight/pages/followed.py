@@ -16,7 +16,7 @@ from longhold.core.tools.history.question import parse_question
 from longhold.errors import LongholdError, SessionNotFound
 from longhold.insight.pages.html import SessionRow, row_of
 from longhold.insight.pages.session_data import SessionData
-from longhold.insight.pages.tables import changes, shown
+from longhold.insight.pages.tables import changes, sanitise
 
 OPEN_SESSIONS = 6
 """Kept in memory; one of 10 MB takes about 60."""
@@ -99,7 +99,7 @@ class FollowedSessions:
         """Return the whole text of one message and no more than that, without secrets."""
         with self._lock:
             opened = self._session(id).records.open(f"#{n}-#{n}", limit_chars=WHOLE_CHARS)
-            return shown(opened.page.text, WHOLE_CHARS)
+            return sanitise(opened.page.text, WHOLE_CHARS)
 
     def search(self, id: str, words: str) -> list[int]:
         with self._lock:

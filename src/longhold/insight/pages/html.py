@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from longhold.insight.pages.session_data import SessionData
-from longhold.insight.pages.tables import Columns, columns, shown
+from longhold.insight.pages.tables import Columns, columns, sanitise
 
 NAME_CHARS = 400
 MOST_ROWS = 5_000
@@ -39,10 +39,10 @@ class ReportData:
 def report_data(report: Mapping[str, Any], lines: Sequence[str]) -> ReportData:
     """Take a report as plain values; every text in the result is safe to show."""
     return ReportData(
-        lines=tuple(shown(line, NAME_CHARS * 4) for line in lines),
+        lines=tuple(sanitise(line, NAME_CHARS * 4) for line in lines),
         total=dict(report["total"]),
         losses=tuple(
-            {name: shown(v, NAME_CHARS) if isinstance(v, str) else v for name, v in loss.items()}
+            {name: sanitise(v, NAME_CHARS) if isinstance(v, str) else v for name, v in loss.items()}
             for loss in report["losses"]
         ),
         tables={name: _columns(name, groups) for name, groups in report["groups"].items()},
@@ -52,8 +52,8 @@ def report_data(report: Mapping[str, Any], lines: Sequence[str]) -> ReportData:
 def _columns(dimension: str, groups: Sequence[Mapping[str, Any]]) -> Columns:
     kept = groups[-MOST_ROWS:] if dimension in IN_ORDER else groups[:MOST_ROWS]
     table: Columns = {
-        "name": [shown(group["name"], NAME_CHARS) for group in kept],
-        "title": [shown(group["title"], NAME_CHARS) for group in kept],
+        "name": [sanitise(group["name"], NAME_CHARS) for group in kept],
+        "title": [sanitise(group["title"], NAME_CHARS) for group in kept],
     }
     for column in kept[0]["spending"] if kept else ():
         values = (group["spending"][column] for group in kept)
@@ -144,23 +144,23 @@ def render(
 ) -> str:
     title = title or (rows[0].title or rows[0].name if len(rows) == 1 else "Sessions")
     columns = session_columns(rows)
-    return _filled(
+    return _fill(
         PageDocument(title=title, mode=mode, can_undo=can_undo, sessions=columns, pages=pages)
     )
 
 
 def render_report(report: ReportData) -> str:
     title = report.lines[0] if report.lines else "Report"
-    return _filled(PageDocument(title=title, sessions=session_columns(()), report=report))
+    return _fill(PageDocument(title=title, sessions=session_columns(()), report=report))
 
 
-def _filled(document: PageDocument) -> str:
+def _fill(document: PageDocument) -> str:
     parts = {
         "policy": policy(is_live=document.mode == "live"),
-        "title": _escaped(document.title),
-        "style": _joined(STYLES),
+        "title": _escape(document.title),
+        "style": _join_static(STYLES),
         "data": json_in_html(document),
-        "script": _joined(SCRIPTS),
+        "script": _join_static(SCRIPTS),
     }
     # In one pass: a part is never searched for further holes.
     return _HOLE.sub(lambda hole: parts[hole[1]], _static("page.html"))
@@ -187,16 +187,16 @@ def _static(name: str) -> str:
 
 
 @cache
-def _joined(names: tuple[str, ...]) -> str:
+def _join_static(names: tuple[str, ...]) -> str:
     return "\n".join(map(_static, names))
 
 
 def _hash(names: tuple[str, ...]) -> str:
-    digest = hashlib.sha256(_joined(names).encode()).digest()
+    digest = hashlib.sha256(_join_static(names).encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 

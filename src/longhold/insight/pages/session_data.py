@@ -40,7 +40,7 @@ from longhold.insight.pages.tables import (
     TurnRow,
     columns,
     fair_limit,
-    shown,
+    sanitise,
 )
 from longhold.insight.remedies import is_avoidable
 from longhold.insight.timeline import STACK, Boundary, ContextPoint, Timeline, follow_context
@@ -109,9 +109,9 @@ def session_data(
     }
     return SessionData(
         id=id,
-        name=shown(name, LINE_CHARS),
+        name=sanitise(name, LINE_CHARS),
         format=format,
-        title=shown(view.title or _first_words(turns), LINE_CHARS),
+        title=sanitise(view.title or _first_words(turns), LINE_CHARS),
         model=view.model,
         first_at=round(min(times, default=0.0), TIME_DIGITS),
         last_at=round(max(times, default=0.0), TIME_DIGITS),
@@ -122,7 +122,7 @@ def session_data(
         estimated_usd=round(bill(history).total.unrecorded_usd, USD_DIGITS),
         hit_share=round(total.hit_share, 4),
         cut_messages=sum(row.chars > len(row.text) for row in messages),
-        problems=tuple(shown(line, LINE_CHARS) for line in problems),
+        problems=tuple(sanitise(line, LINE_CHARS) for line in problems),
         categories=categories,
         tables=tables,
     )
@@ -143,7 +143,7 @@ def _call_columns(calls: Sequence[CallReport]) -> Columns:
     table["hit_share"] = [round(value, 4) for value in table["hit_share"]]
     for name in ("at", "seconds_since", "renewed"):
         table[name] = [at if at is None else round(at, TIME_DIGITS) for at in table[name]]
-    table["detail"] = [shown(text, LINE_CHARS) for text in table["detail"]]
+    table["detail"] = [sanitise(text, LINE_CHARS) for text in table["detail"]]
     return table
 
 
@@ -164,7 +164,7 @@ def _turn(turn: ExplainedTurn, states: dict[int, str]) -> TurnRow:
     return TurnRow(
         n=turn.n,
         at=round(turn.at, TIME_DIGITS),
-        said=shown(turn.said, LINE_CHARS),
+        said=sanitise(turn.said, LINE_CHARS),
         answers=turn.answers,
         tool_calls=turn.calls.total(),
         errors=turn.errors,
@@ -183,7 +183,7 @@ def _changes(turns: Sequence[ExplainedTurn], history: Sequence[AnyEntry]) -> Ite
                 n=act.n,
                 at=times.get(act.n, 0.0),
                 kind=act.kind,
-                text=shown(act.text, LINE_CHARS),
+                text=sanitise(act.text, LINE_CHARS),
                 saved=act.saved_tokens,
             )
 
@@ -204,10 +204,10 @@ def _compactions(timeline: Timeline, view: View, settings: PageSettings) -> Iter
             before=before,
             after=after,
             replaced=one.replaced,
-            summary=shown(text, settings.summary_chars),
+            summary=sanitise(text, settings.summary_chars),
             chars=len(text),
             names=len(one.names),
-            lost=tuple((shown(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
+            lost=tuple((sanitise(name, LINE_CHARS), kind) for name, kind in one.lost[:LOST_NAMES]),
             words=tuple((n, n in one.kept_words) for n in one.words),
             is_undone=entry.n in view.in_force.dead,
         )
@@ -236,14 +236,14 @@ def _agent(entry: Spawned, ended: Ended | None, calls: Sequence[CallReport]) -> 
     return AgentRow(
         n=entry.n,
         at=round(entry.at, TIME_DIGITS),
-        id=shown(entry.agent, LINE_CHARS),
-        kind=shown(entry.name or entry.kind, LINE_CHARS),
-        task=shown(entry.task, LINE_CHARS),
+        id=sanitise(entry.agent, LINE_CHARS),
+        kind=sanitise(entry.name or entry.kind, LINE_CHARS),
+        task=sanitise(entry.task, LINE_CHARS),
         state=ended.state if ended else "running",
         seconds=round(ended.at - entry.at, TIME_DIGITS) if ended else 0.0,
         calls=len(calls),
         usd=round(sum(call.usd for call in calls), USD_DIGITS),
-        text=shown(ended.text, LINE_CHARS) if ended else "",
+        text=sanitise(ended.text, LINE_CHARS) if ended else "",
     )
 
 
@@ -251,14 +251,14 @@ def _foreign_agent(found: ForeignAgent) -> AgentRow:
     return AgentRow(
         n=found.n,
         at=round(found.at, TIME_DIGITS),
-        id=shown(found.id, LINE_CHARS),
-        kind=shown(found.kind, LINE_CHARS),
-        task=shown(found.task, LINE_CHARS),
+        id=sanitise(found.id, LINE_CHARS),
+        kind=sanitise(found.kind, LINE_CHARS),
+        task=sanitise(found.task, LINE_CHARS),
         state=found.state,
         seconds=round(found.seconds, TIME_DIGITS),
         calls=0,
         usd=0.0,
-        text=shown(found.report, LINE_CHARS),
+        text=sanitise(found.report, LINE_CHARS),
     )
 
 
@@ -270,7 +270,7 @@ def _memory(history: Sequence[AnyEntry]) -> Iterator[MemoryRow]:
                 n=entry.n,
                 at=round(entry.at, TIME_DIGITS),
                 kind=kind_of(entry),
-                text=shown(text, LINE_CHARS),
+                text=sanitise(text, LINE_CHARS),
             )
 
 
@@ -313,13 +313,13 @@ class _MessageReader:
         call = self.catalogue.call_of(entry) or self._first_call(entry)
         size, chars = _size(record.text), len(record.text)
         room = limit if size <= limit else limit * chars // size
-        text = shown(record.text, room)
+        text = sanitise(record.text, room)
         return MessageRow(
             n=entry.n,
             at=round(entry.at, TIME_DIGITS),
             kind=record.kind,
-            tool=shown(call.use.name, LINE_CHARS) if call else "",
-            about=shown(call.target, LINE_CHARS) if call else "",
+            tool=sanitise(call.use.name, LINE_CHARS) if call else "",
+            about=sanitise(call.target, LINE_CHARS) if call else "",
             text=text,
             chars=chars if chars > room else len(text),
             is_error=isinstance(entry, Ran) and entry.is_error,

@@ -18,7 +18,7 @@ _STEERING = re.compile(
 """Colours and titles of a terminal; control characters, and those that reorder what is read."""
 
 
-def shown(text: str, chars: int) -> str:
+def sanitise(text: str, chars: int) -> str:
     """Return the beginning of a foreign text as a page may show it."""
     head = text[: chars + SECRET_CHARS].replace("\r\n", "\n")
     return _STEERING.sub("", mask_secrets(head))[:chars].encode("utf-8", "replace").decode()
@@ -140,14 +140,14 @@ def changes(before: Tables, after: Tables) -> dict[str, dict[str, Any]]:
     found = {}
     for name, table in after.items():
         old = before.get(name, {})
-        start = _common(old, table)
+        start = _count_common(old, table)
         if start < max(length(table), length(old)):
             fresh = {field: values[start:] for field, values in table.items()}
             found[name] = {"from": start, "rows": fresh}
     return found
 
 
-def _common(one: Columns, other: Columns) -> int:
+def _count_common(one: Columns, other: Columns) -> int:
     most = min(length(one), length(other))
     for field, values in other.items():
         known = one.get(field, [])

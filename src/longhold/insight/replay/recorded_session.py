@@ -22,7 +22,7 @@ from longhold.core.request.billing.pieces import PieceMeter
 from longhold.core.request.billing.settings import SimulatorSettings
 from longhold.core.request.billing.tokens import TokenCounter, encode
 from longhold.core.stages.clear.candidates import weight
-from longhold.core.stages.facts.names import NameKind, named_in
+from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.window import infer_window
 from longhold.insight.transcripts.formats import is_log, open_transcript
 
@@ -105,7 +105,7 @@ class RecordedSession:
         In order of appearance: which of two sources is missed first decides which is back for the other.
         """
         if entry.n not in self._names:
-            found = named_in(_text(entry))
+            found = find_names(_text(entry))
             self._names[entry.n] = tuple(
                 name
                 for name, kind in found.items()

@@ -390,8 +390,8 @@ def test_a_rewrite_costs_no_more_than_the_stake():
     known = {"used_tokens": 130_000, "cached_tokens": 129_000}
     whole = moment(**known).payback(many).cost_now_usd
     bound = moment(**known, stake_usd=whole / 2)
-    part = bound.affordable(many)
+    part = bound.limit_to_stake(many)
     assert part.results == many.results[-len(part) :]
     assert 0 < len(part) < len(many)
     assert bound.payback(part).cost_now_usd <= whole / 2 < whole
-    assert moment(**known, stake_usd=math.inf).affordable(many) is many
+    assert moment(**known, stake_usd=math.inf).limit_to_stake(many) is many

@@ -11,7 +11,7 @@ from longhold.core.log.shared import FileRecords
 from longhold.core.messages import Text, Thinking, ToolUse, Usage
 from longhold.core.messages.rules import violations
 from longhold.core.settings import CollapseSettings, Settings, WindowSettings, home
-from longhold.core.stages.collapse import Collapse, drain, open_span, read_lines, staged
+from longhold.core.stages.collapse import Collapse, drain, open_span, plan_all, read_lines
 from longhold.core.tools.context import ToolContext
 from longhold.core.tools.history.history import History
 from longhold.core.tools.history.tool import history_tool
@@ -276,7 +276,7 @@ async def test_draining_folds_everything_and_says_whether_that_helped(make):
     engine = filled(make(settings(limit=1_000_000)))
     await collapsed(engine)
     assert lines(engine) == []
-    assert len(staged(engine)) == 6
+    assert len(plan_all(engine)) == 6
     assert drain(engine)
     assert len(lines(engine)) == 6
     assert not drain(engine)

@@ -3,7 +3,7 @@
 import pytest
 from tests.core.stages.facts.conftest import Talk
 
-from longhold.core.stages.compact.compose import marked
+from longhold.core.stages.compact.compose import mark_contradictions
 from longhold.core.stages.facts.calls import extract
 
 
@@ -16,7 +16,7 @@ def talk():
 def test_a_name_that_is_nowhere_in_the_log_is_marked(talk):
     talk.call("Bash", "[main 3f9c2ab] Round\n", command="git commit -am x")
     talk.call("Read", "x", file_path="/p/src/sums.py")
-    said = marked(
+    said = mark_contradictions(
         "Commit 3f9c2ab, then 77aa11b. See src/sums.py and src/rates.py.",
         extract(talk.items),
         talk.items,
@@ -31,14 +31,16 @@ def test_tests_that_failed_last_do_not_pass(talk):
     talk.call("Bash", "12 passed", command="pytest -q")
     talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
     facts = extract(talk.items)
-    assert marked("All tests pass.", facts, talk.items) == (
+    assert mark_contradictions("All tests pass.", facts, talk.items) == (
         "All tests pass. [the log says otherwise: `pytest -q` failed [#2]]"
     )
     for claim in ("The tests do not pass.", "Make sure all tests pass.", "Done."):
-        assert marked(claim, facts, talk.items) == claim
+        assert mark_contradictions(claim, facts, talk.items) == claim
 
 
 def test_tests_that_passed_last_pass(talk):
     talk.call("Bash", "FAILED test_a", is_error=True, command="pytest -q")
     talk.call("Bash", "12 passed", command="pytest -q")
-    assert marked("All tests pass.", extract(talk.items), talk.items) == "All tests pass."
+    assert (
+        mark_contradictions("All tests pass.", extract(talk.items), talk.items) == "All tests pass."
+    )

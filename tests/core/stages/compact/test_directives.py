@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from longhold.core.log.entries import Directed
 from longhold.core.stages.compact.directives import Claim, accept, keep_ledger, read_claims
-from longhold.core.stages.compact.user_words import HEADING, show_words
+from longhold.core.stages.compact.user_words import HEADING, render_user_messages
 from longhold.core.stages.facts.facts import WordsFact
 
 PLENTY = 1_000_000
@@ -111,7 +111,7 @@ def test_a_cancelled_directive_opens_again_only_by_a_later_word_of_the_user():
 
 def test_the_ledger_reads_in_order_with_its_states():
     ledger = keep_ledger(said("Add a retry\nto the fetcher", "Forget the retry."))
-    assert show_words(ledger, PLENTY).text == cleandoc(
+    assert render_user_messages(ledger, PLENTY).text == cleandoc(
         """
         What the user said, word for word. What is marked cancelled, replaced or done is not to be taken up again.
         T1 [#10] (cancelled by #20): Add a retry
@@ -125,14 +125,14 @@ def test_over_its_budget_finished_ones_shrink_first():
     long = "Please see to this in every place where it occurs, and then look at it again. " * 3
     done = [Directed(n=1_000 + i, message=i * 10, state="done") for i in (1, 2)]
     ledger = keep_ledger(said(f"1 {long}", f"2 {long}", f"3 {long}"), done)
-    text = show_words(ledger, 200).text
+    text = render_user_messages(ledger, 200).text
     assert f"1 {long}".strip() not in text
     assert f"3 {long}".strip() in text
     assert "T1 [#10] (done): 1 Please see to this" in text
 
 
 def test_nothing_said_is_nothing_told():
-    assert show_words(keep_ledger([]), PLENTY).text == ""
+    assert render_user_messages(keep_ledger([]), PLENTY).text == ""
 
 
 def test_an_answer_to_a_question_is_a_directive_with_its_question():
@@ -143,7 +143,7 @@ def test_an_answer_to_a_question_is_a_directive_with_its_question():
 @given(st.lists(st.text(min_size=1, max_size=200).filter(str.strip), max_size=12))
 def test_within_the_budget_every_directive_is_verbatim(texts):
     ledger = keep_ledger(said(*texts))
-    told = show_words(ledger, PLENTY).text
+    told = render_user_messages(ledger, PLENTY).text
     assert all(each.text.strip("\n") in told for each in ledger.directives)
     assert not texts or told.startswith(HEADING)
 
@@ -151,7 +151,7 @@ def test_within_the_budget_every_directive_is_verbatim(texts):
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(0, 500))
 def test_every_directive_keeps_its_line_or_is_said_to_be_left_out(texts, budget):
     ledger = keep_ledger(said(*texts))
-    told = show_words(ledger, budget).text
+    told = render_user_messages(ledger, budget).text
     missing = [each for each in ledger.directives if f"[#{each.message}]" not in told]
     assert not missing or "left out; the log has them" in told
     assert not ledger.directives or f"[#{ledger.directives[-1].message}]" in told

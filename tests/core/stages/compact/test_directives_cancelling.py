@@ -6,8 +6,8 @@ from longhold.core.stages.compact.directives import (
     Cancelling,
     cancellings,
     clauses,
+    find_stems,
     likeness,
-    significant,
 )
 
 
@@ -80,8 +80,8 @@ def test_what_could_mean_something_else_takes_back_nothing(text):
 
 
 def test_words_are_known_again_in_other_forms():
-    assert significant("Dropping the retries of tests") == {"dropp", "retry", "test"}
-    assert likeness(Cancelling(words=significant("the failing tests")), "fix that failed test") == 1
+    assert find_stems("Dropping the retries of tests") == {"dropp", "retry", "test"}
+    assert likeness(Cancelling(words=find_stems("the failing tests")), "fix that failed test") == 1
 
 
 def test_a_request_is_parted_into_what_it_asks():

@@ -5,7 +5,7 @@ import pytest
 from compacting import SUMMARY
 from longhold.core.log.entries import Restored
 from longhold.core.messages import Text
-from longhold.core.stages.compact.draft import lighter
+from longhold.core.stages.compact.draft import lighten
 
 
 def file(name, words):
@@ -16,7 +16,7 @@ def file(name, words):
 
 def test_files_go_one_by_one_the_oldest_first():
     new, old, todos, greeting = file("new", 1), file("old", 1), Text(text="todos"), Text(text="hi")
-    assert [*lighter((new, old, todos, greeting))] == [
+    assert [*lighten((new, old, todos, greeting))] == [
         (new, old, todos, greeting),
         (new, todos, greeting),
         (todos, greeting),
@@ -25,8 +25,8 @@ def test_files_go_one_by_one_the_oldest_first():
 
 
 def test_without_files_it_is_all_or_nothing():
-    assert [*lighter((Text(text="todos"),))] == [(Text(text="todos"),), ()]
-    assert [*lighter((file("a", 1),))] == [(file("a", 1),), (), ()]
+    assert [*lighten((Text(text="todos"),))] == [(Text(text="todos"),), ()]
+    assert [*lighten((file("a", 1),))] == [(file("a", 1),), (), ()]
 
 
 async def test_over_the_line_the_newest_file_and_the_todos_are_still_restored(talk):

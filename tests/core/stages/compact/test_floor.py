@@ -3,7 +3,7 @@
 from longhold.core.log.entries import Framed, Pinned, Replied, Said, Section, add_measure
 from longhold.core.messages import Text
 from longhold.core.request.frame import weigh_frame
-from longhold.core.stages.compact.floor import Weight, explain_floor, floor, itemised
+from longhold.core.stages.compact.floor import Weight, explain_floor, floor, itemise
 from longhold.core.view import fold
 from longhold.core.view.tokens import default_weights, weigh
 
@@ -61,7 +61,7 @@ def test_the_error_says_what_to_do_about_each():
 
 def test_the_error_groups_by_kind_and_sums_up_the_rest():
     tools = [Weight(kind="tools", name=f"tool T{i}", tokens=10, advice="-") for i in range(9)]
-    said = itemised([Weight(kind="system", name="rules", tokens=40, advice="cut"), *tools])
+    said = itemise([Weight(kind="system", name="rules", tokens=40, advice="cut"), *tools])
     assert said.startswith("By kind: tools 90, system 40. Heaviest: rules 40 (cut); tool T0 10")
     assert said.endswith("; and 4 more: 40")
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from longhold.core.messages import Text, ToolUse
 from longhold.core.messages.measure import Measure
-from longhold.core.stages.compact.from_notes import Enough, Judgement, has_text, kept_from
+from longhold.core.stages.compact.from_notes import Enough, Judgement, find_kept_start, has_text
 from longhold.core.stages.notes.notes import last_whole
 from longhold.core.stages.notes.page import read_template
 from longhold.core.view.items import Round, Spoken
@@ -30,7 +30,7 @@ def weigh(measure):
 
 
 def kept(items, start):
-    return kept_from(items, start, weigh, ENOUGH)
+    return find_kept_start(items, start, weigh, ENOUGH)
 
 
 def test_what_the_notes_do_not_cover_is_kept_if_it_is_enough():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from longhold.core.log.entries import Directed
 from longhold.core.stages.compact.directives import keep_ledger
 from longhold.core.stages.compact.summary import ask_for_summary
-from longhold.core.stages.compact.user_words import SHORTENED, show_words, words_tokens
+from longhold.core.stages.compact.user_words import SHORTENED, render_user_messages, words_tokens
 from longhold.core.stages.facts.facts import WordsFact
 from longhold.core.view.tokens import estimate_tokens
 
@@ -21,14 +21,14 @@ def ledger(*texts, done=()):
 
 def test_a_message_of_any_length_is_whole_while_the_budget_lasts():
     one = ledger(SPEC, "and quickly")
-    shown = show_words(one, words_tokens(one))
+    shown = render_user_messages(one, words_tokens(one))
     assert SPEC in shown.text
     assert shown.shortened == ()
 
 
 def test_the_oldest_finished_one_goes_before_any_that_is_open():
     one = ledger(SPEC, SPEC.upper(), "go on", done=(10,))
-    shown = show_words(one, words_tokens(one) - 100)
+    shown = render_user_messages(one, words_tokens(one) - 100)
     assert SPEC.upper() in shown.text
     assert [each.message for each in shown.shortened] == [10]
     assert SHORTENED in shown.text
@@ -36,7 +36,7 @@ def test_the_oldest_finished_one_goes_before_any_that_is_open():
 
 def test_a_paste_is_shortened_before_prose_that_asks_for_something():
     one = ledger(SPEC, f"Why is this slow?\n{LOG}\nPlease fix it.")
-    shown = show_words(one, words_tokens(one) - 1_000)
+    shown = render_user_messages(one, words_tokens(one) - 1_000)
     assert SPEC in shown.text
     assert "Why is this slow?\n" in shown.text
     assert "Please fix it." in shown.text
@@ -47,14 +47,14 @@ def test_a_paste_is_shortened_before_prose_that_asks_for_something():
 def test_what_must_be_shortened_fills_the_room_that_is_left():
     one = ledger(SPEC)
     budget = int(words_tokens(one) * 0.9)
-    shown = show_words(one, budget)
+    shown = render_user_messages(one, budget)
     assert estimate_tokens(shown.text) > 0.8 * budget
     assert "characters left out, all in [#10] …]" in shown.text
 
 
 def test_at_last_the_oldest_are_left_out_and_that_is_said():
     one = ledger(*(f"Do step {n} as it is drawn on page {n} of the plan." for n in range(3_000)))
-    shown = show_words(one, 2_000)
+    shown = render_user_messages(one, 2_000)
     assert estimate_tokens(shown.text) <= 2_000
     assert "older messages from [#10] to [#" in shown.text
     assert one.directives[-1].text in shown.text
@@ -62,7 +62,7 @@ def test_at_last_the_oldest_are_left_out_and_that_is_said():
 
 def test_a_model_is_asked_to_cover_exactly_what_was_shortened():
     one = ledger(SPEC, "keep the flag")
-    shown = show_words(one, 2_000)
+    shown = render_user_messages(one, 2_000)
     asked = ask_for_summary(directives=one.directives, shortened=shown.shortened)
     listed = asked.partition("too long to be kept whole")[2]
     assert "#10: R0: the importer" in listed
@@ -78,6 +78,6 @@ def test_a_request_for_a_summary_ends_with_the_word_on_tools():
 @given(st.lists(st.text(min_size=1, max_size=3_000), max_size=8), st.integers(0, 4_000))
 def test_whatever_is_not_whole_is_said_to_be_short(texts, budget):
     one = ledger(*texts)
-    shown = show_words(one, budget)
+    shown = render_user_messages(one, budget)
     missing = {each.message for each in one.directives if each.text.strip("\n") not in shown.text}
     assert missing <= {each.message for each in shown.shortened}

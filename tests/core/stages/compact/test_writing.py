@@ -13,7 +13,7 @@ from longhold.core.stages.compact.writing import (
     bare_messages,
     least_thinking,
     pieces,
-    truncated,
+    truncate,
 )
 from longhold.core.turn.fork import ForkReply
 from longhold.core.view.items import Result, Round, Spoken
@@ -84,14 +84,14 @@ def test_as_little_thinking_as_the_model_accepts():
 @given(st.integers(2, 40), st.integers(1, 400), st.integers(1, 400))
 def test_truncating_always_gets_on_and_always_leaves_something(count, needed, allowed):
     items = [spoken(n, "word " * n) for n in range(1, count + 1)]
-    left = truncated(items, PromptTooLong("x", needed_tokens=needed, allowed_tokens=allowed))
+    left = truncate(items, PromptTooLong("x", needed_tokens=needed, allowed_tokens=allowed))
     assert 1 <= len(left) < len(items)
     assert left == tuple(items[-len(left) :])
 
 
 def test_one_item_cannot_be_shortened():
     with pytest.raises(PromptTooLong):
-        truncated([spoken(1)], PromptTooLong("x"))
+        truncate([spoken(1)], PromptTooLong("x"))
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), max_size=20), st.integers(400, 2_000))
@@ -107,7 +107,7 @@ async def test_more_pieces_than_it_is_worth_are_not_read():
     one, asked = writer()
     items = [called(n, "word " * 100) for n in range(1, PIECES + 2)]
     with pytest.raises(PromptTooLong):
-        await one.in_pieces(items, 520)
+        await one.ask_in_pieces(items, 520)
     assert asked == []
 
 
@@ -115,11 +115,11 @@ async def test_the_answer_of_a_direct_call_is_capped_by_the_window():
     for window_tokens, cap in ((200_000, 20_000), (8_000, 1_600)):
         one, asked = writer(reply("no"), window_tokens=window_tokens)
         with pytest.raises(NoSummary):
-            await one.directly([spoken(1)])
+            await one.ask_directly([spoken(1)])
         assert asked[0].prefix.max_output_tokens == cap
 
 
 async def test_a_stopped_fork_is_no_answer():
     one, _ = writer(reply("", reason="aborted"))
     with pytest.raises(Aborted):
-        await one.on_fork()
+        await one.ask_fork()

@@ -2,13 +2,13 @@
 
 from longhold.core.stages.facts.facts import ChangeFact
 from longhold.core.stages.facts.names import (
-    defined_in,
-    named_in,
-    put_in,
-    quoted_in,
+    find_defined,
+    find_names,
+    find_quoted,
+    list_added,
+    list_removed,
+    list_touched,
     settings_in,
-    taken_out,
-    touched,
 )
 
 
@@ -17,7 +17,7 @@ def test_names_of_every_kind_are_found_in_order():
         "See https://example.org/a?b=1 and src/app/main.py, pass --dry-run to run_all or "
         "parseInput() in Parser.read; commit 3f9c2ab, ticket OPS-12, port 8080, go.mod."
     )
-    assert named_in(text) == {
+    assert find_names(text) == {
         "https://example.org/a?b=1": "address",
         "src/app/main.py": "path",
         "--dry-run": "flag",
@@ -32,16 +32,18 @@ def test_names_of_every_kind_are_found_in_order():
 
 
 def test_prose_has_no_names():
-    assert named_in("Please make it faster, and tell me why it was slow in the first place.") == {}
+    assert (
+        find_names("Please make it faster, and tell me why it was slow in the first place.") == {}
+    )
 
 
 def test_absolute_and_relative_paths_are_whole():
-    found = named_in("/home/a/b.txt ~/notes/x.md ../up/one ./here/two")
+    found = find_names("/home/a/b.txt ~/notes/x.md ../up/one ./here/two")
     assert list(found) == ["/home/a/b.txt", "~/notes/x.md", "../up/one", "./here/two"]
 
 
 def test_strings_in_code_keep_their_quotes():
-    assert list(quoted_in("""say("hello there", 'by name', `a tag`) # don't, it's "x" """)) == [
+    assert list(find_quoted("""say("hello there", 'by name', `a tag`) # don't, it's "x" """)) == [
         '"hello there"',
         "'by name'",
         "`a tag`",
@@ -50,11 +52,11 @@ def test_strings_in_code_keep_their_quotes():
 
 def test_definitions_of_several_languages_are_known():
     code = "func (s *Store) Write(x int)\n  def read(self):\nexport class View {\npub fn fold()\ntype T struct"
-    assert list(defined_in(code)) == ["Write", "read", "View", "fold", "T"]
+    assert list(find_defined(code)) == ["Write", "read", "View", "fold", "T"]
 
 
 def test_a_huge_run_of_letters_is_looked_at_in_linear_time():
-    assert named_in("a" * 500_000 + "/" + "b" * 500_000) == {}
+    assert find_names("a" * 500_000 + "/" + "b" * 500_000) == {}
 
 
 def test_constants_are_known_by_how_languages_declare_them():
@@ -80,6 +82,6 @@ def test_an_edit_is_known_by_what_it_defines_brings_and_removes():
         removed="func Old() { oldName() }",
         added='func New() { emit("task.done"); newName() }',
     )
-    assert touched([change]) == ["Old", "New"]
-    assert put_in([change], ["New"]) == ['"task.done"', "newName"]
-    assert taken_out([change]) == ["Old", "oldName"]
+    assert list_touched([change]) == ["Old", "New"]
+    assert list_added([change], ["New"]) == ['"task.done"', "newName"]
+    assert list_removed([change]) == ["Old", "oldName"]

@@ -3,7 +3,14 @@
 import pytest
 
 from longhold.core.messages import Image, Text
-from longhold.core.stages.facts.user_text import Notice, Typed, is_summary, notices, reply, typed
+from longhold.core.stages.facts.user_text import (
+    Notice,
+    Typed,
+    is_summary,
+    notices,
+    read_typed,
+    reply,
+)
 
 IMAGE = Image(source={"type": "base64", "media_type": "image/png", "data": ""})
 
@@ -25,7 +32,7 @@ def said(text):
     ],
 )  # fmt: skip
 def test_what_was_typed_is_given_letter_for_letter(text, own):
-    found = typed(said(text))
+    found = read_typed(said(text))
     assert found is not None
     assert found.text == own
 
@@ -41,11 +48,11 @@ def test_what_was_typed_is_given_letter_for_letter(text, own):
     ],
 )
 def test_what_a_harness_sends_is_nobodys_words(text):
-    assert typed(said(text)) is None
+    assert read_typed(said(text)) is None
 
 
 def test_a_picture_alone_is_a_message():
-    assert typed((IMAGE,)) == Typed(text="", images=1)
+    assert read_typed((IMAGE,)) == Typed(text="", images=1)
 
 
 def test_an_answer_to_a_question_is_unwrapped():

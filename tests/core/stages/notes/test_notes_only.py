@@ -8,7 +8,7 @@ from longhold.agent.tools.bash import BASH
 from longhold.agent.tools.edit import EDIT, WRITE
 from longhold.agent.tools.read import READ
 from longhold.core.messages import ToolUse
-from longhold.core.stages.notes.notes import only
+from longhold.core.stages.notes.notes import permit_only
 from longhold.core.turn.round import Allowed
 
 
@@ -21,7 +21,7 @@ def file(tmp_path):
 
 
 async def passes(file, tool, **given):
-    return await only(file)(ToolUse(id="1", name=tool.name, input=given), tool)
+    return await permit_only(file)(ToolUse(id="1", name=tool.name, input=given), tool)
 
 
 @pytest.mark.parametrize("tool", [EDIT, WRITE])
@@ -60,7 +60,7 @@ async def test_a_path_that_is_no_text_is_refused(file):
 async def test_no_other_tool_passes(file):
     assert not isinstance(await passes(file, READ, file_path=str(file)), Allowed)
     forged = ToolUse(id="1", name="Edit", input={"file_path": str(file)})
-    assert not isinstance(await only(file)(forged, READ), Allowed)
+    assert not isinstance(await permit_only(file)(forged, READ), Allowed)
 
 
 async def test_no_command_passes(file):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from longhold.core.stages.notes.page import (
     NotesPage,
     NotesSection,
-    merged,
+    merge_texts,
     read_page,
     read_template,
 )
@@ -138,15 +138,15 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=4).map("\n".joi
     ],
 )
 def test_who_changed_a_section_has_it(base, mine, theirs, both):
-    assert merged({"x": base}, {"x": mine}, {"x": theirs}) == {"x": both}
+    assert merge_texts({"x": base}, {"x": mine}, {"x": theirs}) == {"x": both}
 
 
 def test_sections_that_only_one_of_them_has_stay():
-    assert merged({}, {"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
+    assert merge_texts({}, {"a": "1"}, {"b": "2"}) == {"a": "1", "b": "2"}
 
 
 @given(base=LINES, mine=LINES, theirs=LINES)
 def test_no_line_that_a_person_wrote_is_lost(base, mine, theirs):
-    both = merged({"x": base}, {"x": mine}, {"x": theirs})["x"]
+    both = merge_texts({"x": base}, {"x": mine}, {"x": theirs})["x"]
     if theirs != base:
         assert set(theirs.splitlines()) <= set(both.splitlines())

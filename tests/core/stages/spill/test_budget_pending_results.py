@@ -5,7 +5,7 @@ from msgspec import structs
 
 from longhold.core.log.entries import Asked, Ran, Replied, Said, Spilled, Undone
 from longhold.core.messages import Text, ToolUse
-from longhold.core.stages.spill.budget import arrived_in, exit_status_in, unsent
+from longhold.core.stages.spill.budget import exit_status_in, find_arrived, find_unsent
 from longhold.core.view import fold
 from longhold.core.view.items import last_round
 
@@ -30,7 +30,7 @@ def ran(id, content="x", **fields):
 def ids(*entries):
     view = folded(*entries)
     owner = last_round(view.items)
-    return sorted(unsent(view, owner)) if owner else None
+    return sorted(find_unsent(view, owner)) if owner else None
 
 
 def test_results_since_the_last_request_are_unsent():
@@ -62,7 +62,7 @@ def test_a_session_without_an_answer_has_no_results():
 
 
 def test_a_result_nobody_asked_for_is_nothing():
-    assert arrived_in(folded(said(), called("a")), ran("b")) is None
+    assert find_arrived(folded(said(), called("a")), ran("b")) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_result_nobody_asked_for_is_nothing():
     ],
 )
 def test_how_a_command_ended_is_told_or_read(tool, result, status, has_failed):
-    arrived = arrived_in(folded(said(), called("a", tool=tool)), result)
+    arrived = find_arrived(folded(said(), called("a", tool=tool)), result)
     assert (arrived.tool, arrived.exit_status, arrived.has_failed) == (tool, status, has_failed)
 
 

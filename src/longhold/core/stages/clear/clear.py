@@ -85,13 +85,13 @@ class InputShortener(NamedTuple):
         calls = [(item, use) for item in answers for use in item.tool_uses()]
         unread = len(answers[-1].tool_uses()) if answers else 0
         found = [
-            self._shortened(item, use)
+            self._shorten(item, use)
             for item, use in calls[: max(0, len(calls) - max(keep, unread))]
             if use.id not in vetoes and use.id not in item.inputs and not view.is_pinned(item)
         ]
         return [one for one in found if one is not None]
 
-    def _shortened(self, item: Round, use: ToolUse) -> OldInput | None:
+    def _shorten(self, item: Round, use: ToolUse) -> OldInput | None:
         meant = unwrap_call(use)
         tool = self.describe(meant.name)
         if tool.kind != "write" or any(map(self.is_kept, tool.paths_in(meant.input))):
@@ -212,7 +212,9 @@ def plan_beside(
 def plan_alone(
     beside: Beside, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
-    if not standing.can_move or beside.tokens < max(1, now.scaled(settings.idle_least_tokens)):
+    if not standing.can_move or beside.tokens < max(
+        1, now.scale_tokens(settings.idle_least_tokens)
+    ):
         return None
     saved = now.write_usd(beside.tokens)
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
@@ -368,7 +370,7 @@ class Clearing:
     def _clear(self, engine: Engine, plan: ClearPlan, beside: Beside, now: Snapshot) -> None:
         freed = now.freed_tokens(plan.batch) + beside.tokens
         entry = structs.replace(
-            beside.add_to(cleared(engine, plan, self._lines)),
+            beside.add_to(make_cleared(engine, plan, self._lines)),
             cost_usd=round(plan.cost_usd, USD_DIGITS),
             saves_usd=round(now.read_usd(max(0, freed)), USD_DIGITS),
         )
@@ -390,16 +392,16 @@ class Clearing:
             return
         self._served, candidates = answer.n, self.look(engine)
         found = server_clears(engine.view, engine.frame, answer, self._describe)
-        found = shorter(found, self._lines, engine.view.history)
+        found = keep_shortened(found, self._lines, engine.view.history)
         if found:
             now = take_snapshot(engine, candidates, self._stats)
             plan = plan_served(found, self._stats.served_tokens, now)
             self._clear(engine, plan, Beside(), now)
 
 
-def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
+def make_cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared:
     """Make the entry for a plan, without results that it would not shorten."""
-    taken = shorter(plan.batch, lines, engine.view.history)
+    taken = keep_shortened(plan.batch, lines, engine.view.history)
     made = [lines.line(result, engine.view.history) for result in taken.results]
     return Cleared(
         ids=tuple(result.id for result in taken.results),
@@ -413,7 +415,7 @@ def cleared(engine: Engine, plan: ClearPlan, lines: PlaceholderLines) -> Cleared
     )
 
 
-def shorter(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
+def keep_shortened(batch: Batch, lines: PlaceholderLines, history: Sequence[AnyEntry]) -> Batch:
     longer = {
         result.id
         for result in batch.results

@@ -162,7 +162,7 @@ class Snapshot:
         """True if the history will be compacted unless room is made."""
         return self.full.window.auto and self.full.used_tokens >= self.full.window.auto_tokens
 
-    def scaled(self, tokens: int) -> int:
+    def scale_tokens(self, tokens: int) -> int:
         return scale_tokens(tokens, self.full.window.limit_tokens)
 
     def freed_tokens(self, batch: Batch) -> int:
@@ -180,7 +180,7 @@ class Snapshot:
             forecast=self.outlook,
         )
 
-    def affordable(self, batch: Batch) -> Batch:
+    def limit_to_stake(self, batch: Batch) -> Batch:
         """Return the newest part of a batch whose rewrite costs no more than the stake.
 
         The later the first change, the less is written again.
@@ -371,51 +371,57 @@ def plan_clearing(
     """Decide what to clear before the next call, by the first method that applies."""
     batch = candidates.batch(settings.keep_results)
     if standing.is_stale and standing.can_move:
-        return _stale(candidates.edited, batch, now, settings)
+        return _plan_stale(candidates.edited, batch, now, settings)
     if now.cold and now.cold != NEVER_CACHED and settings.idle and standing.can_move:
-        return _idle(candidates, batch, now, settings)
+        return _plan_idle(candidates, batch, now, settings)
     if standing.is_stale:
-        return _at_line(candidates.edited + batch, now, standing, settings)
+        return _plan_at_line(candidates.edited + batch, now, standing, settings)
     if standing.has_edits and not now.cold:
         active = len(candidates.heavy) + candidates.unread
         is_due = active >= settings.edits_trigger_results and not now.is_mostly_empty
         # deleting fewer is worth it if that avoids a compaction: no rewrite is paid
-        return _edits(batch, now) if is_due or _at_line(batch, now, standing, settings) else None
+        return (
+            _plan_edits(batch, now)
+            if is_due or _plan_at_line(batch, now, standing, settings)
+            else None
+        )
     may_pay = standing.can_move and standing.asks_price and not standing.is_served
     may_pay = may_pay and (bool(now.cold) or not now.is_mostly_empty)
-    by_price = _paid(candidates, batch, now, settings) if settings.paid and may_pay else None
+    by_price = _plan_paid(candidates, batch, now, settings) if settings.paid and may_pay else None
     if by_price or not _is_tight(now, standing):
         return by_price
-    return _at_line(spared(batch, candidates, now), now, standing, settings)
+    return _plan_at_line(spare_needed(batch, candidates, now), now, standing, settings)
 
 
-def _stale(edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> ClearPlan | None:
+def _plan_stale(
+    edited: Batch, batch: Batch, now: Snapshot, settings: ClearSettings
+) -> ClearPlan | None:
     """Rewrite what a cache edit failed to delete; since everything after it is rewritten, clear more."""
-    taken = _with(edited, batch, now, settings)
-    why = f"{_described(taken, now)}: its cache does not do so"
+    taken = _add_free(edited, batch, now, settings)
+    why = f"{_describe(taken, now)}: its cache does not do so"
     return ClearPlan(way="stale", batch=taken, why=why)
 
 
-def _idle(
+def _plan_idle(
     candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear old results while the cache is dead, including what the provider hid."""
     hidden = candidates.edited + candidates.served
-    taken = _with(hidden, spared(batch, candidates, now), now, settings)
+    taken = _add_free(hidden, spare_needed(batch, candidates, now), now, settings)
     if not taken:
         return None
     saved = now.write_usd(now.freed_tokens(taken))
     money = f"; the next call costs {usd(saved)} less" if saved > 0 else ""
-    why = f"{_described(taken, now)} for free, as {now.cold}{money}"
+    why = f"{_describe(taken, now)} for free, as {now.cold}{money}"
     return ClearPlan(way="idle", batch=taken, why=why, cost_usd=-saved)
 
 
-def _with(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
-    is_enough = now.freed_tokens(batch) >= max(1, now.scaled(settings.idle_least_tokens))
+def _add_free(hidden: Batch, batch: Batch, now: Snapshot, settings: ClearSettings) -> Batch:
+    is_enough = now.freed_tokens(batch) >= max(1, now.scale_tokens(settings.idle_least_tokens))
     return hidden + batch if is_enough else hidden
 
 
-def spared(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
+def spare_needed(batch: Batch, candidates: Candidates, now: Snapshot) -> Batch:
     """Leave out results whose keeping costs less than the chance of needing them.
 
     What was asked for again since is not needed as it was before; other parts of a file that was
@@ -448,20 +454,20 @@ def _question(result: Candidate) -> str:
     return f"{result.use.name} {result.use.input}"
 
 
-def _edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
+def _plan_edits(batch: Batch, now: Snapshot) -> ClearPlan | None:
     saved = now.read_usd(now.freed_tokens(batch))
     money = f"; each call costs {usd(saved)} less" if saved > 0 else ""
-    why = f"{_described(batch, now)} inside the provider's cache{money}"
+    why = f"{_describe(batch, now)} inside the provider's cache{money}"
     return ClearPlan(way="edits", batch=batch, why=why, how="edited") if batch else None
 
 
-def _paid(
+def _plan_paid(
     candidates: Candidates, batch: Batch, now: Snapshot, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear a batch that saves more than the cache rewrite it causes costs."""
-    batch = now.affordable(spared(batch, candidates, now))
+    batch = now.limit_to_stake(spare_needed(batch, candidates, now))
     least = max(settings.paid_least_tokens, settings.idle_least_tokens)
-    if now.freed_tokens(batch) < max(1, now.scaled(least)):
+    if now.freed_tokens(batch) < max(1, now.scale_tokens(least)):
         return None
     found = now.payback(batch)
     if found is None or not found.worth_it:
@@ -471,11 +477,11 @@ def _paid(
     )
     if found.cost_now_usd <= 0:
         money = f"the next call costs {usd(-found.cost_now_usd)} less"
-    why = f"{_described(batch, now)}: {money}"
+    why = f"{_describe(batch, now)}: {money}"
     return ClearPlan(way="paid", batch=batch, why=why, cost_usd=found.cost_now_usd)
 
 
-def _at_line(
+def _plan_at_line(
     batch: Batch, now: Snapshot, standing: CacheStanding, settings: ClearSettings
 ) -> ClearPlan | None:
     """Clear to avoid a compaction, if that makes room for a while.
@@ -490,7 +496,7 @@ def _at_line(
     found = now.payback(batch)
     cost = max(0.0, found.cost_now_usd) if found else 0.0
     money = f"; it costs {usd(cost)}" if cost > 0 else ""
-    why = f"{_described(batch, now)}, so that nothing needs to be compacted yet{money}"
+    why = f"{_describe(batch, now)}, so that nothing needs to be compacted yet{money}"
     return ClearPlan(way="line", batch=batch, why=why, cost_usd=cost)
 
 
@@ -499,7 +505,7 @@ def _is_tight(now: Snapshot, standing: CacheStanding) -> bool:
     return now.is_at_line or (now.full.is_blocked and standing.can_move)
 
 
-def _described(batch: Batch, now: Snapshot) -> str:
+def _describe(batch: Batch, now: Snapshot) -> str:
     fresh = Batch()
     for result in batch.results:
         if result.result.cleared is None:
@@ -528,7 +534,7 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
         name for edit in edits_in(frame.options) for name in edit.get("exclude_tools") or ()
     }
     left, found = cleared_count(answer.applied), Batch()
-    for item, use, result in _called_before(view, answer):
+    for item, use, result in _iter_calls(view, answer):
         if left <= 0:
             break
         if use.name in excluded:
@@ -539,7 +545,7 @@ def server_clears(view: View, frame: Framed, answer: Replied, describe: Describe
     return found
 
 
-def _called_before(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
+def _iter_calls(view: View, answer: Replied) -> Iterator[tuple[Round, ToolUse, Result | None]]:
     last = view.item_of(answer.n)
     for item in view.items:
         if last is None or item.order >= last.order:

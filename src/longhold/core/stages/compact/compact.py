@@ -20,17 +20,17 @@ from longhold.core.stages.collapse import drain
 from longhold.core.stages.compact.compose import Manner, compose
 from longhold.core.stages.compact.draft import (
     CompactionDraft,
-    asked_for,
     check_floor,
     check_helps,
     check_shorter,
-    fitted,
-    gathering,
+    fit_draft,
     line_for,
+    make_gatherer,
+    make_room,
     material_of,
-    recorded,
-    roomy,
-    trimmed,
+    record_draft,
+    trim,
+    write_request,
 )
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.fallbacks import Fallbacks, MadeSummary
@@ -173,8 +173,8 @@ class Compaction:
         self, engine: Engine, draft: CompactionDraft, request: CompactRequest, *, seconds: float
     ) -> Compacted:
         """Record a draft of the view as it still is; `seconds` is how long it took to make."""
-        frame = await self._renewed(engine)
-        entry = recorded(engine, draft, request.trigger, frame=frame, seconds=seconds)
+        frame = await self._renew_frame(engine)
+        entry = record_draft(engine, draft, request.trigger, frame=frame, seconds=seconds)
         self._prefetch.drop(engine, "history was compacted without it")
         self.hooks.tell(entry.why)
         await self.hooks.after(entry)
@@ -202,9 +202,9 @@ class Compaction:
                 since = prepared.since
                 made = MadeSummary(written=prepared.written, way="ahead")
             else:
-                before = before or await self._let(request.trigger, request.focus)
+                before = before or await self._ask_hooks(request.trigger, request.focus)
                 focus = (request.focus, *before.focus)
-                asked = asked_for(material, focus)
+                asked = write_request(material, focus)
                 made = await self._fallbacks.climb(engine, material, asked, request)
             restored = await self._restored(engine, material.segment)
         composed = await asyncio.to_thread(compose, material, made.written, manner)
@@ -216,8 +216,8 @@ class Compaction:
             since=since,
             focus="\n".join(filter(None, focus)),
         )
-        fit = await asyncio.to_thread(fitted, engine, draft, manner, line)
-        return trimmed(engine, fit, manner) if request.trigger == "manual" else fit
+        fit = await asyncio.to_thread(fit_draft, engine, draft, manner, line)
+        return trim(engine, fit, manner) if request.trigger == "manual" else fit
 
     async def make_ready(self, engine: Engine) -> None:
         if self._from_notes is not None:
@@ -242,14 +242,14 @@ class Compaction:
         )
         if draft is None:
             return None, None
-        before = await self._let(request.trigger, request.focus)
+        before = await self._ask_hooks(request.trigger, request.focus)
         if before.focus:
             return None, before
         restored = await self._restored(engine, draft.material.segment)
         draft = replace(draft, restored=restored)
-        return await asyncio.to_thread(roomy, engine, draft, manner, line), before
+        return await asyncio.to_thread(make_room, engine, draft, manner, line), before
 
-    async def _let(self, trigger: Trigger, focus: str) -> Before:
+    async def _ask_hooks(self, trigger: Trigger, focus: str) -> Before:
         before = await self.hooks.before(trigger, focus)
         if before.blocked:
             raise Blocked(before.blocked)
@@ -263,13 +263,13 @@ class Compaction:
             engine.record(Failed(what="compact: restore", error=str(error)))
             return ()
 
-    async def _renewed(self, engine: Engine) -> Framed | None:
+    async def _renew_frame(self, engine: Engine) -> Framed | None:
         try:
             frame = await self.hooks.renew()
         except FAILURES as error:
             engine.record(Failed(what="compact: frame", error=str(error)))
             return None
-        return None if frame is None or _same(frame, engine.frame) else frame
+        return None if frame is None or _is_same_frame(frame, engine.frame) else frame
 
     def _look_ahead(self, engine: Engine, full: Fullness) -> None:
         settings = engine.settings.compact
@@ -288,12 +288,12 @@ class Compaction:
             or self._is_taken_back(engine.view)
         ):
             return
-        prefix, gather = engine.prefix(), gathering(engine, segment, self._facts)
+        prefix, gather = engine.prefix(), make_gatherer(engine, segment, self._facts)
 
         async def write() -> MadeSummary:
             material = await asyncio.to_thread(gather)
-            before = await self._let("auto", "")
-            asked = asked_for(material, before.focus)
+            before = await self._ask_hooks("auto", "")
+            asked = write_request(material, before.focus)
             return await self._fallbacks.prefetch(engine, asked, prefix)
 
         self._prefetch.begin(engine, write(), segment)
@@ -356,6 +356,6 @@ def _segment(engine: Engine, request: CompactRequest) -> Segment:
     return segment
 
 
-def _same(frame: Framed, now: Framed) -> bool:
+def _is_same_frame(frame: Framed, now: Framed) -> bool:
     plain = {"n": 0, "at": 0.0, "rests_on": (), "measure": now.measure}
     return structs.replace(frame, **plain) == structs.replace(now, **plain)

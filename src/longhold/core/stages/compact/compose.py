@@ -23,12 +23,12 @@ from longhold.core.stages.compact.summary import prompt
 from longhold.core.stages.compact.survival import Names, Survival, check_survival, recent_names
 from longhold.core.stages.compact.user_words import (
     ShownWords,
-    show_words,
+    render_user_messages,
     trimmed_tokens,
     words_tokens,
 )
 from longhold.core.stages.facts.facts import CommandFact, Facts, cite
-from longhold.core.stages.facts.names import named_in
+from longhold.core.stages.facts.names import find_names
 from longhold.core.view.items import Item
 from longhold.core.view.tokens import estimate_tokens
 
@@ -45,28 +45,28 @@ _DENIED = re.compile(r"\b(?:not|no|never|until|once|if|should|must|before|make)\
 _TESTS = re.compile(r"\b(?:test|pytest|tox|jest|vitest|rspec|ctest|check)\b", re.IGNORECASE)
 
 
-def marked(written: str, facts: Facts, items: Sequence[Item]) -> str:
+def mark_contradictions(written: str, facts: Facts, items: Sequence[Item]) -> str:
     """Mark what a summary says against the log."""
-    for name in _unknown(written, facts, items):
+    for name in _find_unknown(written, facts, items):
         written = written.replace(name, f"{name} {UNKNOWN}", 1)
-    failed = _failed_last(facts)
+    failed = _find_failed_run(facts)
     if failed is None:
         return written
     mark = f" [the log says otherwise: `{failed.text}` failed {cite(failed.id)}]"
-    return "\n".join(_contradicted(line, mark) for line in written.split("\n"))
+    return "\n".join(_mark_line(line, mark) for line in written.split("\n"))
 
 
-def _contradicted(line: str, mark: str) -> str:
+def _mark_line(line: str, mark: str) -> str:
     claim = _PASS.search(line)
     if claim is None or _DENIED.search(line):
         return line
     return f"{line}{mark}"
 
 
-def _unknown(written: str, facts: Facts, items: Sequence[Item]) -> Iterator[str]:
+def _find_unknown(written: str, facts: Facts, items: Sequence[Item]) -> Iterator[str]:
     names = [
         name
-        for name, kind in named_in(written).items()
+        for name, kind in find_names(written).items()
         if kind in CHECKED and (kind == "id" or _FILE.search(name))
     ]
     if not names:
@@ -89,7 +89,7 @@ def _texts(facts: Facts) -> Iterator[str]:
     yield from (todo.text for todo in facts.todos)
 
 
-def _failed_last(facts: Facts) -> CommandFact | None:
+def _find_failed_run(facts: Facts) -> CommandFact | None:
     runs = [
         step
         for _, step in facts.steps()
@@ -146,16 +146,16 @@ class Material:
     """Of either, for the user's messages, which nothing else can recover."""
 
     def words(self) -> ShownWords:
-        return show_words(self.ledger, self.words_tokens)
+        return render_user_messages(self.ledger, self.words_tokens)
 
-    def smaller(self, share: float, words_share: float = 1.0) -> "Material":
-        return self._resized(int(self.words_tokens * words_share), share)
+    def shrink(self, share: float, words_share: float = 1.0) -> "Material":
+        return self._resize(int(self.words_tokens * words_share), share)
 
-    def trimmed(self) -> "Material":
+    def trim(self) -> "Material":
         """Leave no room for what the user pasted, and for what is finished."""
-        return self._resized(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
+        return self._resize(min(self.words_tokens, trimmed_tokens(self.ledger)), 1.0)
 
-    def _resized(self, words: int, share: float) -> "Material":
+    def _resize(self, words: int, share: float) -> "Material":
         beside = max(0, self.budget_tokens - self.words_tokens)
         beside_written = max(0, self.written_tokens - self.words_tokens)
         return replace(
@@ -195,7 +195,7 @@ class Composed:
     survival: Survival
 
 
-def gathered(
+def gather_material(
     history: Sequence[AnyEntry],
     segment: Segment,
     segment_tokens: int,
@@ -226,22 +226,24 @@ def compose(material: Material, written: Judged | None, manner: Manner) -> Compo
     tokens = material.budget_tokens if written is None else material.written_tokens
     index_tokens = int(max(0, tokens - material.words_tokens) * LIMITS.index_ratio)
     if written is None:
-        body = _digested(material, tokens - index_tokens, has_log=bool(manner.log))
+        body = _write_digest(material, tokens - index_tokens, has_log=bool(manner.log))
     else:
-        body = _written(material, tokens - index_tokens, written)
+        body = _write_beside(material, tokens - index_tokens, written)
     survival = check_survival(body, material.parts.names, index_tokens)
     parts = (prompt("lead"), body, mask_secrets(survival.index), *_end(material, manner))
     return Composed(text="\n\n".join(filter(None, parts)), survival=survival)
 
 
-def _digested(material: Material, budget_tokens: int, *, has_log: bool) -> str:
+def _write_digest(material: Material, budget_tokens: int, *, has_log: bool) -> str:
     words = material.words_tokens
     return material.parts.pieces.digest(budget_tokens, has_log=has_log, words_tokens=words)
 
 
-def _written(material: Material, budget_tokens: int, written: Judged) -> str:
+def _write_beside(material: Material, budget_tokens: int, written: Judged) -> str:
     words = material.words().text
-    judged = marked(mask_secrets(written.text()), material.facts, material.segment.items)
+    judged = mark_contradictions(
+        mask_secrets(written.text()), material.facts, material.segment.items
+    )
     left = budget_tokens - estimate_tokens(words) - estimate_tokens(judged)
     added = material.parts.pieces.engine_part(max(left, LIMITS.least_added_tokens), judged)
     sections = (f"## {n}. {name}\n{added[n]}" for n, name in HEADINGS.items() if added.get(n))

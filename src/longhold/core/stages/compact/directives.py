@@ -85,38 +85,38 @@ def cancellings(text: str) -> Iterator[Cancelling]:
         if _BARE.match(sentence):
             yield Cancelling(is_replacing=is_replacing)
         elif naming := _NAMING.match(sentence):
-            found = _named(naming)
+            found = _read_naming(naming)
             if found is not None:
                 yield replace(found, is_replacing=is_replacing)
 
 
-def _named(naming: re.Match[str]) -> Cancelling | None:
+def _read_naming(naming: re.Match[str]) -> Cancelling | None:
     """Return what is named, if it is named by itself and nothing is said about it."""
     what = _TAIL.sub("", naming["what"]).strip()
     phrase = _ARTICLE.sub("", what)
     number = _NUMBERED.search(phrase)
-    if number and not significant(phrase.replace(number[0], "")):
+    if number and not find_stems(phrase.replace(number[0], "")):
         return Cancelling(number=int(number[1]))
     if _STATED.search(phrase) or not (naming["plain"] or _POINTS.match(what)):
         return None
-    named = significant(phrase)
+    named = find_stems(phrase)
     least = 1 if naming["plain"] or naming["verb"] else 2  # a verb of many uses needs more
     return Cancelling(words=named, phrase=phrase.lower()) if len(named) >= least else None
 
 
-def significant(text: str) -> frozenset[str]:
+def find_stems(text: str) -> frozenset[str]:
     words = (word.strip(".-/") for word in _WORD.findall(text.lower()))
     return frozenset(_stem(word) for word in words if len(word) > 1 and word not in _STOP)
 
 
 def likeness(cancelling: Cancelling, text: str) -> float:
-    return len(cancelling.words & significant(text)) / len(cancelling.words)
+    return len(cancelling.words & find_stems(text)) / len(cancelling.words)
 
 
 def clauses(text: str) -> list[str]:
     asked = sentences(_WRAPPED.sub(" ", text))
     parts = (part.strip() for sentence in asked for part in _ASKS.split(sentence))
-    return [part for part in parts if significant(part) and not _REMARK.match(part)]
+    return [part for part in parts if find_stems(part) and not _REMARK.match(part)]
 
 
 _ASKS = re.compile(r",? (?:and|then|also|plus) |;|, (?=\w+ (?:the|a|an)\b)")
@@ -238,7 +238,7 @@ class LedgerFold:
             )
 
     def _cancel(self, cancelling: Cancelling, by: int) -> None:
-        for target in self._meant(cancelling):
+        for target in self._find_meant(cancelling):
             if cancelling.words and _is_part(cancelling, target.text):
                 changed = replace(target, in_part=(*target.in_part, by))
             else:
@@ -246,7 +246,7 @@ class LedgerFold:
                 changed = replace(target, state=state, rests_on=by)
             self.directives[target.message] = changed
 
-    def _meant(self, cancelling: Cancelling) -> list[Directive]:
+    def _find_meant(self, cancelling: Cancelling) -> list[Directive]:
         """Find what is taken back: the newest of the best matches.
 
         If two or more words match completely, every directive with those words is meant: a correction

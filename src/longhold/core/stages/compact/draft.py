@@ -25,7 +25,13 @@ from longhold.core.log.entries import (
 )
 from longhold.core.messages import Opaque, Text, Usage
 from longhold.core.messages.measure import NOTHING, Measure, measure_content
-from longhold.core.stages.compact.compose import Composed, Manner, Material, compose, gathered
+from longhold.core.stages.compact.compose import (
+    Composed,
+    Manner,
+    Material,
+    compose,
+    gather_material,
+)
 from longhold.core.stages.compact.directives import accept, read_claims
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.fallbacks import MadeSummary
@@ -33,7 +39,7 @@ from longhold.core.stages.compact.floor import explain_floor, floor
 from longhold.core.stages.compact.owner import Trigger
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.stages.compact.summary import ask_for_summary
-from longhold.core.stages.compact.user_words import show_words
+from longhold.core.stages.compact.user_words import render_user_messages
 from longhold.core.stages.compact.writing import SOURCE
 from longhold.core.stages.prefix_lock import drops_thinking
 from longhold.core.tools.recovered import is_restored_file
@@ -113,15 +119,15 @@ def line_for(engine: Engine, error: PromptTooLong | None = None) -> int:
 
 async def material_of(engine: Engine, segment: Segment, fold: FactsFold) -> Material:
     """Gather the material of a segment, off the event loop."""
-    return await asyncio.to_thread(gathering(engine, segment, fold))
+    return await asyncio.to_thread(make_gatherer(engine, segment, fold))
 
 
-def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
+def make_gatherer(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[], Material]:
     """Prepare `material_of` to be called in a thread."""
     weigh, window = engine.make_weigher(), engine.fullness().window
     tokens = round(sum(weigh(item.measure) for item in segment.items))
     return partial(
-        gathered,
+        gather_material,
         engine.view.history.copy(),
         segment,
         tokens,
@@ -131,7 +137,7 @@ def gathering(engine: Engine, segment: Segment, fold: FactsFold) -> Callable[[],
     )
 
 
-def asked_for(material: Material, focus: Sequence[str]) -> str:
+def write_request(material: Material, focus: Sequence[str]) -> str:
     segment = material.segment
     return ask_for_summary(
         segment.kind,
@@ -155,8 +161,8 @@ def check_helps(
 ) -> None:
     """Raise unless the shortest digest would bring the context under the line."""
     if lowest_tokens >= HIGH_FLOOR_SHARE * line:
-        composed = compose(material.smaller(*SHARES[-1]), None, manner)
-        fitted(
+        composed = compose(material.shrink(*SHARES[-1]), None, manner)
+        fit_draft(
             engine,
             CompactionDraft(material=material, made=MadeSummary(), composed=composed),
             manner,
@@ -166,30 +172,30 @@ def check_helps(
 
 def check_shorter(engine: Engine, material: Material) -> None:
     """Raise if not even a summary of no words could be shorter, before one is paid for."""
-    words = show_words(material.ledger, material.trimmed().words_tokens).text
-    least = _without(engine, material.segment) + measure_content((Text(text=words),))
+    words = render_user_messages(material.ledger, material.trim().words_tokens).text
+    least = _measure_rest(engine, material.segment) + measure_content((Text(text=words),))
     before, after = engine.fullness().used_tokens, engine.size_tokens(least)
     if after >= before:
-        raise NotShorter(_no_shorter(before, after))
+        raise NotShorter(_explain_no_gain(before, after))
 
 
-def _no_shorter(before: int, after: int) -> str:
+def _explain_no_gain(before: int, after: int) -> str:
     return (
         f"a summary would be no shorter: {before:,} tokens would become {after:,}; "
         "nothing was changed"
     )
 
 
-def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+def fit_draft(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Shrink a draft until the result leaves room to work, or at least is under the line."""
-    fit = roomy(engine, draft, manner, line)
+    fit = make_room(engine, draft, manner, line)
     if after_tokens(engine, fit, fit.restored) < line:
         return fit
     whole = draft.material
     for share, words_share in SHARES:
         if (share, words_share) != SHARES[0]:
-            draft = _shrunk(draft, whole.smaller(share, words_share), manner)
-        for restored in lighter(draft.restored):
+            draft = _shrink(draft, whole.shrink(share, words_share), manner)
+        for restored in lighten(draft.restored):
             if after_tokens(engine, draft, restored) < (ROOM_SHARE * line if restored else line):
                 return replace(draft, restored=restored)
         if draft.made.written is not None and (share, words_share) == SHARES[1]:
@@ -201,56 +207,56 @@ def fitted(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) ->
     raise ContextOverflow(explain_floor(floor(engine.view, engine.make_weigher()), line, left))
 
 
-def roomy(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
+def make_room(engine: Engine, draft: CompactionDraft, manner: Manner, line: int) -> CompactionDraft:
     """Restore less, then tell less, until enough of the line is free to work in.
 
     What a model wrote stays. The user's messages stay whole where that leaves less room, but some;
     only if they were over their budget already, or leave next to none, do they shrink as well.
     """
     whole, target = draft.material, target_for(engine, draft, line)
-    if found := _fitting(engine, draft, target):
+    if found := _fit_restored(engine, draft, target):
         return found
-    least = _shrunk(draft, whole.smaller(LEAST_ROOMY), manner)
+    least = _shrink(draft, whole.shrink(LEAST_ROOMY), manner)
     if after_tokens(engine, least, ()) <= target:
-        less = _shrunk(draft, whole.smaller(LESS_ROOMY), manner)
-        return _fitting(engine, less, target) or _fitting(engine, least, target) or least
+        less = _shrink(draft, whole.shrink(LESS_ROOMY), manner)
+        return _fit_restored(engine, less, target) or _fit_restored(engine, least, target) or least
     draft = replace(least, restored=())
     if not whole.words().shortened:
         target = target_for(engine, draft, line, CROWDED_SHARE)
     for words_share in ROOMY_WORDS_SHARES:
         if after_tokens(engine, draft, ()) <= target:
             break
-        draft = _shrunk(draft, whole.smaller(LEAST_ROOMY, words_share), manner)
+        draft = _shrink(draft, whole.shrink(LEAST_ROOMY, words_share), manner)
     return draft
 
 
-def _fitting(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
-    for restored in lighter(draft.restored):
+def _fit_restored(engine: Engine, draft: CompactionDraft, target: int) -> CompactionDraft | None:
+    for restored in lighten(draft.restored):
         if after_tokens(engine, draft, restored) <= target:
             return replace(draft, restored=restored)
     return None
 
 
-def trimmed(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
+def trim(engine: Engine, draft: CompactionDraft, manner: Manner) -> CompactionDraft:
     """Give up what the user pasted if a summary would be no shorter with it."""
     if after_tokens(engine, draft, draft.restored) < engine.fullness().used_tokens:
         return draft
-    return _shrunk(draft, draft.material.trimmed(), manner)
+    return _shrink(draft, draft.material.trim(), manner)
 
 
 def target_for(engine: Engine, draft: CompactionDraft, line: int, share: float = 0.0) -> int:
     """Return what may be filled afterwards; more if what a compaction does not touch is heavy."""
-    stays = engine.make_weigher()(_without(engine, draft.material.segment))
+    stays = engine.make_weigher()(_measure_rest(engine, draft.material.segment))
     filled = max(engine.settings.compact.filled_ratio, share) * line
     return int(max(filled, stays + LEAST_SHARE * (line - stays)))
 
 
-def _shrunk(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
+def _shrink(draft: CompactionDraft, material: Material, manner: Manner) -> CompactionDraft:
     composed = compose(material, draft.made.written, manner)
     return replace(draft, material=material, composed=composed)
 
 
-def lighter(restored: SpokenContent) -> Iterator[SpokenContent]:
+def lighten(restored: SpokenContent) -> Iterator[SpokenContent]:
     """Yield the restored content with fewer and fewer files, oldest first, then nothing.
 
     Todos, plan, skills and hook output weigh little and cannot be read again: they stay longest.
@@ -272,10 +278,10 @@ def after_tokens(engine: Engine, draft: CompactionDraft, restored: SpokenContent
 
 def _total_after(engine: Engine, draft: CompactionDraft, restored: SpokenContent) -> Measure:
     come = measure_content((*draft.content, *restored))
-    return _without(engine, draft.material.segment) + come
+    return _measure_rest(engine, draft.material.segment) + come
 
 
-def _without(engine: Engine, segment: Segment) -> Measure:
+def _measure_rest(engine: Engine, segment: Segment) -> Measure:
     gone = NOTHING
     for item in segment.items:
         if not engine.view.is_pinned(item):
@@ -283,7 +289,7 @@ def _without(engine: Engine, segment: Segment) -> Measure:
     return engine.view.total - gone
 
 
-def spent_in(entries: Sequence[AnyEntry]) -> Usage | None:
+def sum_usage(entries: Sequence[AnyEntry]) -> Usage | None:
     calls = [e.usage for e in entries if isinstance(e, Forked) and e.source == SOURCE]
     return sum(calls, Usage()) if calls else None
 
@@ -304,7 +310,7 @@ def describe(draft: CompactionDraft, before: int, after: int) -> str:
     )
 
 
-def recorded(
+def record_draft(
     engine: Engine,
     draft: CompactionDraft,
     trigger: Trigger,
@@ -312,7 +318,7 @@ def recorded(
     frame: Framed | None = None,
     seconds: float = 0.0,
 ) -> Compacted:
-    entry = engine.record(_compacted(engine, draft, trigger, seconds))
+    entry = engine.record(_make_compacted(engine, draft, trigger, seconds))
     assert isinstance(entry, Compacted)
     if draft.restored:
         engine.record(Restored(compaction=entry.n, content=draft.restored))
@@ -323,14 +329,14 @@ def recorded(
     return entry
 
 
-def _compacted(
+def _make_compacted(
     engine: Engine, draft: CompactionDraft, trigger: Trigger, seconds: float
 ) -> Compacted:
     segment = draft.material.segment
     before = engine.fullness().used_tokens
     after = after_tokens(engine, draft, draft.restored)
     if trigger == "manual" and after >= before:
-        raise NotShorter(_no_shorter(before, after))
+        raise NotShorter(_explain_no_gain(before, after))
     return Compacted(
         first=segment.first,
         last=segment.last,
@@ -344,7 +350,7 @@ def _compacted(
         focus=draft.focus,
         survived=round(draft.composed.survival.share, 4),
         seconds=round(seconds, 3),
-        usage=spent_in(engine.view.history[draft.since :]),
+        usage=sum_usage(engine.view.history[draft.since :]),
         drops_thinking=drops_thinking(engine),
         why=describe(draft, before, after),
     )

@@ -25,7 +25,7 @@ from longhold.core.messages import text_of
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.stages.compact.directives import DirectiveLedger, LedgerFold, keep_ledger
 from longhold.core.stages.facts.calls import Todos, extract, gather
-from longhold.core.stages.facts.carried import bounded, shortened
+from longhold.core.stages.facts.carried import bound_turns, shorten_turn
 from longhold.core.stages.facts.facts import Facts, PriorSummary, TaskFact, TurnFacts
 from longhold.core.view import View, fold
 from longhold.core.view.items import Item, Spoken
@@ -100,38 +100,38 @@ class FactsFold:
                 self._view.apply(entry)
 
     def _apart(self, history: Sequence[AnyEntry], items: Sequence[Item]) -> KnownFacts:
-        facts = gather(history, items).masked(self._mask)
+        facts = gather(history, items).mask_secrets(self._mask)
         return KnownFacts(facts, keep_ledger(facts.words(), self._directed))
 
     def _carry_on(self, fresh: int) -> None:
         """Take what was compacted before into what is carried."""
-        settled = self._between(self._settled, fresh - 1)
+        settled = self._slice_items(self._settled, fresh - 1)
         if not settled:
             return
-        facts = extract(settled, self._said + 1, self._todos).masked(self._mask)
-        self._ledger.follow(facts.words(), self._directed_before(fresh))
-        turns = [shortened(turn) for turn in facts.turns]
-        self._turns = bounded(_joined(self._turns, turns))
+        facts = extract(settled, self._said + 1, self._todos).mask_secrets(self._mask)
+        self._ledger.follow(facts.words(), self._list_directed(fresh))
+        turns = [shorten_turn(turn) for turn in facts.turns]
+        self._turns = bound_turns(_join(self._turns, turns))
         self._rounds += facts.rounds
         self._prior += facts.prior
-        self._tasks = _merged(self._tasks, facts.tasks)
+        self._tasks = _merge(self._tasks, facts.tasks)
         self._said = max((turn.number for turn in facts.turns), default=self._said)
         self._settled, self._first = fresh, self._first or settled[0].order
 
     def _told(self, items: Sequence[Item], fresh: int) -> KnownFacts:
         todos = self._todos.copy()
-        new = self._between(max(fresh, self._settled), items[-1].order)
-        facts = extract(new, self._said + 1, todos).masked(self._mask)
+        new = self._slice_items(max(fresh, self._settled), items[-1].order)
+        facts = extract(new, self._said + 1, todos).mask_secrets(self._mask)
         kept = (
             PriorSummary(id=item.id, text=self._mask(text_of(item.content)))
             for item in items
             if _is_summary(item) and self._made_by.get(item.id) != "digest"
         )
         told = Facts(
-            turns=tuple(_joined(self._turns, facts.turns)),
+            turns=tuple(_join(self._turns, facts.turns)),
             rounds=(*self._rounds, *facts.rounds),
             todos=facts.todos,
-            tasks=tuple(_merged(self._tasks, facts.tasks).values()),
+            tasks=tuple(_merge(self._tasks, facts.tasks).values()),
             prior=(*self._prior, *facts.prior, *kept),
             since=fresh,
         )
@@ -139,12 +139,12 @@ class FactsFold:
         ledger.follow(facts.words(), self._directed)
         return KnownFacts(told, ledger.ledger())
 
-    def _between(self, first: int, last: int) -> Sequence[Item]:
+    def _slice_items(self, first: int, last: int) -> Sequence[Item]:
         items = self._view.items
         lo = bisect_left(items, first, key=lambda item: item.order)
         return items[lo : bisect_right(items, last, key=lambda item: item.order)]
 
-    def _directed_before(self, order: int) -> list[Directed]:
+    def _list_directed(self, order: int) -> list[Directed]:
         return [entry for entry in self._directed if entry.n < order]
 
 
@@ -158,14 +158,14 @@ def _is_summary(item: Item) -> bool:
     return isinstance(item, Spoken) and item.kind == "summary"
 
 
-def _joined(before: Sequence[TurnFacts], after: Sequence[TurnFacts]) -> list[TurnFacts]:
+def _join(before: Sequence[TurnFacts], after: Sequence[TurnFacts]) -> list[TurnFacts]:
     if before and after and after[0].words is None:
         whole = replace(before[-1], steps=before[-1].steps + after[0].steps)
         return [*before[:-1], whole, *after[1:]]
     return [*before, *after]
 
 
-def _merged(known: dict[str, TaskFact], new: Sequence[TaskFact]) -> dict[str, TaskFact]:
+def _merge(known: dict[str, TaskFact], new: Sequence[TaskFact]) -> dict[str, TaskFact]:
     merged = dict(known)
     for task in new:
         about = merged[task.name].about if task.name in merged else task.about

@@ -18,7 +18,7 @@ from longhold.core.stages.compact.owner import CompactRequest
 from longhold.core.stages.compact.segment import Segment
 from longhold.core.stages.compact.summary import Written
 from longhold.core.stages.compact.thrash import STAGE, CompactionOutcomes, is_broken
-from longhold.core.stages.compact.writing import NoSummary, SummaryWriter, truncated
+from longhold.core.stages.compact.writing import NoSummary, SummaryWriter, truncate
 from longhold.core.turn.engine import Engine
 from longhold.core.turn.fork import AskFork, Prefix
 from longhold.core.view.items import render
@@ -80,7 +80,7 @@ class Fallbacks:
 
     async def prefetch(self, engine: Engine, asked: str, prefix: Prefix) -> MadeSummary:
         """Have the summary written on a fork of the current prefix, for later; raise if it fails."""
-        written = await replace(self._writer(engine, asked), retries=None).on_fork(prefix)
+        written = await replace(self._writer(engine, asked), retries=None).ask_fork(prefix)
         return MadeSummary(written=written, way="ahead")
 
     def _writer(self, engine: Engine, asked: str) -> SummaryWriter:
@@ -102,13 +102,13 @@ def _attempts(
         yield "provider", lambda: writer.by_provider(prefix_up_to(engine, segment))
     if error is None:
         prefix = prefix_up_to(engine, segment) if segment.kind == "up_to" else None
-        yield "fork", lambda: writer.on_fork(prefix)
+        yield "fork", lambda: writer.ask_fork(prefix)
     items = segment.items
-    shorter = truncated(items, error) if error is not None and len(items) > 1 else items
-    yield "direct", lambda: writer.directly(shorter)
+    shorter = truncate(items, error) if error is not None and len(items) > 1 else items
+    yield "direct", lambda: writer.ask_directly(shorter)
     window = engine.fullness().window.limit_tokens
     piece_chars = int(window * PIECE_SHARE * PIECE_CHARS_PER_TOKEN)
-    yield "pieces", lambda: writer.in_pieces(items, piece_chars)
+    yield "pieces", lambda: writer.ask_in_pieces(items, piece_chars)
 
 
 def may_provide(engine: Engine, segment: Segment) -> bool:

@@ -41,16 +41,16 @@ _Part: TypeAlias = tuple[FloorKind, str, Measure, str]
 
 
 def _parts(view: View) -> Iterator[_Part]:
-    yield from _framed(view.frame)
+    yield from _list_frame_parts(view.frame)
     for item in view.items:
         if view.is_pinned(item):
             yield "pinned", f"pinned message #{item.id}", item.measure, "unpin it"
     for item in view.items[view.count_compactable() :]:
         if not view.is_pinned(item):
-            yield from _waiting(item)
+            yield from _list_waiting(item)
 
 
-def _framed(frame: Framed | None) -> Iterator[_Part]:
+def _list_frame_parts(frame: Framed | None) -> Iterator[_Part]:
     if frame is None:
         return
     for section in frame.sections:
@@ -71,7 +71,7 @@ def _tool_advice(name: str) -> str:
     return f"take the MCP server {server} out"
 
 
-def _waiting(item: Item) -> Iterator[_Part]:
+def _list_waiting(item: Item) -> Iterator[_Part]:
     """Name what lies behind everything compactable; a summary can be shortened instead."""
     match item:
         case Spoken(kind="summary"):
@@ -97,10 +97,10 @@ def explain_floor(weights: list[Weight], line_tokens: int, least_tokens: int = 0
             f"compacting does not help enough: with the shortest summary about {least_tokens:,} "
             f"tokens are left, {total:,} of them in every request, and the line is at {line_tokens:,}"
         )
-    return f"{why}. {itemised(weights)}. Or use a model with a larger window"
+    return f"{why}. {itemise(weights)}. Or use a model with a larger window"
 
 
-def itemised(weights: list[Weight]) -> str:
+def itemise(weights: list[Weight]) -> str:
     kinds: Counter[str] = Counter()
     for weight in weights:
         kinds[weight.kind] += weight.tokens

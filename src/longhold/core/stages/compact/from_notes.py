@@ -15,7 +15,7 @@ from longhold.core.messages.measure import Measure, measure_content
 from longhold.core.messages.secrets import mask_secrets
 from longhold.core.messages.text import cut
 from longhold.core.stages.compact.compose import Composed, Manner, Material, compose
-from longhold.core.stages.compact.draft import CompactionDraft, after_tokens, gathering
+from longhold.core.stages.compact.draft import CompactionDraft, after_tokens, make_gatherer
 from longhold.core.stages.compact.facts_fold import FactsFold
 from longhold.core.stages.compact.fallbacks import MadeSummary
 from longhold.core.stages.compact.segment import Segment, segment_before
@@ -165,7 +165,9 @@ class FromNotes:
         basis = replace(basis, cursor=segment.last)  # what waits for an answer is not covered yet
         kept = segment.kept or (segment.last, segment.last)
         covered = replace(segment, kind="up_to", kept=kept)  # something always follows it
-        return await asyncio.to_thread(_put, gathering(engine, covered, self._facts), basis, manner)
+        return await asyncio.to_thread(
+            _compose_ready, make_gatherer(engine, covered, self._facts), basis, manner
+        )
 
     def _segment(self, engine: Engine, ready: Ready, line: int) -> Segment | None:
         """Choose what stays beside the notes: no more than leaves room to work."""
@@ -182,7 +184,7 @@ class FromNotes:
             messages=settings.keep_messages,
             most_tokens=min(scale_tokens(settings.keep_most_tokens, window), max(least, room)),
         )
-        start = kept_from(items, items.index(item) + 1, weigh, enough)
+        start = find_kept_start(items, items.index(item) + 1, weigh, enough)
         return segment_before(engine.view, start)
 
 
@@ -193,14 +195,14 @@ class Enough:
     most_tokens: int
 
 
-def kept_from(
+def find_kept_start(
     items: Sequence[Item], start: int, weigh: Callable[[Measure], float], enough: Enough
 ) -> int:
     """Return the first item that is kept; `start` is the first that the notes do not cover.
 
     `enough` is to continue from; its upper limit applies only to what is kept before `start`.
     """
-    first, start = _after_restored(items), max(start, _after_summary(items))
+    first, start = _skip_restored(items), max(start, _skip_summary(items))
     tokens = sum(weigh(item.measure) for item in items[start:])
     texts = sum(has_text(item) for item in items[start:])
     while start > first:
@@ -220,22 +222,22 @@ def has_text(item: Item) -> bool:
     return any(isinstance(block, Text) and block.text.strip() for block in item.content)
 
 
-def _after_summary(items: Sequence[Item]) -> int:
-    summaries = [i for i, item in enumerate(items) if _is(item, "summary")]
+def _skip_summary(items: Sequence[Item]) -> int:
+    summaries = [i for i, item in enumerate(items) if _is_spoken(item, "summary")]
     first = summaries[-1] + 1 if summaries else 0
-    while first < len(items) and _is(items[first], "restored"):
+    while first < len(items) and _is_spoken(items[first], "restored"):
         first += 1
     return first
 
 
-def _after_restored(items: Sequence[Item]) -> int:
+def _skip_restored(items: Sequence[Item]) -> int:
     """Return the position before which nothing is kept again: messages kept by the last compaction
     stand before what it restored, which is out of date by now."""
-    behind = (i + 1 for i, item in enumerate(items) if _is(item, "summary", "restored"))
+    behind = (i + 1 for i, item in enumerate(items) if _is_spoken(item, "summary", "restored"))
     return max(behind, default=0)
 
 
-def _is(item: Item, *kinds: str) -> bool:
+def _is_spoken(item: Item, *kinds: str) -> bool:
     return isinstance(item, Spoken) and item.kind in kinds
 
 
@@ -244,7 +246,7 @@ def _shows(engine: Engine, n: int) -> bool:
     return item is not None and item.id == n
 
 
-def _put(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
+def _compose_ready(gather: Callable[[], Material], basis: Basis, manner: Manner) -> Ready:
     """Compose the text. Pure, since it runs in a thread."""
     material, judgement = gather(), basis.judgement
     composed = compose(material, judgement if basis.is_covering else None, manner)

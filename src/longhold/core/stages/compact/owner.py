@@ -51,15 +51,15 @@ class Blocked(RequestRejected):
     """A hook blocks the compaction."""
 
 
-async def _nothing_said(trigger: Trigger, focus: str) -> Before:
+async def _say_nothing(trigger: Trigger, focus: str) -> Before:
     return Before()
 
 
-async def _none(*_: object) -> None:
+async def _do_nothing(*_: object) -> None:
     return None
 
 
-async def _no_content(*_: object) -> SpokenContent:
+async def _restore_nothing(*_: object) -> SpokenContent:
     return ()
 
 
@@ -67,13 +67,13 @@ async def _no_content(*_: object) -> SpokenContent:
 class CompactionHooks:
     """What the owner of a session adds to its compactions."""
 
-    before: Callable[[Trigger, str], Awaitable[Before]] = _nothing_said
-    after: Callable[[Compacted], Awaitable[None]] = _none
-    restore: Callable[[Segment], Awaitable[SpokenContent]] = _no_content
+    before: Callable[[Trigger, str], Awaitable[Before]] = _say_nothing
+    after: Callable[[Compacted], Awaitable[None]] = _do_nothing
+    restore: Callable[[Segment], Awaitable[SpokenContent]] = _restore_nothing
     """Returns the files, skills, plan and todos to show again."""
-    greet: Callable[[], Awaitable[SpokenContent]] = _no_content
+    greet: Callable[[], Awaitable[SpokenContent]] = _restore_nothing
     """Returns what hooks say to the new session; appended to what is restored."""
-    renew: Callable[[], Awaitable[Framed | None]] = _none
+    renew: Callable[[], Awaitable[Framed | None]] = _do_nothing
     tell: Callable[[str], None] = lambda _: None
     progress: Callable[[str], None] = lambda _: None
     is_autonomous: bool = False

@@ -12,7 +12,7 @@ from typing import Any
 
 from longhold.core.log.entries import Failed, Framed, Redone, Spilled, Switched, Undone, ViewChange
 from longhold.core.stages.compact.compose import Judged
-from longhold.core.stages.compact.draft import spent_in
+from longhold.core.stages.compact.draft import sum_usage
 from longhold.core.stages.compact.fallbacks import MadeSummary
 from longhold.core.stages.compact.segment import Segment, segment_before
 from longhold.core.stages.prefix_lock import may_move
@@ -57,14 +57,14 @@ class Prefetch:
         one = self._under_way
         if one is None or not one.task.done() or one.task.cancelled() or one.task.exception():
             return False
-        return self._covered(engine, one) is not None and not may_move(engine)
+        return self._find_covered(engine, one) is not None and not may_move(engine)
 
     async def take(self, engine: Engine) -> PreparedSummary | None:
         """Return the summary if it can be used; it is gone afterwards."""
         one = self._under_way
         if one is None:
             return None
-        segment = self._covered(engine, one)
+        segment = self._find_covered(engine, one)
         if segment is None:
             self.drop(engine, "what it covers was changed since")
             return None
@@ -94,10 +94,10 @@ class Prefetch:
         engine.record(Failed(what=PREFETCH, error=said))
         return None
 
-    def _covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
+    def _find_covered(self, engine: Engine, one: _UnderWay) -> Segment | None:
         """Return what it covers, unless an entry has changed that since."""
         since = engine.view.history[one.since :]
-        if any(_moves(entry, one.last) for entry in since):
+        if any(_can_move(entry, one.last) for entry in since):
             return None
         item = engine.view.item_of(one.last)
         if item is None:
@@ -110,14 +110,14 @@ class Prefetch:
         if one is None:
             return ""
         one.task.cancel()
-        spent = spent_in(engine.view.history[one.since :])
+        spent = sum_usage(engine.view.history[one.since :])
         cost = f"{spent.total_tokens:,} tokens" if spent else "nothing was paid yet"
         said = f"thrown away ({cost}): {why}"
         engine.record(Failed(what=PREFETCH, error=said))
         return said
 
 
-def _moves(entry: object, last: int) -> bool:
+def _can_move(entry: object, last: int) -> bool:
     if isinstance(entry, Spilled):  # of a result that came with a later message
         return any(n <= last for n in entry.rests_on)
     return isinstance(entry, ViewChange | Framed | Switched | Undone | Redone)

@@ -77,7 +77,7 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
     """
     item = view.item_of(pivot)
     if item is None or (item.id != pivot and _is_summary(item)):
-        raise RequestRejected(_not_there(view, pivot))
+        raise RequestRejected(_explain_missing(view, pivot))
     at = view.items.index(item)
     end = view.count_compactable()
     if kind == "up_to":
@@ -94,7 +94,7 @@ def partial_segment(view: View, kind: SummaryKind, pivot: int) -> Segment:
     )
 
 
-def _not_there(view: View, n: int) -> str:
+def _explain_missing(view: View, n: int) -> str:
     covers = (
         entry
         for entry in reversed(view.history)

@@ -78,17 +78,17 @@ def ask_for_summary(
     instructions = [text.strip() for text in focus if text.strip()]
     if instructions:
         parts.append(prompt("focus").replace("{focus}", "\n\n".join(instructions)))
-    listed = [_named_by_start(each) for each in directives if each.state == "open"]
+    listed = [_cite_start(each) for each in directives if each.state == "open"]
     if listed:
         parts.append(prompt("states").replace("{messages}", "\n".join(listed[-LISTED_MESSAGES:])))
-    cut_short = [_named_by_start(each) for each in shortened if each.state == "open"]
+    cut_short = [_cite_start(each) for each in shortened if each.state == "open"]
     if cut_short:
         messages = "\n".join(cut_short[-LISTED_MESSAGES:])
         parts.append(prompt("shortened").replace("{messages}", messages))
     return "\n\n".join((*parts, prompt("no_tools")))
 
 
-def _named_by_start(directive: Directive) -> str:
+def _cite_start(directive: Directive) -> str:
     return f"#{directive.message}: {cut(one_line(directive.text), LISTED_CHARS)}"
 
 
@@ -113,12 +113,12 @@ def read_summary(text: str, stop_reason: str) -> Written | SummaryFault:
 
 
 def _sections(body: str) -> Iterable[tuple[int, str]]:
-    for part in parts(body, _named)[1]:
+    for part in parts(body, _match_heading)[1]:
         if part.number in HEADINGS and part.text:
             yield part.number, _BLANK_LINES.sub("\n\n", part.text)
 
 
-def _named(number: int, title: str) -> str:
+def _match_heading(number: int, title: str) -> str:
     """Match a heading by its beginning: models word them differently."""
     wanted = HEADINGS.get(number, "")
     return wanted if wanted and title.lower().startswith(wanted[:8].lower()) else ""

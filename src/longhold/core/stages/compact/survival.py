@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from longhold.core.messages import Json, Text, ToolUse, text_of
 from longhold.core.stages.compact.digest.context import LIMITS, DigestLimits
 from longhold.core.stages.compact.digest.pieces import Count
-from longhold.core.stages.facts.names import NameKind, named_in
+from longhold.core.stages.facts.names import NameKind, find_names
 from longhold.core.view.items import Item, Round, Spoken
 from longhold.core.view.tokens import estimate_tokens
 
@@ -53,13 +53,13 @@ def recent_names(
     texts = [text_of(item.content) for item in asked[-limits.current_messages :]]
     blocks = [block for each in rounds for block in each.content]
     answers = (block.text for block in blocks if isinstance(block, Text))
-    spoken = _counted((*texts, *directives, *answers))
+    spoken = _count_names((*texts, *directives, *answers))
     inputs = (block.input for block in blocks if isinstance(block, ToolUse))
-    given = _counted(text for given in inputs for text in _strings(given))
+    given = _count_names(text for given in inputs for text in _strings(given))
     said = spoken | {name: kind for name, kind in given.items() if name not in spoken}
     seen: dict[str, NameKind] = {}
     for result in (result for r in rounds for result in r.results):
-        seen.update(named_in(text_of(result.content)))
+        seen.update(find_names(text_of(result.content)))
     return Names(said=said, seen={n: kind for n, kind in seen.items() if n not in said})
 
 
@@ -67,15 +67,15 @@ def check_survival(
     text: str, names: Names, budget_tokens: int, count: Count = estimate_tokens
 ) -> Survival:
     missing = {name: kind for name, kind in names.said.items() if name not in text}
-    index, listed = _index(_ordered(missing, text), budget_tokens, count)
+    index, listed = _index(_order(missing, text), budget_tokens, count)
     return Survival(names=len(names.said), missing=len(missing), index=index, listed=listed)
 
 
-def _counted(texts: Iterable[str]) -> dict[str, NameKind]:
+def _count_names(texts: Iterable[str]) -> dict[str, NameKind]:
     times: Counter[str] = Counter()
     kinds: dict[str, NameKind] = {}
     for text in texts:
-        found = named_in(text)
+        found = find_names(text)
         times.update(found.keys())
         kinds.update(found)
     return {name: kinds[name] for name, _ in times.most_common()}
@@ -95,7 +95,7 @@ def _strings(value: Json) -> Iterator[str]:
             yield str(value)
 
 
-def _ordered(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
+def _order(missing: dict[str, NameKind], text: str) -> list[tuple[str, NameKind]]:
     """Put what cannot be guessed first; paths whose file the text names come after names."""
     paths = [name for name, kind in missing.items() if kind == "path"]
     known = {

@@ -96,13 +96,13 @@ class Guard:
         by = culprits[0].described if culprits else "many small things"
         why = f"the window was refilled again and again, by {by}"
         times = times_stopped(self._past.follow(engine.view.history)) + 1
-        done = [*self._acted(engine, culprits, line, why)]
+        done = [*self._act(engine, culprits, line, why)]
         has_room = engine.fullness().used_tokens < line
         if times >= ENOUGH and not has_room:
             engine.record(Failed(what=WHAT, error=f"{why}; nothing more can be done about it"))
             raise ContextOverflow(
                 f"{why}, and compacting does not help. In the window: "
-                f"{filling(engine.view, engine.make_weigher())}. {ADVICE}"
+                f"{itemise_window(engine.view, engine.make_weigher())}. {ADVICE}"
             )
         if times >= WITHOUT_MODELS:
             done.append("no model is asked for a summary for now unless you ask for one")
@@ -110,7 +110,7 @@ class Guard:
         engine.record(Failed(what=WHAT, error=said))
         return ThrashStopped(said=said, has_room=has_room)
 
-    def _acted(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
+    def _act(self, engine: Engine, culprits: list[Culprit], line: int, why: str) -> Iterator[str]:
         for culprit in culprits:
             if culprit.is_restored and self.restores:
                 self.restores = False
@@ -170,12 +170,12 @@ def is_thrashing(
 
 def find_culprits(view: View, weigh: Callable[[Measure], float], line: int) -> list[Culprit]:
     found = sorted(
-        (*_came(view, weigh), *_in_every_request(view, weigh)), key=lambda each: -each.tokens
+        (*_find_arrived(view, weigh), *_find_constant(view, weigh)), key=lambda each: -each.tokens
     )
     return [each for each in found if each.tokens >= HEAVY_SHARE * line]
 
 
-def filling(view: View, weigh: Callable[[Measure], float]) -> str:
+def itemise_window(view: View, weigh: Callable[[Measure], float]) -> str:
     """Itemise what the window holds: by tool, by speaker, and by kind of what is always sent."""
     sizes: Counter[str] = Counter()
     for weight in floor(view, weigh):
@@ -196,7 +196,7 @@ def filling(view: View, weigh: Callable[[Measure], float]) -> str:
     return ", ".join(f"{name} {tokens:,}" for name, tokens in sizes.most_common(LISTED))
 
 
-def _in_every_request(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+def _find_constant(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
     weights = floor(view, weigh)
     names = {"instructions": "the instructions", "tools": "the tools", "system": "the prompt"}
     for kind, name in names.items():
@@ -204,7 +204,7 @@ def _in_every_request(view: View, weigh: Callable[[Measure], float]) -> Iterator
         yield Culprit(said=f"{name} in every request", tokens=tokens)
 
 
-def _came(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
+def _find_arrived(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
     rules = {e.n: e.sources for e in view.history if isinstance(e, Said) and e.sources}
     for item in view.items:
         match item:
@@ -218,13 +218,13 @@ def _came(view: View, weigh: Callable[[Measure], float]) -> Iterator[Culprit]:
             case Round():
                 for result in item.results:
                     yield Culprit(
-                        said=f"the result of {_called(item, result)}",
+                        said=f"the result of {_name_call(item, result)}",
                         tokens=round(weigh(result.seen_measure)),
                         ids=(result.tool_use_id,) if result.cleared is None else (),
                     )
 
 
-def _called(item: Round, result: Result) -> str:
+def _name_call(item: Round, result: Result) -> str:
     use = next((use for use in item.tool_uses() if use.id == result.tool_use_id), None)
     if use is None:
         return result.tool_use_id

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from longhold.core.messages.text import CUT, cut, head_and_tail, one_line, pluralize
-from longhold.core.stages.compact.digest.pieces import remembered
+from longhold.core.stages.compact.digest.pieces import remember_counts
 from longhold.core.stages.compact.directives import Directive, DirectiveLedger
 from longhold.core.stages.facts.facts import cite
 from longhold.core.stages.facts.user_text import without_pastes
@@ -36,7 +36,7 @@ LEFT_OUT_TOKENS = 30
 """For the line that says which messages are left out."""
 
 
-tokens = remembered(estimate_tokens)
+tokens = remember_counts(estimate_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class _Shorter:
     """It may be as long as the room allows."""
 
 
-def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
+def render_user_messages(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
     if not ledger.directives:
         return ShownWords()
     most = max(1, budget_tokens // LEAST_LINE_TOKENS)
@@ -71,16 +71,16 @@ def show_words(ledger: DirectiveLedger, budget_tokens: int) -> ShownWords:
         n = shorter.directive.message
         line = _line(shorter.directive, shorter.text)
         if shorter.fills:
-            line = _filling(shorter.directive, line, sizes[n] - excess)
+            line = _fill_room(shorter.directive, line, sizes[n] - excess)
         saved = sizes[n] - estimate_tokens(line)
         if saved > 0:
             shown[n], sizes[n] = line, sizes[n] - saved
             excess -= saved
-    oldest = _oldest(directives, sizes, excess)
+    oldest = _choose_oldest(directives, sizes, excess)
     kept, left_out = directives[len(oldest) :], (*beyond, *oldest)
     lines = [HEADING, *(shown[each.message] for each in kept)]
     if left_out:
-        lines.insert(1, _left_out(left_out))
+        lines.insert(1, _note_left_out(left_out))
     shortened = [each for each in kept if shown[each.message] != whole[each.message]]
     if shortened:
         lines.insert(1, SHORTENED)
@@ -103,7 +103,7 @@ def trimmed_tokens(ledger: DirectiveLedger) -> int:
     return estimate_tokens(HEADING) + sum(map(tokens, texts))
 
 
-def _oldest(
+def _choose_oldest(
     directives: Sequence[Directive], sizes: Mapping[int, int], excess: int
 ) -> Sequence[Directive]:
     """Choose what is left out if even the first words of all are too much; the latest stays."""
@@ -116,7 +116,7 @@ def _oldest(
     return directives[: min(next(enough, len(directives)), len(directives) - 1)]
 
 
-def _left_out(directives: Sequence[Directive]) -> str:
+def _note_left_out(directives: Sequence[Directive]) -> str:
     first, last = cite(directives[0].message), cite(directives[-1].message)
     return f"{pluralize(len(directives), 'older message')} from {first} to {last} left out; the log has them."
 
@@ -135,7 +135,7 @@ def _shorter_forms(directives: Sequence[Directive]) -> Iterator[_Shorter]:
         yield _Shorter(each, _pointer(each))
 
 
-def _filling(directive: Directive, brief: str, room_tokens: int) -> str:
+def _fill_room(directive: Directive, brief: str, room_tokens: int) -> str:
     """Return as much of a message as its room holds, but no less than its brief form."""
     text, pointer = directive.text, cite(directive.message)
     chars = int(len(text) * room_tokens / max(estimate_tokens(text), 1))

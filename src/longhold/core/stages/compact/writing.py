@@ -84,7 +84,7 @@ class SummaryWriter:
     retries: Retries | None = SOON
     """None if nobody waits: then as many as for the conversation itself."""
 
-    async def on_fork(self, prefix: Prefix | None = None) -> Written:
+    async def ask_fork(self, prefix: Prefix | None = None) -> Written:
         request = ForkRequest(say=self.asked, source=SOURCE, prefix=prefix)
         return await self._summary(replace(request, least_output_tokens=self._output_tokens()))
 
@@ -103,17 +103,17 @@ class SummaryWriter:
                 return block.raw
         raise NoSummary("empty")
 
-    async def directly(self, items: Sequence[Item]) -> Written:
+    async def ask_directly(self, items: Sequence[Item]) -> Written:
         """Ask in a separate call, dropping the oldest rounds while it is too long."""
         left = tuple(items)
         for _ in range(TRUNCATIONS):
             try:
-                return await self._direct(bare_messages(left), self.asked)
+                return await self._ask_once(bare_messages(left), self.asked)
             except PromptTooLong as error:
-                left = truncated(left, error)
-        return await self._direct(bare_messages(left), self.asked)
+                left = truncate(left, error)
+        return await self._ask_once(bare_messages(left), self.asked)
 
-    async def in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
+    async def ask_in_pieces(self, items: Sequence[Item], piece_chars: int) -> Written:
         """Have notes taken of each piece, then a summary written from the notes."""
         texts = pieces(items, piece_chars)
         if len(texts) > PIECES:
@@ -126,9 +126,9 @@ class SummaryWriter:
         joined = "\n\n".join(
             f"Part {i} of {len(notes)}:\n{note}" for i, note in enumerate(notes, 1)
         )
-        return await self._direct((Message("user", (Text(text=joined),)),), self.asked)
+        return await self._ask_once((Message("user", (Text(text=joined),)),), self.asked)
 
-    async def _direct(self, messages: Sequence[Message], asked: str) -> Written:
+    async def _ask_once(self, messages: Sequence[Message], asked: str) -> Written:
         return await self._summary(self._request(messages, asked))
 
     async def _text(self, messages: Sequence[Message], asked: str) -> str:
@@ -185,13 +185,13 @@ def bare_messages(items: Iterable[Item]) -> list[Message]:
     shown = (item for item in items if not (isinstance(item, Spoken) and item.kind == "restored"))
     bare: list[Message] = []
     for message in render(shown):
-        content = tuple(_bare(block) for block in message.content if not is_thought(block))
+        content = tuple(_flatten_block(block) for block in message.content if not is_thought(block))
         if content:
             bare.append(Message(message.role, content))
     return bare
 
 
-def _bare(block: Block) -> Block:
+def _flatten_block(block: Block) -> Block:
     match block:
         case Text():
             return block
@@ -199,12 +199,12 @@ def _bare(block: Block) -> Block:
             return Text(text=f"[called {name} with {given}]")
         case ToolResult(content=content):
             parts = content if isinstance(content, tuple) else (Text(text=content),)
-            text = "\n".join(_shown(part) for part in parts)
+            text = "\n".join(_describe_block(part) for part in parts)
             return Text(text=f"[result] {text}")
-    return Text(text=_shown(block))
+    return Text(text=_describe_block(block))
 
 
-def _shown(block: Block) -> str:
+def _describe_block(block: Block) -> str:
     match block:
         case Text(text=text):
             return text
@@ -217,19 +217,19 @@ def _shown(block: Block) -> str:
     return "[something that is not text]"
 
 
-def truncated(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
+def truncate(items: Sequence[Item], error: PromptTooLong) -> tuple[Item, ...]:
     """Drop the oldest items: by the overflow if known, else a fifth; keep at least one."""
     if len(items) < 2:
         raise error
     if error.needed_tokens and error.allowed_tokens and error.needed_tokens > error.allowed_tokens:
         share = 1 - error.allowed_tokens / error.needed_tokens
-        gone = _covering(items, share)
+        gone = _count_covering(items, share)
     else:
         gone = max(1, int(len(items) * TRUNCATED_SHARE))
     return tuple(items[min(gone, len(items) - 1) :])
 
 
-def _covering(items: Sequence[Item], share: float) -> int:
+def _count_covering(items: Sequence[Item], share: float) -> int:
     totals = list(accumulate(len(str(item.content)) + _results_chars(item) for item in items))
     return bisect_left(totals, share * totals[-1]) + 1
 
@@ -243,7 +243,7 @@ def _results_chars(item: Item) -> int:
 def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
     """Render items as text in pieces of at most this length, split between messages."""
     made: list[str] = []
-    for text in _told(items, piece_chars):
+    for text in _render_parts(items, piece_chars):
         if made and len(made[-1]) + len(text) + 2 <= piece_chars:
             made[-1] = f"{made[-1]}\n\n{text}"
         else:
@@ -251,7 +251,7 @@ def pieces(items: Iterable[Item], piece_chars: int) -> list[str]:
     return made
 
 
-def _told(items: Iterable[Item], most_chars: int) -> Iterator[str]:
+def _render_parts(items: Iterable[Item], most_chars: int) -> Iterator[str]:
     for message in bare_messages(items):
         who = "User" if message.role == "user" else "Agent"
         parts = (

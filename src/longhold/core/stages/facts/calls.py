@@ -35,8 +35,8 @@ from longhold.core.stages.facts.user_text import (
     is_interruption,
     is_summary,
     notices,
+    read_typed,
     reply,
-    typed,
 )
 from longhold.core.tools.describe import Described, description_of
 from longhold.core.view import fold
@@ -96,10 +96,10 @@ def steps_of(
         case "shell" if described.command_input:
             yield _command(use, described, id, text, is_error)
         case "ask" if not is_error or _is_plan(use):
-            yield from _asked(use, id, text, is_error)
+            yield from _read_answers(use, id, text, is_error)
         case _ if not _keeps_list(use):
             yield Report(
-                id=id, tool=use.name, about=_about(use.input), text=text,
+                id=id, tool=use.name, about=_describe_input(use.input), text=text,
                 is_error=is_error, task=_background(use.input, text),
             )  # fmt: skip
 
@@ -107,7 +107,7 @@ def steps_of(
 def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterator[ChangeFact]:
     paths = described.paths_in(use.input)
     if not paths:
-        yield from _patched(use, id, error)
+        yield from _read_patch(use, id, error)
         return
     edits = use.input.get("edits")
     each = [edit for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
@@ -118,7 +118,7 @@ def _changes(use: ToolUse, described: Described, id: int, error: str) -> Iterato
         yield ChangeFact(id=id, path=path, action=action, added=added, removed=removed, error=error)  # type: ignore[arg-type]
 
 
-def _patched(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
+def _read_patch(use: ToolUse, id: int, error: str) -> Iterator[ChangeFact]:
     """Read the files from a patch, which names them in its text."""
     patch = _text(use.input, _PATCH)
     parts = _PATCHED.split(patch)
@@ -159,7 +159,7 @@ def _command(use: ToolUse, described: Described, id: int, text: str, is_error: b
     )
 
 
-def _asked(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
+def _read_answers(use: ToolUse, id: int, text: str, is_error: bool) -> Iterator[StepFact]:
     if _is_plan(use):
         plan = _text(use.input, ("plan",))
         yield PlanFact(id=id, text=plan or text, is_approved=not is_error and is_approval(text))
@@ -182,7 +182,7 @@ def _questions(given: JsonObject) -> str:
 def _call(use: ToolUse, described: Described) -> str:
     paths = described.paths_in(use.input)
     command = _text(use.input, (described.command_input,)) if described.command_input else ""
-    return f"{use.name} {command or ' '.join(paths) or _about(use.input)}".strip()
+    return f"{use.name} {command or ' '.join(paths) or _describe_input(use.input)}".strip()
 
 
 def _span(given: JsonObject) -> str:
@@ -192,7 +192,7 @@ def _span(given: JsonObject) -> str:
     return f"from line {offset or 1}" + (f", {limit} lines" if isinstance(limit, int) else "")
 
 
-def _about(given: JsonObject) -> str:
+def _describe_input(given: JsonObject) -> str:
     named = _text(given, _ABOUT)
     return named or " ".join(
         f"{key}={value}"
@@ -336,7 +336,7 @@ class _Gathering:
             return
         if is_interruption(item.content):
             self._steps.append(Interruption(id=item.id))
-        elif own := typed(item.content):
+        elif own := read_typed(item.content):
             self._end_turn()
             self._number += 1
             self._words = WordsFact(id=item.id, text=own.text, via=own.via, images=own.images)
@@ -376,7 +376,7 @@ class _Gathering:
 def _begins_turn(item: Item) -> bool:
     if not isinstance(item, Spoken) or not item.is_asked() or is_summary(item.content):
         return False
-    return typed(item.content) is not None
+    return read_typed(item.content) is not None
 
 
 def _steps(item: Round) -> Iterator[StepFact]:

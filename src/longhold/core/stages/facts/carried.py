@@ -68,8 +68,8 @@ def is_document(text: str) -> bool:
 
 def demands(text: str, chars: int) -> str:
     """Keep the lines that bind most, within a length, in their order."""
-    weighed = [*_weighed(text)]
-    lines = [*{_once(line): line for line in reversed(weighed)}.values()][::-1]
+    weighed = [*_weigh_lines(text)]
+    lines = [*{_identify(line): line for line in reversed(weighed)}.values()][::-1]
     if any(line.weight for line in lines):
         lines = [line for line in lines if line.weight or line.number == line.heading]
     headings = {line.number: line.text for line in lines if line.number == line.heading}
@@ -86,12 +86,12 @@ def demands(text: str, chars: int) -> str:
     return "\n".join([*(line.text for line in shown), *((CUT,) if missing else ())])
 
 
-def _once(line: _Line) -> str | int:
+def _identify(line: _Line) -> str | int:
     """Tell by what a line is the same as another: a heading only by where it stands."""
     return line.number if line.number == line.heading else line.text
 
 
-def _weighed(text: str) -> Iterator[_Line]:
+def _weigh_lines(text: str) -> Iterator[_Line]:
     heading, binding, leads, in_code, number = -1, 0, list[tuple[int, int]](), False, 0
     for raw in text.splitlines()[:SCANNED_LINES]:
         line = raw.strip()
@@ -134,11 +134,11 @@ MOST_PATHS = 60
 """Changed files of turns that lost their steps, the newest."""
 
 
-def shortened(turn: TurnFacts) -> TurnFacts:
-    return replace(turn, steps=tuple(_shortened(turn.steps)))
+def shorten_turn(turn: TurnFacts) -> TurnFacts:
+    return replace(turn, steps=tuple(_shorten_steps(turn.steps)))
 
 
-def _shortened(steps: Iterable[StepFact]) -> Iterator[StepFact]:
+def _shorten_steps(steps: Iterable[StepFact]) -> Iterator[StepFact]:
     for step in steps:
         match step:
             case AnswerFact(text=text):
@@ -169,19 +169,19 @@ def _output(step: CommandFact) -> str:
     return telling_lines(step.output, OUTPUT_CHARS)
 
 
-def bounded(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
+def bound_turns(turns: Sequence[TurnFacts]) -> list[TurnFacts]:
     """Take the steps of the oldest turns away until few enough are left."""
     left, kept = MOST_STEPS, list[TurnFacts]()
     paths = set[str]()
     for turn in reversed(turns):
         left -= len(turn.steps)
         if left < 0:
-            turn = replace(turn, steps=tuple(_essential(turn.steps, paths)))
+            turn = replace(turn, steps=tuple(_choose_essential(turn.steps, paths)))
         kept.append(turn)
     return kept[::-1]
 
 
-def _essential(steps: Sequence[StepFact], paths: set[str]) -> list[StepFact]:
+def _choose_essential(steps: Sequence[StepFact], paths: set[str]) -> list[StepFact]:
     essential: list[StepFact] = []
     for step in reversed(steps):
         is_newest = isinstance(step, ChangeFact) and not step.error and step.path not in paths

@@ -194,7 +194,7 @@ _TEXTS = ("text", "about", "error", "added", "removed", "pattern", "output")
 _Fact = TypeVar("_Fact", WordsFact, StepFact, TodoFact, TaskFact, PriorSummary)
 
 
-def _masked(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
+def _mask_fact(fact: _Fact, mask: Callable[[str], str]) -> _Fact:
     held = {name: text for name in _TEXTS if (text := getattr(fact, name, ""))}
     changed: JsonObject = {}
     for name, text in held.items():
@@ -227,20 +227,20 @@ class Facts:
                 if isinstance(step, WordsFact):
                     yield turn.number, step
 
-    def masked(self, mask: Callable[[str], str]) -> "Facts":
+    def mask_secrets(self, mask: Callable[[str], str]) -> "Facts":
         """Mask secrets in every text, before anything is cut: half a secret is not recognised."""
         turns = tuple(
             replace(
                 turn,
-                words=_masked(turn.words, mask) if turn.words else None,
-                steps=tuple(_masked(step, mask) for step in turn.steps),
+                words=_mask_fact(turn.words, mask) if turn.words else None,
+                steps=tuple(_mask_fact(step, mask) for step in turn.steps),
             )
             for turn in self.turns
         )
         return replace(
             self,
             turns=turns,
-            todos=tuple(_masked(todo, mask) for todo in self.todos),
-            tasks=tuple(_masked(task, mask) for task in self.tasks),
-            prior=tuple(_masked(summary, mask) for summary in self.prior),
+            todos=tuple(_mask_fact(todo, mask) for todo in self.todos),
+            tasks=tuple(_mask_fact(task, mask) for task in self.tasks),
+            prior=tuple(_mask_fact(summary, mask) for summary in self.prior),
         )

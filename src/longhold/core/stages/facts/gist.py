@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from longhold.core.messages.text import CUT, cut, one_line, sentences, without_code
-from longhold.core.stages.facts.names import has_name, named_in
+from longhold.core.stages.facts.names import find_names, has_name
 
 REMEMBERED = 4_096
 """Texts whose gist is remembered: more than a long session's answers have, or each compaction
@@ -88,7 +88,7 @@ def question(text: str) -> str:
 def gist(text: str, chars: int, *, with_question: bool = True) -> str:
     """Pick the sentences that carry an answer, in order, with marks where some are missing."""
     body = without_code(text)
-    said = [_bare(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
+    said = [_strip_marks(s) for s in sentences(body or text)][:WEIGHED_SENTENCES]
     if not said or len(one_line(body)) <= chars:
         return one_line(body)
     asked = question(text) if with_question else ""
@@ -100,10 +100,10 @@ def gist(text: str, chars: int, *, with_question: bool = True) -> str:
         if weights[i] > 0 and price <= room:
             chosen.add(i)
             room -= price
-    return _joined(said, chosen, asked) if chosen else cut(one_line(body), chars)
+    return _join(said, chosen, asked) if chosen else cut(one_line(body), chars)
 
 
-def _bare(sentence: str) -> str:
+def _strip_marks(sentence: str) -> str:
     """Drop the marks of lists and of emphasis, which cost room and say nothing."""
     return one_line(_MARKS.sub("", sentence)).replace("**", "")
 
@@ -118,11 +118,11 @@ def _weight(said: list[str], place: int) -> float:
         return 0.0
     if is_fragment and not (names_cause or follows):
         return 0.0
-    names = min(len(named_in(sentence)), MOST_NAMES)
+    names = min(len(find_names(sentence)), MOST_NAMES)
     return 1.0 + 3.0 * names_cause + 2.0 * follows + 1.5 * bool(_LIMITS.search(sentence)) + names
 
 
-def _joined(said: list[str], chosen: set[int], asked: str) -> str:
+def _join(said: list[str], chosen: set[int], asked: str) -> str:
     parts: list[str] = []
     last = -1
     for i in sorted(chosen):

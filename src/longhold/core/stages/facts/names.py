@@ -68,7 +68,7 @@ def suffix_of(path: str) -> str:
     return splitext(last_name(path))[1]
 
 
-def named_in(text: str) -> Mapping[str, NameKind]:
+def find_names(text: str) -> Mapping[str, NameKind]:
     """Return the names in a text with their kinds, in order of first appearance."""
     return _remembered_names(text) if len(text) <= REMEMBERED_CHARS else _names_of(text)
 
@@ -99,11 +99,11 @@ _DEFINED = re.compile(
 )
 
 
-def quoted_in(text: str) -> dict[str, None]:
+def find_quoted(text: str) -> dict[str, None]:
     return dict.fromkeys(match.group() for match in _QUOTED.finditer(text[:SCANNED_CHARS]))
 
 
-def defined_in(text: str) -> dict[str, None]:
+def find_defined(text: str) -> dict[str, None]:
     return dict.fromkeys(_DEFINED.findall(text[:SCANNED_CHARS]))
 
 
@@ -123,22 +123,22 @@ def settings_in(text: str) -> dict[str, str]:
     return found
 
 
-def touched(changes: Iterable[ChangeFact]) -> list[str]:
+def list_touched(changes: Iterable[ChangeFact]) -> list[str]:
     """Name the definitions, or in prose the headings, that edits touched."""
     found: Counter[str] = Counter()
     for change in changes:
         text = f"{change.removed}\n{change.added}"
         is_prose = suffix_of(change.path).lower() in PROSE
-        found.update(_PROSE_HEADING.findall(text) if is_prose else list(defined_in(text)))
+        found.update(_PROSE_HEADING.findall(text) if is_prose else list(find_defined(text)))
     return [name for name, _ in found.most_common(TOUCHED)]
 
 
-def beside(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
+def list_neighbours(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
     """Name the neighbours of the definitions that edits touched, in the code that was read."""
-    names = touched(changes)
+    names = list_touched(changes)
     found: dict[str, None] = {}
     for text in shown:
-        defined = list(defined_in(text))
+        defined = list(find_defined(text))
         for name in names:
             if name in defined:
                 place = defined.index(name)
@@ -147,7 +147,7 @@ def beside(changes: Iterable[ChangeFact], shown: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def set_to(changes: Iterable[ChangeFact]) -> list[str]:
+def list_values(changes: Iterable[ChangeFact]) -> list[str]:
     found: dict[str, str] = {}
     for change in changes:
         before = settings_in(change.removed)
@@ -158,22 +158,24 @@ def set_to(changes: Iterable[ChangeFact]) -> list[str]:
     return [f"{name} = {value}" for name, value in reversed(found.items())]
 
 
-def put_in(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
+def list_added(changes: Iterable[ChangeFact], known: Iterable[str] = ()) -> list[str]:
     """List what edits added: quoted strings, flags and names that were not there before."""
     found: dict[str, None] = {}
     for change in changes:
-        strings = [s for s in quoted_in(change.added) if s not in change.removed]
+        strings = [s for s in find_quoted(change.added) if s not in change.removed]
         written = " ".join(strings)
-        names = (n for n in named_in(change.added) if n not in change.removed and n not in written)
+        names = (
+            n for n in find_names(change.added) if n not in change.removed and n not in written
+        )
         found.update(dict.fromkeys((*strings, *names)))
     listed = set(known)
     return [name for name in found if name not in listed]
 
 
-def taken_out(changes: Iterable[ChangeFact]) -> list[str]:
+def list_removed(changes: Iterable[ChangeFact]) -> list[str]:
     found: dict[str, None] = {}
     for change in changes:
         found.update(
-            dict.fromkeys(name for name in named_in(change.removed) if name not in change.added)
+            dict.fromkeys(name for name in find_names(change.removed) if name not in change.added)
         )
     return list(found)

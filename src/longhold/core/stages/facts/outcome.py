@@ -58,7 +58,7 @@ class CommitLine:
     author: str = ""
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     return _WRAPPER.sub("", text).strip()
 
 
@@ -69,7 +69,7 @@ def commits_in(output: str) -> list[CommitLine]:
     ]
 
 
-def commits_shown(output: str) -> list[CommitLine]:
+def find_listed_commits(output: str) -> list[CommitLine]:
     """Return the commits that a log or a comparison lists, with their authors where it says so."""
     shown = [
         CommitLine(hash=each["hash"], subject=each["subject"].strip(), author=each["author"])
@@ -99,11 +99,11 @@ def only_looks(command: str) -> bool:
 
 def telling_lines(output: str, chars: int) -> str:
     """Return the lines that say how a command ended, on one line."""
-    output = unwrapped(output)
+    output = unwrap(output)
     if len(output) <= chars:
         return one_line(output)
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    chosen = _chosen(lines)
+    chosen = _choose_lines(lines)
     shown = [cut(lines[i], LINE_CHARS) for i in sorted(chosen)]
     return cut(f" {CUT} ".join(shown), chars)
 
@@ -123,7 +123,7 @@ def error_head(text: str, chars: int) -> str:
     return f"{head} {cut(problem, room)}" if problem else f"{whole[:chars].rstrip()} {CUT}"
 
 
-def _chosen(lines: list[str]) -> set[int]:
+def _choose_lines(lines: list[str]) -> set[int]:
     failures = _first(lines, _FAILURE.search, TELLING_LINES // 2)
     totals = _first(lines, lambda line: _TOTAL.search(line) or _COMMIT.match(line), 2)
     return {*failures, *totals, len(lines) - 1}

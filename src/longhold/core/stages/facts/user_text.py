@@ -43,7 +43,7 @@ def without_pastes(text: str, pointer: str) -> str:
     """Shorten what was pasted to its first and last lines, and say where all of it is."""
     shown: list[str] = []
     for is_pasted, lines in _parts(text.split("\n")):
-        shown += _shortened(lines, pointer) if is_pasted else lines
+        shown += _shorten_lines(lines, pointer) if is_pasted else lines
     return "\n".join(shown)
 
 
@@ -70,7 +70,7 @@ def _is_machine(line: str) -> bool:
     return bool(_MACHINE.match(line))
 
 
-def _shortened(lines: list[str], pointer: str) -> list[str]:
+def _shorten_lines(lines: list[str], pointer: str) -> list[str]:
     if len(lines) >= FEWEST_LINES:
         left = len(lines) - HEAD_LINES - TAIL_LINES
         notice = f"[{CUT} {left:,} pasted lines left out, all in {pointer} {CUT}]"
@@ -126,7 +126,7 @@ def _first(opening: re.Pattern[str], text: str) -> str | None:
     return next((element.text.strip() for element in elements(opening, text)), None)
 
 
-def typed(content: Content) -> Typed | None:
+def read_typed(content: Content) -> Typed | None:
     text = text_of(content)
     images = sum(isinstance(block, Image | Document) for block in content)
     if len(text) > LONGEST_WRAPPED_CHARS:

@@ -30,7 +30,7 @@ from longhold.core.stages.facts.facts import (
     subject_of,
 )
 from longhold.core.stages.facts.gist import conclusions
-from longhold.core.stages.facts.names import touched
+from longhold.core.stages.facts.names import list_touched
 from longhold.core.stages.facts.outcome import commits_in, only_looks, telling_lines
 from longhold.core.view.items import Item, Round
 
@@ -121,7 +121,7 @@ class SessionAccount:
     def _take(self, items: Sequence[Item]) -> None:
         if not items:
             return
-        facts = extract(items, self._said + 1, self._todos).masked(self.mask)
+        facts = extract(items, self._said + 1, self._todos).mask_secrets(self.mask)
         for turn in facts.turns:
             self._turn(turn)
         for task in facts.tasks:
@@ -166,7 +166,7 @@ class SessionAccount:
         turn.changed[step.path] += 1
         file = self._file(step.path, step.id)
         file.changes += 1
-        file.names.update(touched([step]))
+        file.names.update(list_touched([step]))
         self.recent = [*self.recent[-9:], step]
 
     def _command(self, turn: TurnRecord, step: CommandFact) -> None:

@@ -15,11 +15,11 @@ FAVOURED = '"Current state" and "Errors and corrections"'
 
 
 def template(home: Path) -> NotesPage:
-    return read_template(_own(home, "template.md") or _ours("template"))
+    return read_template(_read_own(home, "template.md") or _read_ours("template"))
 
 
 def ask_for_update(page: NotesPage, file: Path, settings: NotesSettings, home: Path) -> str:
-    words = _own(home, "prompt.md") or _ours("update")
+    words = _read_own(home, "prompt.md") or _read_ours("update")
     values = {
         "path": str(file),
         "section_tokens": f"{settings.section_tokens:,}",
@@ -48,14 +48,14 @@ def reminders(page: NotesPage, settings: NotesSettings) -> list[str]:
     return said
 
 
-def _own(home: Path, name: str) -> str:
+def _read_own(home: Path, name: str) -> str:
     try:
         return (home / "notes" / name).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def _ours(name: str) -> str:
+def _read_ours(name: str) -> str:
     return (
         (files("longhold.core.stages.notes") / "prompts" / f"{name}.md").read_text("utf-8").strip()
     )

@@ -53,7 +53,7 @@ def engine_sections(account: SessionAccount, section_tokens: int) -> dict[str, s
     return {
         heading: text
         for heading, writer in writers.items()
-        if (text := _fitted(writer(account), section_tokens, heading in NEWEST_LAST))
+        if (text := _fit(writer(account), section_tokens, heading in NEWEST_LAST))
     }
 
 
@@ -61,7 +61,7 @@ NEWEST_LAST = frozenset({"Task", "Errors and corrections", "Learnings", "Key res
 """Sections in order of time; the oldest lines are dropped first."""
 
 
-def _fitted(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
+def _fit(lines: Iterable[str], budget_tokens: int, newest_last: bool) -> str:
     """Take lines while there is room, the most valuable first."""
     taken: list[str] = []
     left, missed = budget_tokens, 0
@@ -110,7 +110,7 @@ def _task(account: SessionAccount) -> Iterator[str]:
     for turn in (*reversed(said[1:] if first else said), *first):
         assert turn.words is not None
         text = head_and_tail(turn.words.text, MESSAGE_CHARS, cite(turn.words.id))
-        yield f"- T{turn.number} {cite(turn.words.id)}: {_indented(text)}"
+        yield f"- T{turn.number} {cite(turn.words.id)}: {_indent(text)}"
 
 
 def _files(account: SessionAccount) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _errors(account: SessionAccount) -> Iterator[str]:
 
 def _documents(account: SessionAccount) -> Iterator[str]:
     for plan in reversed(account.plans):
-        yield f"- approved plan {cite(plan.id)}:\n  {_indented(outline(plan.text, OUTLINE_CHARS))}"
+        yield f"- approved plan {cite(plan.id)}:\n  {_indent(outline(plan.text, OUTLINE_CHARS))}"
     for file in account.files.values():
         if file.reads and suffix_of(file.path).lower() in PROSE:
             yield f"- {file.path} was read {cite(file.last)}"
@@ -157,7 +157,7 @@ def _results(account: SessionAccount) -> Iterator[str]:
     for turn in reversed(answered[-ANSWERS:]):
         assert turn.answer is not None
         text = cut(remove_blank_lines(turn.answer.text), ANSWER_CHARS)
-        yield f"- T{turn.number} {cite(turn.answer.id)}: {_indented(text)}"
+        yield f"- T{turn.number} {cite(turn.answer.id)}: {_indent(text)}"
     for commit, id in reversed(account.commits.items()):
         yield f"- commit {commit} {cite(id)}"
 
@@ -181,5 +181,5 @@ def _line(turn: TurnRecord) -> str:
     return f"- T{turn.number} {asked}: {'; '.join(done)}".rstrip(": ").replace("  ", " ")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.strip().replace("\n", "\n  ")

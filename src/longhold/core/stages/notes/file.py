@@ -17,7 +17,7 @@ from longhold.core.settings import NotesSettings
 from longhold.core.settings.files import PRIVATE_FILE, Overtaken, private_directory, replace_content
 from longhold.core.stages.notes.account import SessionAccount
 from longhold.core.stages.notes.engine_lines import engine_sections
-from longhold.core.stages.notes.page import NotesPage, NotesSection, merged, read_page
+from longhold.core.stages.notes.page import NotesPage, NotesSection, merge_texts, read_page
 from longhold.core.tools.files import SeenFile, stamp_of
 from longhold.errors import StoreError
 
@@ -35,7 +35,7 @@ class NotesOnDisk:
 
     @property
     def sha256(self) -> str:
-        return hashed(self.text)
+        return hash_text(self.text)
 
 
 class NotesFile:
@@ -51,7 +51,7 @@ class NotesFile:
         _check_no_link(self.path)
         try:
             status = self.path.stat()
-            if self._last is not None and _same(status, self._last.status):
+            if self._last is not None and _is_same(status, self._last.status):
                 return self._last
             text = self.path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -74,7 +74,7 @@ class NotesFile:
             raise Overtaken(str(self.path)) from None
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
-        return hashed(text)
+        return hash_text(text)
 
     def change(self, change: Callable[[NotesOnDisk], NotesPage]) -> tuple[NotesPage, str]:
         """Change the page; if it was saved meanwhile, change the newer one."""
@@ -137,7 +137,7 @@ class KeptNotes(NotesFile):
         text = page.render()
         if text != found.text:
             self._log.keep_text(NAME, text)
-        return hashed(text)
+        return hash_text(text)
 
 
 class NotesToRead(NotesFile):
@@ -158,11 +158,11 @@ def notes_of(log: OpenLog, template: NotesPage) -> NotesFile:
     return KeptNotes(log, template)
 
 
-def hashed(text: str) -> str:
+def hash_text(text: str) -> str:
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _same(one: os.stat_result, other: os.stat_result | None) -> bool:
+def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
     """True if the file was not saved since; saving changes at least its time."""
     return other is not None and (one.st_ino, one.st_size, one.st_mtime_ns) == (
         other.st_ino,
@@ -180,22 +180,24 @@ LINES = 6
 LINE_CHARS = 160
 
 
-def rebuilt(found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
+def rebuild_page(
+    found: NotesOnDisk, history: Iterable[AnyEntry], settings: NotesSettings
+) -> NotesPage:
     return found.page.with_logs(engine_sections(SessionAccount.of(history), settings.log_tokens))
 
 
-def shown(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
+def load_page(file: NotesFile, history: Iterable[AnyEntry], settings: NotesSettings) -> NotesPage:
     found = file.read()
-    return found.page if found.text else rebuilt(found, history, settings)
+    return found.page if found.text else rebuild_page(found, history, settings)
 
 
-def together(
+def merge_edits(
     found: NotesOnDisk, before: NotesOnDisk, base: NotesPage, theirs: NotesPage
 ) -> NotesPage:
     if found.text == before.text:
         return theirs
     settled = theirs.with_logs(_logs(found.page), _logs(base))
-    written = merged(base.written(), found.page.written(), settled.written())
+    written = merge_texts(base.written(), found.page.written(), settled.written())
     lead = found.page.lead if theirs.lead == base.lead else theirs.lead
     return replace(found.page.with_written(written), lead=lead)
 
@@ -204,7 +206,7 @@ def _logs(page: NotesPage) -> dict[str, str]:
     return {each.heading: each.log for each in page.sections if not each.is_edited}
 
 
-def edited(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
+def make_edit_entry(found: NotesOnDisk, page: NotesPage, last: Noted | None) -> Noted:
     """Make the entry for a person's edit; the cursor stays."""
     return Noted(
         cursor=last.cursor if last else 0,
@@ -219,7 +221,7 @@ def last_noted(history: Iterable[AnyEntry]) -> Noted | None:
     return next((e for e in reversed(list(history)) if isinstance(e, Noted)), None)
 
 
-def where_you_were(page: NotesPage) -> list[str]:
+def summarise_state(page: NotesPage) -> list[str]:
     title = _lines(page.section("Title"))[:1]
     return [*title, *(f"  {line}" for line in _lines(page.section("Current state"))[:LINES])]
 

@@ -28,7 +28,7 @@ from longhold.core.stages.notes.account import SessionAccount
 from longhold.core.stages.notes.asking import ask_for_update, template
 from longhold.core.stages.notes.engine_lines import engine_sections
 from longhold.core.stages.notes.file import NotesFile, NotesOnDisk, notes_of
-from longhold.core.stages.notes.page import NotesPage, merged
+from longhold.core.stages.notes.page import NotesPage, merge_texts
 from longhold.core.tools.protocol import Tool
 from longhold.core.turn.answering import own_refusal
 from longhold.core.turn.background import Background
@@ -107,7 +107,7 @@ class WrittenPage:
     lines: EngineLines
 
 
-async def _nothing(engine: Engine) -> None:
+async def _do_nothing(engine: Engine) -> None:
     return
 
 
@@ -117,7 +117,7 @@ class Notes:
         *,
         ask: AskFork | None = None,
         can_edit: bool = False,
-        on_update: Callable[[Engine], Awaitable[None]] = _nothing,
+        on_update: Callable[[Engine], Awaitable[None]] = _do_nothing,
         background: Background | None = None,
     ) -> None:
         """A model writes them if `ask` is given and `can_edit` allows a fork to run the session's tools."""
@@ -212,7 +212,7 @@ class Notes:
         self._follow(engine.view.history, seconds_of(engine.frame.lifetime))
         used, asks = engine.fullness().used_tokens, self._can_ask(engine)
         if (point := self._update_point(engine, used, asks=asks)) is not None:
-            await self._guarded(engine, point)
+            await self._update_safely(engine, point)
 
     def close(self, engine: Engine) -> None:
         """Stop an update in progress; still write the engine's own lines."""
@@ -260,9 +260,9 @@ class Notes:
         if not self.is_running:
             self._baseline_tokens, self._calls = point.used_tokens, 0
             self._began, self._asks = time.monotonic(), point.prefix is not None
-        self._job.begin(lambda: self._guarded(engine, point))
+        self._job.begin(lambda: self._update_safely(engine, point))
 
-    async def _guarded(self, engine: Engine, point: UpdatePoint) -> None:
+    async def _update_safely(self, engine: Engine, point: UpdatePoint) -> None:
         self._began, self._asks = time.monotonic(), point.prefix is not None
         try:
             usage = await self._ask(engine, point) if point.prefix is not None else None
@@ -277,15 +277,15 @@ class Notes:
         """Have a fork edit a draft; return its usage, None if it changed nothing."""
         assert self.ask is not None
         file, settings = self.file(engine), engine.settings.notes
-        base = _separated(file.read().page, self._lines(engine), self._last_lines)
+        base = _separate(file.read().page, self._lines(engine), self._last_lines)
         seen = file.begin_draft(base)
         request = ForkRequest(
             say=ask_for_update(base, file.draft, settings, home()),
             source=SOURCE,
             turns=settings.turns,
-            permit=only(file.draft),
+            permit=permit_only(file.draft),
             knows=(seen,),
-            writes_cache=point.prefix is not None and _unsent(point.prefix) > TAIL_TOKENS,
+            writes_cache=point.prefix is not None and _estimate_unsent(point.prefix) > TAIL_TOKENS,
             prefix=point.prefix,
         )
         try:
@@ -313,8 +313,8 @@ class Notes:
         lines, last_lines = self._lines(engine), self._last_lines
 
         def merge(found: NotesOnDisk) -> NotesPage:
-            page = _separated(found.page, lines, last_lines)
-            return page.with_written(merged(before, mine, page.written()))
+            page = _separate(found.page, lines, last_lines)
+            return page.with_written(merge_texts(before, mine, page.written()))
 
         await asyncio.to_thread(file.change, merge)
         return reply.usage
@@ -346,7 +346,7 @@ class Notes:
         return engine_sections(self._account, engine.settings.notes.log_tokens)
 
 
-def _separated(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
+def _separate(page: NotesPage, lines: EngineLines, before: EngineLines) -> NotesPage:
     is_edited = any(each.is_edited for each in page.sections)
     return page.with_logs(lines, before) if is_edited else page
 
@@ -358,7 +358,7 @@ def last_whole(items: Sequence[Item]) -> Item | None:
     return None
 
 
-def only(file: Path) -> Permit:
+def permit_only(file: Path) -> Permit:
     """Let a fork edit one plain file (no symlink, no hard link), by our path, not the model's."""
     refusal = f"Only Edit and Write on {file} are possible here. Change that file, or stop."
 
@@ -369,7 +369,7 @@ def only(file: Path) -> Permit:
             and tool.name in TOOLS
             and tool.kind == "write"
             and isinstance(given, str)
-            and _names(given, file)
+            and _is_same_path(given, file)
         )
         if not is_meant:
             return Denied(reason=refusal)
@@ -380,7 +380,7 @@ def only(file: Path) -> Permit:
     return permit
 
 
-def _names(path: str, file: Path) -> bool:
+def _is_same_path(path: str, file: Path) -> bool:
     return Path(path).is_absolute() and os.path.normpath(path) == str(file)
 
 
@@ -397,7 +397,7 @@ def is_plain(file: Path) -> bool:
         return False
 
 
-def _unsent(prefix: Prefix) -> int:
+def _estimate_unsent(prefix: Prefix) -> int:
     if prefix.cached_to is None:
         return 0
     tail = prefix.messages[prefix.cached_to.message + 1 :]

@@ -42,10 +42,10 @@ class NotesSection:
 
         `before` are the engine's previous lines, where known: those were not written by anyone else.
         """
-        fresh = _harmless(log)
+        fresh = _escape(log)
         text = self.text
         if self.is_edited:
-            known = {*fresh.splitlines(), *_harmless(before).splitlines()}
+            known = {*fresh.splitlines(), *_escape(before).splitlines()}
             kept = [line for line in self.log.splitlines() if line not in known]
             text = "\n".join(filter(None, (text, "\n".join(kept).strip())))
         return replace(self, text=text, log=fresh, is_edited=False)
@@ -69,7 +69,9 @@ class NotesPage:
     lead: str = ""
 
     def section(self, heading: str) -> NotesSection | None:
-        return next((each for each in self.sections if _same(each.heading, heading)), None)
+        return next(
+            (each for each in self.sections if _is_same_heading(each.heading, heading)), None
+        )
 
     def written(self) -> dict[str, str]:
         return {each.heading: each.written() for each in self.sections}
@@ -134,10 +136,10 @@ def read_page(text: str, template: NotesPage) -> NotesPage:
         known = template.section(head[1])
         body = text[head.end() : after.start() if after else len(text)]
         _add(sections, _section(head[1], body, known))
-    return NotesPage(sections=tuple(_in_place(sections, template)), lead=lead.strip())
+    return NotesPage(sections=tuple(_restore_missing(sections, template)), lead=lead.strip())
 
 
-def merged(
+def merge_texts(
     base: Mapping[str, str], mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
     """Merge two versions that began from `base`, section by section.
@@ -180,7 +182,7 @@ def _section(heading: str, body: str, known: NotesSection | None) -> NotesSectio
 
 def _add(sections: list[NotesSection], new: NotesSection) -> None:
     for i, each in enumerate(sections):
-        if _same(each.heading, new.heading):
+        if _is_same_heading(each.heading, new.heading):
             text = "\n\n".join(filter(None, (each.written(), new.written())))
             log = "" if each.is_edited else each.log
             sections[i] = replace(each, text=text, log=log, is_edited=False)
@@ -188,7 +190,7 @@ def _add(sections: list[NotesSection], new: NotesSection) -> None:
     sections.append(new)
 
 
-def _in_place(sections: list[NotesSection], template: NotesPage) -> list[NotesSection]:
+def _restore_missing(sections: list[NotesSection], template: NotesPage) -> list[NotesSection]:
     """Put back missing sections, each before the next one of the template that the page has."""
     placed = list(sections)
     for i, missing in enumerate(template.sections):
@@ -199,7 +201,7 @@ def _in_place(sections: list[NotesSection], template: NotesPage) -> list[NotesSe
     return placed
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_heading(one: str, other: str) -> bool:
     return one.strip().lower() == other.strip().lower()
 
 
@@ -207,6 +209,6 @@ def _mark(log: str) -> str:
     return sha256(log.encode("utf-8", "replace")).hexdigest()[:MARK_CHARS]
 
 
-def _harmless(log: str) -> str:
+def _escape(log: str) -> str:
     """Escape quoted text that looks like the page's own headings and comments."""
     return _HEADING.sub(r" ## \1", log.replace("<!--", "<! --")).strip("\n")

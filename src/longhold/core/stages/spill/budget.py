@@ -50,7 +50,7 @@ class Arrived:
         return self.is_command and (self.ran.is_error or bool(self.exit_status))
 
 
-def arrived_in(view: View, ran: Ran) -> Arrived | None:
+def find_arrived(view: View, ran: Ran) -> Arrived | None:
     owner = view.round_of(ran.tool_use_id)
     if owner is None:
         return None
@@ -66,7 +66,7 @@ def tool_of(owner: Round, tool_use_id: str) -> str:
     return next((unwrap_call(use).name for use in owner.tool_uses() if use.id == tool_use_id), "")
 
 
-def unsent(view: View, owner: Round) -> dict[str, Arrived]:
+def find_unsent(view: View, owner: Round) -> dict[str, Arrived]:
     """Return the newest answer's unsent results that are shown whole, by id.
 
     Takes time proportional to what arrived since the last request. Skips what the user undid.
@@ -80,7 +80,7 @@ def unsent(view: View, owner: Round) -> dict[str, Arrived]:
             break
         if not isinstance(entry, Ran) or entry.n not in shown:
             continue
-        if entry.tool_use_id not in view.in_force.vetoes and (arrived := arrived_in(view, entry)):
+        if entry.tool_use_id not in view.in_force.vetoes and (arrived := find_arrived(view, entry)):
             found[entry.tool_use_id] = arrived
     return found
 
@@ -118,7 +118,7 @@ class Budgets:
 
     def limit_chars(self, tool: str) -> int | None:
         wanted = self._wanted(tool)
-        return None if wanted is None else self._scaled(wanted, SMALLEST_LIMIT_CHARS)
+        return None if wanted is None else self._scale(wanted, SMALLEST_LIMIT_CHARS)
 
     def limit_of(self, arrived: Arrived) -> int | None:
         """Return how long this result may be: less for a failed command, the user's words any."""
@@ -127,21 +127,21 @@ class Budgets:
         limit = self.limit_chars(arrived.tool)
         if limit is None or not arrived.has_failed:
             return limit
-        return min(limit, self._scaled(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
+        return min(limit, self._scale(self.settings.failed_chars, SMALLEST_LIMIT_CHARS))
 
     @property
     def message_chars(self) -> int:
-        return self._scaled(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
+        return self._scale(self.settings.message_chars, SMALLEST_LIMIT_CHARS)
 
     def room(self, *, has_failed: bool) -> PreviewRoom:
         wanted = self.settings.failed_preview_bytes if has_failed else self.settings.preview_bytes
         errors = self.settings.error_bytes
         return PreviewRoom(
-            preview_bytes=self._scaled(wanted, SMALLEST_PREVIEW_BYTES),
-            error_bytes=self._scaled(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
+            preview_bytes=self._scale(wanted, SMALLEST_PREVIEW_BYTES),
+            error_bytes=self._scale(errors, min(errors, SMALLEST_PREVIEW_BYTES)),
         )
 
-    def _scaled(self, constant: int, least: int) -> int:
+    def _scale(self, constant: int, least: int) -> int:
         return max(least, scale_tokens(constant, self.window_tokens))
 
     def _wanted(self, tool: str) -> int | None:
@@ -172,7 +172,7 @@ def is_short(view: View) -> bool:
 def plan_alone(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     """Choose unsent results over their own limit, each with the reason."""
     owner = last_round(view.items)
-    waiting = unsent(view, owner) if owner else {}
+    waiting = find_unsent(view, owner) if owner else {}
     limits = [(arrived, budgets.limit_of(arrived)) for arrived in waiting.values()]
     return [
         (arrived, f"over its {limit:,} characters")
@@ -195,7 +195,7 @@ def plan_together(view: View, budgets: Budgets) -> list[tuple[Arrived, str]]:
     limit, total = budgets.message_chars, sum(chars.values())
     if total <= limit:
         return []
-    waiting = unsent(view, owner)
+    waiting = find_unsent(view, owner)
     why = f"and one message's results came to {total:,} characters, over {limit:,}"
     return [(waiting[id], why) for id in plan_message(chars, waiting, limit)]
 

@@ -53,8 +53,8 @@ def error_lines(
     """
     found = list(_matching_lines(text, first_line))
     sizes = [byte_count(f"{number}: {line.strip()[:LINE_CHARS]}") + 1 for line, number in found]
-    first = _fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
-    last = _fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
+    first = _count_fitting(sizes, limit_bytes if sum(sizes) <= limit_bytes else limit_bytes // 2)
+    last = _count_fitting(sizes[first:][::-1], limit_bytes - sum(sizes[:first]))
     shown = found[:first] + found[len(found) - last :]
     return [f"{number}: {_cut(line, mask)}" for line, number in shown], len(found)
 
@@ -90,7 +90,7 @@ def _cut(line: str, mask: Mask) -> str:
     return seen.strip()[:LINE_CHARS]
 
 
-def _fitting(sizes: Iterable[int], limit_bytes: int) -> int:
+def _count_fitting(sizes: Iterable[int], limit_bytes: int) -> int:
     return sum(total <= limit_bytes for total in accumulate(sizes))
 
 
@@ -104,12 +104,12 @@ GUARD_CHARS = 1_000
 def preview(
     arrived: Arrived, body: Body, readers: tuple[str, ...], room: PreviewRoom, mask: Mask = str
 ) -> str:
-    parts = [f"<{TAG} {_facts(arrived, body)}>", *_where(arrived, body, readers), ""]
+    parts = [f"<{TAG} {_facts(arrived, body)}>", *_say_where(arrived, body, readers), ""]
     if arrived.is_command:
         parts += _excerpt_of_command(arrived.text, room, mask)
     else:
         head = _shown_head(arrived.text, room.preview_bytes, mask)
-        parts += [f"[its first {human_size(byte_count(head))}]", _quoted(head), "[…]"]
+        parts += [f"[its first {human_size(byte_count(head))}]", _escape(head), "[…]"]
     return "\n".join([*parts, f"</{TAG}>"])
 
 
@@ -155,14 +155,14 @@ def _excerpt_of_command(text: str, room: PreviewRoom, mask: Mask) -> list[str]:
     middle = text[len(head) : len(text) - len(tail)]
     lines, count = error_lines(middle, room.error_bytes, 1 + head.count("\n"), mask)
     head, tail = _shown_head(text, half, mask), _shown_tail(text, half, mask)
-    parts = [f"[its first {human_size(byte_count(head))}]", _quoted(head)]
+    parts = [f"[its first {human_size(byte_count(head))}]", _escape(head)]
     if lines:
         which = "the" if len(lines) == count else f"{len(lines)} of the {count:,}"
         parts.append(f"[{which} lines between that look like errors, by number]")
-        parts.append(_quoted(first_bytes("\n".join(lines), room.error_bytes)))
+        parts.append(_escape(first_bytes("\n".join(lines), room.error_bytes)))
     else:
         parts.append("[…]")
-    return [*parts, f"[its last {human_size(byte_count(tail))}]", _quoted(tail)]
+    return [*parts, f"[its last {human_size(byte_count(tail))}]", _escape(tail)]
 
 
 def _shown_head(text: str, limit_bytes: int, mask: Mask) -> str:
@@ -197,7 +197,7 @@ def _facts(arrived: Arrived, body: Body) -> str:
     return " ".join(f'{key}="{value}"' for key, value in facts.items())
 
 
-def _where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[str]:
+def _say_where(arrived: Arrived, body: Body, readers: tuple[str, ...]) -> Iterator[str]:
     what = "All of it" if body.is_whole else "As much of it as a file may hold"
     hints = []
     if reader := next((name for name in readers if name != HISTORY), ""):
@@ -217,5 +217,5 @@ def _name(text: str) -> str:
     return re.sub(r"[^\w.:/@-]", "_", text)[:120]
 
 
-def _quoted(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace(f"</{TAG}", f"<\\/{TAG}")

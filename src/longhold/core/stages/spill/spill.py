@@ -19,7 +19,7 @@ from longhold.core.messages.text import byte_count
 from longhold.core.stages.spill.budget import (
     Arrived,
     Budgets,
-    arrived_in,
+    find_arrived,
     is_short,
     plan_alone,
     plan_together,
@@ -50,7 +50,7 @@ class Repeats:
         key = key_of(ran.content)
         if key is None:
             return None
-        known = _shown(view, self._first.get(key, ""))
+        known = _find_shown(view, self._first.get(key, ""))
         if known is None:
             self._first[key] = ran.tool_use_id
             return None
@@ -74,7 +74,7 @@ def key_of(content: ResultContent) -> int | None:
     return hash(tuple(block.text for block in content if isinstance(block, Text)))
 
 
-def _shown(view: View, tool_use_id: str) -> Result | None:
+def _find_shown(view: View, tool_use_id: str) -> Result | None:
     owner = view.round_of(tool_use_id)
     result = owner.result_of(tool_use_id) if owner else None
     if result is None or result.cleared is not None:
@@ -93,11 +93,11 @@ class Spill:
     """What is on disk by now; None until it was counted."""
 
     def arrive(self, engine: Engine, ran: Ran) -> AnyEntry:
-        arrived = arrived_in(engine.view, ran)
+        arrived = find_arrived(engine.view, ran)
         is_on = engine.settings.spill.on and not ran.refused  # why is in the user's own words
         if arrived is None or not is_on or _is_known(engine, ran):
             return write_result(engine, ran)
-        if repeated := self._repeated(engine, arrived):
+        if repeated := self._find_repeated(engine, arrived):
             return _write_with(engine, ran, repeated)
         budgets = budgets_of(engine)
         limit = budgets.limit_of(arrived)
@@ -134,12 +134,12 @@ class Spill:
                 self._refuse(engine, arrived, error)
                 return
             whole = structs.replace(ran, content=content)
-            arrived = arrived_in(engine.view, whole) or arrived
+            arrived = find_arrived(engine.view, whole) or arrived
         spilling = plan_spill(engine, arrived, budgets, why)
         if spilling is not None and self._keep(engine, arrived, spilling[0]):
             engine.write(structs.replace(spilling[1], rests_on=(ran.n,)))
 
-    def _repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
+    def _find_repeated(self, engine: Engine, arrived: Arrived) -> Spilled | None:
         """Return an entry naming the shown result that this one repeats, if that is shorter.
 
         The first may leave the view later, so this one must be recoverable: by the history, or by

@@ -153,7 +153,7 @@ def test_a_state_stands_beside_its_message(talk):
 def test_secrets_are_masked_wherever_they_stand(talk):
     talk.user("my key is hunter2")
     talk.call("Bash", "hunter2", command="echo hunter2")
-    facts = extract(talk.items).masked(lambda text: text.replace("hunter2", "[masked]"))
+    facts = extract(talk.items).mask_secrets(lambda text: text.replace("hunter2", "[masked]"))
     told = digest(facts, PLENTY)
     assert "hunter2" not in told
     assert "my key is [masked]" in told
@@ -163,7 +163,9 @@ def test_a_secret_is_masked_before_it_is_cut_in_half(talk):
     key = "BEGIN" + "k" * 20_000 + "END"
     talk.user(f"Use this:\n{key}")
     talk.call("Write", "ok", file_path="/a/key.txt", content=key)
-    told = digest(extract(talk.items).masked(lambda text: text.replace(key, "[masked]")), PLENTY)
+    told = digest(
+        extract(talk.items).mask_secrets(lambda text: text.replace(key, "[masked]")), PLENTY
+    )
     assert "kkk" not in told
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from longhold.core.stages.compact.digest.headings import carried, judgement, parts
+from longhold.core.stages.compact.digest.headings import judgement, parts, shorten_sections
 
 
 def named(number, title):
@@ -98,7 +98,7 @@ def test_a_summary_without_sections_is_carried_whole():
 
 def test_each_section_gets_its_share_of_the_room():
     text = "## 1. One\n" + "Long. " * 200 + "\n## 2. Two\nShort."
-    assert carried(text, 120).splitlines()[-2:] == ["## 2. Two", "Short."]
+    assert shorten_sections(text, 120).splitlines()[-2:] == ["## 2. Two", "Short."]
 
 
 LISTS = """Summary:

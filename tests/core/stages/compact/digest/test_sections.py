@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from longhold.core.stages.compact.digest import digest
 from longhold.core.stages.compact.digest.context import DigestContext
-from longhold.core.stages.compact.digest.files import edited
+from longhold.core.stages.compact.digest.files import group_edits
 from longhold.core.stages.compact.digest.state import failures
 from longhold.core.stages.facts.calls import extract
 from longhold.core.stages.facts.gist import conclusions
@@ -28,7 +28,7 @@ def test_files_are_ordered_by_how_often_they_were_changed(talk):
         for _ in range(times):
             talk.call("Edit", "ok", file_path=path, old_string="a", new_string="b")
     talk.call("Edit", "no such file", is_error=True, file_path="/p/four.py", new_string="b")
-    assert [edits.path for edits in edited(extract(talk.items))] == [
+    assert [edits.path for edits in group_edits(extract(talk.items))] == [
         "/p/three.py",
         "/p/two.py",
         "/p/one.py",

@@ -12,19 +12,19 @@ from itertools import accumulate
 from longhold.core.stages.compact.digest import files, state
 from longhold.core.stages.compact.digest.context import LIMITS, DigestContext, is_finished
 from longhold.core.stages.compact.digest.files import document_pieces
-from longhold.core.stages.compact.digest.headings import carried
+from longhold.core.stages.compact.digest.headings import shorten_sections
 from longhold.core.stages.compact.digest.pieces import (
     Count,
     DigestPiece,
     Worth,
     fit,
     line_piece,
-    remembered,
+    remember_counts,
 )
 from longhold.core.stages.compact.digest.state import explanation_pieces, last_state_pieces
 from longhold.core.stages.compact.digest.timeline import message_pieces, turn_pieces, work_pieces
 from longhold.core.stages.facts.facts import Facts, cite
-from longhold.core.stages.facts.names import named_in
+from longhold.core.stages.facts.names import find_names
 from longhold.core.view.tokens import estimate_tokens
 
 SECTIONS = {
@@ -63,7 +63,7 @@ def budget_for(segment_tokens: int, facts: Facts, words_tokens: int = LIMITS.wor
     Ordinary messages are part of the share; what long ones have beyond that comes on top.
     """
     share = min(LIMITS.base_tokens + int(segment_tokens * LIMITS.tokens_ratio), LIMITS.most_tokens)
-    spoken = _spoken_tokens(facts, remembered(estimate_tokens))
+    spoken = _spoken_tokens(facts, remember_counts(estimate_tokens))
     beyond = (words.text[LIMITS.usual_message_chars :] for _, words in facts.words())
     long = sum(estimate_tokens(text) for text in beyond if text)
     return max(share + min(long, words_tokens), LIMITS.least_tokens + min(spoken, words_tokens))
@@ -73,7 +73,7 @@ def _spoken_tokens(facts: Facts, count: Count) -> int:
     return sum(count(words.text) + LEAD_TOKENS for _, words in facts.words())
 
 
-def _kept_whole(
+def _choose_whole(
     facts: Facts, words_tokens: int, marks: Mapping[int, str], count: Count
 ) -> frozenset[int]:
     """Choose the messages that are kept whole, the newest of those that still ask for something."""
@@ -125,7 +125,7 @@ class FactPieces:
         has_log: bool = True,
         words_tokens: int = 0,
     ) -> str:
-        count = remembered(estimate_tokens) if count is estimate_tokens else count
+        count = remember_counts(estimate_tokens) if count is estimate_tokens else count
         context = self._context_for(budget_tokens, words_tokens, count)
         hidden = context.hidden_turns
         pieces = (
@@ -137,16 +137,19 @@ class FactPieces:
         opening = OPENING if has_log else OPENING_ALONE
         root = self._context.root
         opening = f"{opening}\nPaths are relative to {root}/." if root else opening
-        room = budget_tokens - count(_framed(opening, {}))
+        room = budget_tokens - count(_assemble(opening, {}))
         while True:
-            text = _framed(opening, fit(pieces, room, count))
+            text = _assemble(opening, fit(pieces, room, count))
             excess = count(text) - budget_tokens  # joining lines can cost tokens
             if excess <= 0 or room <= 0:
                 return text
             room -= excess
 
     def engine_part(self, budget_tokens: int, written: str = "") -> dict[int, str]:
-        pieces = (*self._state, *(_uncovered(piece, written) for piece in self._beside_written))
+        pieces = (
+            *self._state,
+            *(_discount_covered(piece, written) for piece in self._beside_written),
+        )
         return fit(pieces, budget_tokens, estimate_tokens)
 
     def _context_for(self, budget_tokens: int, words_tokens: int, count: Count) -> DigestContext:
@@ -155,7 +158,7 @@ class FactPieces:
             facts=facts,
             marks=marks,
             is_tight=_spoken_tokens(facts, count) + LIMITS.least_tokens > budget_tokens,
-            whole=_kept_whole(facts, words_tokens, marks, count) if words_tokens else frozenset(),
+            whole=_choose_whole(facts, words_tokens, marks, count) if words_tokens else frozenset(),
             most_messages=budget_tokens // LIMITS.message_tokens,
         )
 
@@ -202,8 +205,8 @@ class FactPieces:
         )
 
 
-def _uncovered(piece: DigestPiece, written: str) -> DigestPiece:
-    names = named_in(piece.forms[0])
+def _discount_covered(piece: DigestPiece, written: str) -> DigestPiece:
+    names = find_names(piece.forms[0])
     if not names or not written:
         return piece
     covered = sum(name in written for name in names) / len(names)
@@ -218,13 +221,13 @@ def _prior(context: DigestContext, budget_tokens: int) -> Iterator[DigestPiece]:
         return
     chars = int(budget_tokens * context.limits.prior_ratio * TOKEN_CHARS / len(prior))
     for i, summary in enumerate(prior):
-        text = carried(summary.text, chars)
+        text = shorten_sections(summary.text, chars)
         if not text:
             continue
         line = f"From the summary of what came before {cite(summary.id)}:\n{text}"
         yield line_piece(1, (2, i), line, Worth.PRIOR)
 
 
-def _framed(opening: str, written: Mapping[int, str]) -> str:
+def _assemble(opening: str, written: Mapping[int, str]) -> str:
     sections = (f"## {n}. {name}\n{written.get(n, NOTHING)}" for n, name in SECTIONS.items())
     return "\n\n".join((opening, *sections))

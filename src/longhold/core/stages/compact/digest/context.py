@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from longhold.core.stages.compact.digest.pieces import aged
+from longhold.core.stages.compact.digest.pieces import lower_by_age
 from longhold.core.stages.facts.facts import AnswerFact, ChangeFact, Facts, Look, WordsFact
 from longhold.core.stages.facts.gist import question
 
@@ -189,7 +189,7 @@ class DigestContext:
         return self._places.get(id, 0) <= self.limits.current_rounds
 
     def worth(self, worth: float, id: int) -> float:
-        return aged(worth, self.staleness(id)) * (OLD_SHARE if self.is_old(id) else 1.0)
+        return lower_by_age(worth, self.staleness(id)) * (OLD_SHARE if self.is_old(id) else 1.0)
 
     def staleness(self, id: int) -> float:
         """Return how old a round is: 0 for the last one, approaching 1."""

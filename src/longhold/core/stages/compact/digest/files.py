@@ -27,13 +27,13 @@ from longhold.core.stages.facts.facts import (
 )
 from longhold.core.stages.facts.names import (
     PROSE,
-    beside,
     last_name,
-    put_in,
-    set_to,
+    list_added,
+    list_neighbours,
+    list_removed,
+    list_touched,
+    list_values,
     suffix_of,
-    taken_out,
-    touched,
 )
 
 SPEC_CHARS = 200
@@ -60,11 +60,11 @@ def document_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     for turn, step in context.facts.steps():
         if isinstance(step, PlanFact) and step.is_approved:
             lead = f"Plan approved by the user in T{turn} {cite(step.id)}:\n"
-            yield _demanded(context, (3, step.id), lead, step)
-    yield from _pointed_at(context)
+            yield _demand_piece(context, (3, step.id), lead, step)
+    yield from _pointed_pieces(context)
 
 
-def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
+def _pointed_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     said = deque(context.facts.words())
     written, told, heard = set[str](), set[str](), ""
     for turn, step in context.facts.steps():
@@ -81,7 +81,7 @@ def _pointed_at(context: DigestContext) -> Iterator[DigestPiece]:
             lead = (
                 f"The user pointed at {document.what}, read in T{turn} {cite(step.id)}; it says:\n"
             )
-            yield _demanded(context, (4, step.id), lead, step, document.text)
+            yield _demand_piece(context, (4, step.id), lead, step, document.text)
 
 
 def _document(context: DigestContext, step: StepFact) -> _Document | None:
@@ -103,7 +103,7 @@ def _names(line: str, text: str) -> tuple[str, ...]:
     return tuple(name for name in (line, *named) if len(name) >= NAME_CHARS)
 
 
-def _demanded(
+def _demand_piece(
     context: DigestContext,
     place: tuple[float, ...],
     lead: str,
@@ -146,7 +146,7 @@ class Edits:
         return self.changes[-1][1]
 
 
-def edited(facts: Facts) -> list[Edits]:
+def group_edits(facts: Facts) -> list[Edits]:
     """Group successful changes by file, the most changed first."""
     by_path: dict[str, list[tuple[int, ChangeFact]]] = {}
     reads = read_counts(facts)
@@ -166,14 +166,14 @@ def read_counts(facts: Facts) -> Counter[str]:
 
 
 def pieces(context: DigestContext) -> Iterator[DigestPiece]:
-    yield from _changed(context)
-    yield from _read(context)
-    yield from _searched(context)
+    yield from _change_pieces(context)
+    yield from _read_pieces(context)
+    yield from _search_pieces(context)
 
 
-def _changed(context: DigestContext) -> Iterator[DigestPiece]:
-    for i, edits in enumerate(edited(context.facts)):
-        names, more = _told(context, edits)
+def _change_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    for i, edits in enumerate(group_edits(context.facts)):
+        names, more = _name_edits(context, edits)
         yield DigestPiece(
             section=3,
             place=(0, i),
@@ -189,26 +189,26 @@ def _headline(context: DigestContext, edits: Edits) -> str:
     return f"- {context.short(edits.path)}: {done}{read}"
 
 
-def _told(context: DigestContext, edits: Edits) -> tuple[str, str]:
+def _name_edits(context: DigestContext, edits: Edits) -> tuple[str, str]:
     changes = [change for _, change in edits.changes]
     turns = " ".join(f"T{n}" for n in dict.fromkeys(turn for turn, _ in edits.changes))
     head = f"{_headline(context, edits)} in {turns} {cite(changes[-1].id)}"
     newest_first = changes[::-1]
-    definitions, constants = touched(newest_first), set_to(changes)[:SETTINGS]
-    near = beside(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
+    definitions, constants = list_touched(newest_first), list_values(changes)[:SETTINGS]
+    near = list_neighbours(newest_first, context.read_texts.get(edits.path, ()))[:BESIDE]
     names = f"{head}; touched {', '.join(definitions)}" if definitions else head
     names += f"; beside {', '.join(near)}" if near else ""
     names += f"; set {', '.join(constants)}" if constants else ""
-    brought = put_in(newest_first, definitions)[:PUT_IN]
-    gone = taken_out(changes)[:TAKEN_OUT]
+    brought = list_added(newest_first, definitions)[:PUT_IN]
+    gone = list_removed(changes)[:TAKEN_OUT]
     more = names
     more += f"; put in {', '.join(brought)}" if brought else ""
     more += f"; took out {', '.join(gone)}" if gone else ""
     return names, more
 
 
-def _read(context: DigestContext) -> Iterator[DigestPiece]:
-    changed = {edits.path for edits in edited(context.facts)}
+def _read_pieces(context: DigestContext) -> Iterator[DigestPiece]:
+    changed = {edits.path for edits in group_edits(context.facts)}
     by_directory: dict[str, list[tuple[str, int]]] = {}
     for path, n in read_counts(context.facts).most_common():
         if path not in changed:
@@ -221,7 +221,7 @@ def _read(context: DigestContext) -> Iterator[DigestPiece]:
         yield line_piece(3, (1, i), line, Worth.READ_FILES)
 
 
-def _searched(context: DigestContext) -> Iterator[DigestPiece]:
+def _search_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     patterns = dict.fromkeys(
         f"`{step.pattern}`"
         for _, step in reversed(list(context.facts.steps()))

@@ -90,22 +90,22 @@ def judgement(text: str) -> str:
     found = _BODY.search(text)
     body = (found[1] or found[2] or "") if found else text
     body = _WRAPPING.sub("", body)
-    _, sections = parts(body, _named)
+    _, sections = parts(body, _match_title)
     kept = "\n".join(part.whole for part in sections if not _PAST.search(part.title))
     return remove_blank_lines(kept if sections else body)
 
 
-def carried(text: str, chars: int) -> str:
+def shorten_sections(text: str, chars: int) -> str:
     """Shorten a summary, giving each section an equal share."""
     body = judgement(text)
     if len(body) <= chars:
         return body
-    lead, sections = parts(body, _named)
+    lead, sections = parts(body, _match_title)
     texts = [*filter(None, (lead,)), *(part.whole for part in sections)]
     share = chars // max(len(texts), 1)
     return "\n".join(cut(section, share) for section in texts)
 
 
-def _named(number: int, title: str) -> str:
+def _match_title(number: int, title: str) -> str:
     found = _NAMES[number].match(title)
     return found[0].lower() if found else ""

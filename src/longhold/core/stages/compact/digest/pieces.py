@@ -29,7 +29,7 @@ REMEMBERED_CHARS = 2_000
 
 
 @cache
-def remembered(count: Count) -> Count:
+def remember_counts(count: Count) -> Count:
     known = lru_cache(maxsize=REMEMBERED)(count)
     return lambda text: known(text) if len(text) <= REMEMBERED_CHARS else count(text)
 
@@ -110,7 +110,7 @@ class Worth(IntEnum):
     OLD_OUTCOMES = 40
 
 
-def aged(worth: float, age: float) -> float:
+def lower_by_age(worth: float, age: float) -> float:
     """Lower a worth with age: 0 is the newest, 1 the oldest."""
     return worth * (1 - AGEING * age)
 

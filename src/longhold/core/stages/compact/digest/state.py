@@ -17,7 +17,7 @@ from longhold.core.messages.text import (
     without_code,
 )
 from longhold.core.stages.compact.digest.context import DigestContext
-from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
+from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece, lower_by_age
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -32,12 +32,12 @@ from longhold.core.stages.facts.facts import (
     subject_of,
 )
 from longhold.core.stages.facts.gist import conclusions, gist, is_strong, question
-from longhold.core.stages.facts.names import last_name, suffix_of, taken_out
+from longhold.core.stages.facts.names import last_name, list_removed, suffix_of
 from longhold.core.stages.facts.outcome import (
     branch_in,
     commits_in,
-    commits_shown,
     error_head,
+    find_listed_commits,
     telling_lines,
 )
 
@@ -65,7 +65,7 @@ def pieces(context: DigestContext) -> Iterator[DigestPiece]:
     yield from finding_pieces(context)
     yield from pending_pieces(context)
     yield from current_pieces(context)
-    yield from _next(context)
+    yield from _next_pieces(context)
 
 
 def _request(context: DigestContext) -> Iterator[DigestPiece]:
@@ -117,17 +117,17 @@ def finding_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             for i, commit in enumerate(commits_in(step.output)):
                 line = f"- T{number} {cite(step.id)} commit {commit.hash} on {commit.branch}: {commit.subject}"
                 yield line_piece(5, (1, step.id, i), line, context.worth(Worth.COMMITS, step.id))
-    yield from _commits_looked_at(context)
+    yield from _commit_pieces(context)
 
 
-def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
+def _commit_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Name the commits that were listed or compared, if the conversation mentions them."""
-    spoken = _spoken_of(context)
+    spoken = _find_spoken_hashes(context)
     known: dict[str, DigestPiece] = {}
     for number, step in context.facts.steps():
         if not isinstance(step, CommandFact) or "git " not in step.text:
             continue
-        for commit in commits_shown(step.output):
+        for commit in find_listed_commits(step.output):
             short = commit.hash[:HASH_CHARS]
             is_better = short not in known or bool(commit.author)
             if short in spoken and is_better:
@@ -139,7 +139,7 @@ def _commits_looked_at(context: DigestContext) -> Iterator[DigestPiece]:
     yield from known.values()
 
 
-def _spoken_of(context: DigestContext) -> set[str]:
+def _find_spoken_hashes(context: DigestContext) -> set[str]:
     """Return the beginnings of the hashes in messages, answers, thoughts and commands."""
     texts = [words.text for _, words in context.facts.words()]
     texts += [
@@ -192,7 +192,10 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
             case ChangeFact(id=id, path=path, action=action, error=""):
                 lead = f"- {action} {context.short(path)} {cite(id)}"
                 forms = (lead, lead + _snippet(step, context.limits.snippet_chars))
-                gains = (aged(Worth.CURRENT_WORK, age), aged(Worth.CURRENT_CODE, age))
+                gains = (
+                    lower_by_age(Worth.CURRENT_WORK, age),
+                    lower_by_age(Worth.CURRENT_CODE, age),
+                )
                 yield DigestPiece(section=8, place=(i,), forms=forms, gains=gains)
             case Look(id=id, path=path, kind=kind, pattern=pattern, span=span, error=""):
                 sought = f" for `{pattern}`" if pattern else ""
@@ -200,18 +203,18 @@ def current_pieces(context: DigestContext) -> Iterator[DigestPiece]:
                 line = f"- {verb} {context.short(path)}{sought} {span} {cite(id)}".replace(
                     "  ", " "
                 )
-                yield line_piece(8, (i,), line, aged(Worth.REMARKS, age))
+                yield line_piece(8, (i,), line, lower_by_age(Worth.REMARKS, age))
 
 
 def _snippet(change: ChangeFact, chars: int) -> str:
     body = change.added.strip("\n")
     if body.strip():
         return f":\n```\n{cut(body, chars)}\n```"
-    gone = taken_out([change])
+    gone = list_removed([change])
     return f": took out {', '.join(gone[:GONE])}" if gone else ""
 
 
-def _next(context: DigestContext) -> Iterator[DigestPiece]:
+def _next_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     words = [w for _, w in context.facts.words() if w.via in ("message", "command")]
     if words:
         line = f"The user last said {cite(words[-1].id)}: "
@@ -284,7 +287,9 @@ def error_pieces(context: DigestContext) -> Iterator[DigestPiece]:
         yield DigestPiece(
             section=4,
             place=(failure.id,),
-            forms=tuple(_told(context, failure, chars) for chars in context.limits.error_chars),
+            forms=tuple(
+                _describe_failure(context, failure, chars) for chars in context.limits.error_chars
+            ),
             gains=tuple(context.worth(w, failure.id) for w in _worths(context, failure)),
         )
 
@@ -298,7 +303,7 @@ def _worths(context: DigestContext, failure: Failure) -> tuple[Worth, ...]:
     return first, Worth.LONG_ERRORS if failure.mended else Worth.CLEAR_ERRORS, Worth.LONG_ERRORS
 
 
-def _told(context: DigestContext, failure: Failure, chars: int) -> str:
+def _describe_failure(context: DigestContext, failure: Failure, chars: int) -> str:
     subject = cut(context.plain(one_line(failure.what)), COMMAND_CHARS)
     what = f"`{subject}`: " if failure.what else ""
     times = f" (×{failure.times})" if failure.times > 1 else ""
@@ -328,7 +333,7 @@ def last_state_pieces(context: DigestContext) -> Iterator[DigestPiece]:
     """Section 8: what was run last, where, and with what in mind."""
     commands = [step for _, step in context.facts.steps() if isinstance(step, CommandFact)]
     if commands:
-        line = f"- last command {cite(commands[-1].id)}: {_ended(context, commands[-1])}"
+        line = f"- last command {cite(commands[-1].id)}: {_describe_end(context, commands[-1])}"
         yield line_piece(8, (LAST, 1), line, Worth.LAST_OUTCOME)
     branch = next(filter(None, (_branch(command) for command in reversed(commands))), "")
     if branch:
@@ -361,7 +366,7 @@ def _cause(text: str) -> str:
     return one_line(causes[-1]) if causes else ""
 
 
-def _ended(context: DigestContext, command: CommandFact) -> str:
+def _describe_end(context: DigestContext, command: CommandFact) -> str:
     limits = context.limits
     line = cut(one_line(command.text), limits.command_chars)
     if command.task:

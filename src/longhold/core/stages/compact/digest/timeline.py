@@ -19,7 +19,7 @@ from longhold.core.messages.text import (
     remove_blank_lines,
 )
 from longhold.core.stages.compact.digest.context import DigestContext
-from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, aged, line_piece
+from longhold.core.stages.compact.digest.pieces import DigestPiece, Worth, line_piece, lower_by_age
 from longhold.core.stages.facts.facts import (
     AnswerFact,
     ChangeFact,
@@ -82,7 +82,10 @@ def _words(
     context: DigestContext, turn: int, words: WordsFact, place: tuple[float, ...]
 ) -> DigestPiece:
     limits, pointer = context.limits, cite(words.id)
-    bare, lead = _lead(context, turn, words), _lead(context, turn, words, _asked(context, words))
+    bare, lead = (
+        _lead(context, turn, words),
+        _lead(context, turn, words, _find_question(context, words)),
+    )
     is_last = turn == context.last_turn
     is_long = len(words.text) > limits.usual_message_chars and not is_last
     is_kept = words.id in context.whole
@@ -90,9 +93,9 @@ def _words(
     first = Worth.OLD_WORDS if is_old else Worth.WORDS
     then = Worth.WORDS if is_kept else Worth.PASTES if is_long else Worth.WHOLE_WORDS
     age = context.age(turn)
-    once = aged(min(first, then), age)
+    once = lower_by_age(min(first, then), age)
     if len(words.text) <= limits.first_words_chars and "\n" not in words.text:
-        gain = Worth.LAST_WORDS if is_last else aged(first, age)
+        gain = Worth.LAST_WORDS if is_last else lower_by_age(first, age)
         return line_piece(6, place, lead + words.text, gain)
     first_words = bare + cut(one_line(words.text), limits.first_words_chars)
     short = lead + head_and_tail(words.text, limits.short_message_chars, pointer)
@@ -100,8 +103,8 @@ def _words(
     longer = [n for n in limits.long_message_chars if n < len(prose)]
     forms = [first_words, short, *(lead + head_and_tail(prose, n, pointer) for n in longer)]
     gains = [
-        aged(Worth.OLD_FIRST_WORDS if is_old else Worth.FIRST_WORDS, age),
-        Worth.LAST_WORDS if is_last else aged(first, age),
+        lower_by_age(Worth.OLD_FIRST_WORDS if is_old else Worth.FIRST_WORDS, age),
+        Worth.LAST_WORDS if is_last else lower_by_age(first, age),
         *(once for _ in longer),
         once,
     ]
@@ -112,7 +115,7 @@ def _words(
     return DigestPiece(section=6, place=place, forms=tuple(forms), gains=tuple(gains))
 
 
-def _asked(context: DigestContext, words: WordsFact) -> str:
+def _find_question(context: DigestContext, words: WordsFact) -> str:
     is_reply = words.via == "message" and len(words.text) <= REPLY_CHARS
     return context.questions.get(words.id, "") if is_reply else ""
 
@@ -122,7 +125,9 @@ def _lead(context: DigestContext, turn: int, words: WordsFact, asked: str = "") 
     state = f" ({mark})" if mark else ""
     images = f" [with {words.images} image{'s' * (words.images > 1)}]" if words.images else ""
     if words.via == "refusal":
-        return f"T{turn} {cite(words.id)} User{state}, refusing `{_about(context, words.about)}`: "
+        return (
+            f"T{turn} {cite(words.id)} User{state}, refusing `{_cut_about(context, words.about)}`: "
+        )
     if words.via == "answer":
         return f"T{turn} {cite(words.id)} User{state}, asked by the agent: "
     how = " ran in the shell" if words.via == "shell" else f', asked "{asked}"' if asked else ""
@@ -144,7 +149,7 @@ def _work(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         done.append(f"read {', '.join(names)}")
     if done:
         is_old = all(context.is_old(step.id) for step in turn.steps)
-        gain = aged(Worth.OLD_TURNS if is_old else Worth.WORK, context.age(turn.number))
+        gain = lower_by_age(Worth.OLD_TURNS if is_old else Worth.WORK, context.age(turn.number))
         place = (turn.number, 0.5)
         yield line_piece(6, place, f"- {'; '.join(done)}", gain)
 
@@ -155,7 +160,7 @@ def _steps(context: DigestContext, turn: TurnFacts) -> Iterator[DigestPiece]:
         is_final = bool(answers) and i == answers[-1]
         for form in _forms(context, turn.number, step, is_final):
             most = Worth.OLD_TURNS if context.is_old(step.id) else Worth.LAST_WORDS
-            gains = tuple(aged(min(worth, most), form.age) for worth in form.worths)
+            gains = tuple(lower_by_age(min(worth, most), form.age) for worth in form.worths)
             yield DigestPiece(section=6, place=(turn.number, 1, i), forms=form.texts, gains=gains)
 
 
@@ -185,7 +190,7 @@ def _forms(context: DigestContext, turn: int, step: StepFact, is_final: bool) ->
             verdict = "approved" if is_approved else "not approved"
             yield _Form((f"- the plan was {verdict} by the user {cite(id)}",), (Worth.VERDICTS,))
         case WordsFact(id=id, text="", via="refusal", about=about):
-            line = f"- the user refused `{_about(context, about)}` {cite(id)}"
+            line = f"- the user refused `{_cut_about(context, about)}` {cite(id)}"
             yield _Form((line,), (Worth.VERDICTS,))
         case Interruption(id=id):
             yield _Form((f"- the user interrupted {cite(id)}",), (Worth.WORK,))
@@ -215,12 +220,12 @@ def _remark_worth(context: DigestContext, turn: int, found: str) -> Worth:
     return Worth.ANSWERS if is_unfinished else Worth.REMARKS
 
 
-def _about(context: DigestContext, about: str) -> str:
+def _cut_about(context: DigestContext, about: str) -> str:
     return cut(context.plain(one_line(about)), ABOUT_CHARS)
 
 
 def _report(context: DigestContext, turn: int, step: Report) -> _Form:
-    lead = f"- {step.tool} {cite(step.id)} {_about(context, step.about)}"
+    lead = f"- {step.tool} {cite(step.id)} {_cut_about(context, step.about)}"
     if step.task:  # it goes on elsewhere, and reports again
         return _Form((f"{lead} goes on as {step.task}",), (Worth.REPORTS,), context.age(turn))
     limits, body = context.limits, remove_blank_lines(step.text)
